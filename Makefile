@@ -1,0 +1,50 @@
+# Every task, one line each. Targets set up their own .venv; a second run skips that.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick check golden bench docs acceptance torture clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Omnigraph needs Python 3.11 or newer; set PYTHON=<its path>" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## set up, then show the product at work
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: check $(READY)  ## set up, then pass the whole suite
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+quick: $(READY)  ## the fast tests, for while you work
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not slow' -q
+
+check: $(READY)  ## format, lint, types, import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+golden: $(READY)  ## rewrite the golden answers; the diff is the review
+	OMNIGRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/test_golden.py
+
+bench: $(READY)  ## numbers beside the last ones
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## rewrite the generated parts of the docs
+	$(BIN)/python -m tests.docs_generated --write
+
+acceptance: $(READY)  ## run the suite and list the promises that no passing test names
+	$(BIN)/python -m tests.acceptance
+
+torture: $(READY)  ## the long suites: deep fuzzing
+	OMNIGRAPH_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest -n $(JOBS) -m slow --timeout 3600
+
+clean:  ## remove the virtual environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,454 @@
+"""Errors: one tree, grouped by what the caller does next.
+
+    OmnigraphError
+    ├── SourceError         fix the text; has a span     400   ParseError CatalogError
+    │                                                          TypeCheckError PlanError
+    │                                                          IdentityError
+    ├── BadRequestError     fix the request or its rows  400   ParamsError ConstraintError
+    │                                                          MigrationError
+    ├── PolicyError         ask for permission           403
+    ├── NotFoundError       name something that exists   404   GraphNotFound BranchNotFound
+    │                                                          CommitNotFound VersionNotFound
+    ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
+    │                                                          GraphExists PreconditionFailed (412)
+    ├── ResourceLimitError  send less                    413
+    ├── StorageError        look at the store            500   InvariantViolated StorageFull
+    └── RecoveryRequired    effects may exist; reopen    503
+
+Facts are attributes; text is for people. `kind` is the error class of the language reference
+(`parse`, `type`, `constraint`, ...), `code` a stable fine code where one exists (`T6`,
+`OG-MF-103`). Codes are only ever added.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of characters of one source text."""
+
+    start: int
+    end: int
+
+
+NO_SPAN = Span(-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A named text, so that an error can quote the line it is about."""
+
+    name: str
+    text: str
+
+    def location(self, span: Span) -> tuple[int, int]:
+        """Return the 1-based line and column of where `span` starts."""
+        line_start = self.text.rfind("\n", 0, span.start) + 1
+        return self.text.count("\n", 0, span.start) + 1, span.start - line_start + 1
+
+    def excerpt(self, span: Span, hint: str | None = None) -> str:
+        """Quote the line of `span`, underline it, and put `hint` behind the underline."""
+        line, column = self.location(span)
+        line_start = span.start - column + 1
+        line_end = self.text.find("\n", line_start)
+        quoted = self.text[line_start : line_end if line_end >= 0 else len(self.text)]
+        # A whole-file line can be megabytes long: quote the neighbourhood of the fault only.
+        first = max(0, column - 1 - 80)
+        shown = quoted[first : first + 160].expandtabs(1).rstrip("\r")
+        width = max(1, min(span.end - span.start, len(shown) - (column - 1 - first)))
+        gutter = " " * len(str(line))
+        underline = " " * (column - 1 - first) + "^" * width
+        return "\n".join(
+            [
+                f"{gutter}--> {self.name}:{line}:{column}",
+                f"{gutter} |",
+                f"{line} | {shown}",
+                f"{gutter} | {underline}" + (f" {hint}" if hint else ""),
+            ]
+        )
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str | None:
+    """Return a hint naming the known word nearest to `wrong`, if one is near."""
+    by_folded = {word.lower(): word for word in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(wrong.lower(), by_folded, n=1, cutoff=0.6)
+    return f"did you mean `{by_folded[near[0]]}`?" if near else None
+
+
+class OmnigraphError(Exception):
+    """Base of every error that Omnigraph raises on purpose."""
+
+    kind: ClassVar[str] = "internal"
+    http_status: ClassVar[int] = 500
+    prefix: ClassVar[str] = ""
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        self.message = message
+        self.code = code
+        super().__init__(f"{self.prefix}{message}")
+
+    def render(self) -> str:
+        """Return the text a terminal shows."""
+        return str(self)
+
+
+class SourceError(OmnigraphError):
+    """The text of a schema or query is wrong. Knows where, when `span` is given."""
+
+    http_status = 400
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        span: Span | None = None,
+        hint: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(f"{code}: {message}" if code else message, code=code)
+        self.span = span if span is not None and span != NO_SPAN else None
+        self.hint = hint
+        self.source: SourceText | None = None
+
+    def with_source(self, source: SourceText) -> SourceError:
+        """Attach the text, so that the error shows its line. The first text attached stays."""
+        if self.source is None:
+            self.source = source
+            if self.span is not None:
+                self.add_note(source.excerpt(self._shown_span(source, self.span), self.hint))
+            elif self.hint:
+                self.add_note(self.hint)
+        return self
+
+    @property
+    def location(self) -> tuple[int, int] | None:
+        """The 1-based line and column, when both text and span are known."""
+        if self.source is None or self.span is None:
+            return None
+        return self.source.location(self.span)
+
+    @property
+    def byte_span(self) -> tuple[int, int] | None:
+        """The span in UTF-8 bytes; never empty."""
+        if self.source is None or self.span is None:
+            return None
+        before = len(self.source.text[: self.span.start].encode(errors="replace"))
+        inside = len(self.source.text[self.span.start : self.span.end].encode(errors="replace"))
+        return before, before + max(1, inside)
+
+    def render(self) -> str:
+        if self.source is not None and self.span is not None:
+            shown = self._shown_span(self.source, self.span)
+            return f"{self}\n{self.source.excerpt(shown, self.hint)}"
+        return f"{self}\n{self.hint}" if self.hint else str(self)
+
+    @staticmethod
+    def _shown_span(source: SourceText, span: Span) -> Span:
+        start = min(span.start, len(source.text))
+        return Span(start, max(span.end, start + 1))
+
+
+class ParseError(SourceError):
+    """The text does not follow the grammar, or breaks a rule of one schema file."""
+
+    kind = "parse"
+    prefix = "parse error: "
+
+
+class CatalogError(SourceError):
+    """The declarations of a schema do not fit together."""
+
+    kind = "catalog"
+    prefix = "catalog error: "
+
+
+class TypeCheckError(SourceError):
+    """A query does not fit the schema. `code` is one of T1..T24 where the rule has one."""
+
+    kind = "type"
+    prefix = "type error: "
+
+
+class PlanError(SourceError):
+    """A read was asked to run as a mutation, or the reverse."""
+
+    kind = "plan"
+    prefix = "plan error: "
+
+
+class IdentityError(SourceError):
+    """A `@rename_from` hint cannot be resolved against the accepted schema."""
+
+    kind = "identity"
+    prefix = "schema identity resolution failed: "
+
+
+class BadRequestError(OmnigraphError):
+    """The request cannot be served as it stands. Nothing was written."""
+
+    kind = "bad_request"
+    http_status = 400
+
+
+class ParamsError(BadRequestError):
+    """A query parameter is missing, unknown in shape, or out of range."""
+
+    kind = "params"
+
+
+class ConstraintError(BadRequestError):
+    """Rows break a rule of the schema. Nothing was written."""
+
+    kind = "constraint"
+
+
+class MigrationError(BadRequestError):
+    """A schema change that cannot be applied. `code` is OG-XX-NNN where one exists."""
+
+    kind = "migration"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(f"[{code}] {message}" if code else message, code=code)
+
+
+class PolicyError(OmnigraphError):
+    """The policy does not let this actor do that."""
+
+    kind = "policy"
+    http_status = 403
+
+
+class NotFoundError(OmnigraphError):
+    """The named thing does not exist."""
+
+    kind = "not_found"
+    http_status = 404
+
+
+class GraphNotFound(NotFoundError):
+    """There is no graph at the location."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f"no graph at '{uri}' — create one with `omnigraph init --schema <file.pg> {uri}`"
+        )
+        self.uri = uri
+
+
+class BranchNotFound(NotFoundError):
+    """There is no such branch."""
+
+    def __init__(self, branch: str, known: Iterable[str] = ()) -> None:
+        hint = did_you_mean(branch, known)
+        super().__init__(f"branch '{branch}' not found" + (f" — {hint}" if hint else ""))
+        self.branch = branch
+
+
+class CommitNotFound(NotFoundError):
+    """There is no such graph commit on any branch."""
+
+    def __init__(self, commit_id: str) -> None:
+        super().__init__(f"commit '{commit_id}' not found — `omnigraph commit list` shows them")
+        self.commit_id = commit_id
+
+
+class VersionNotFound(NotFoundError):
+    """The manifest version does not exist, or was cleaned up."""
+
+    def __init__(self, version: int, branch: str) -> None:
+        super().__init__(f"manifest version {version} not found on branch '{branch}'")
+        self.version = version
+        self.branch = branch
+
+
+class TableNotFound(NotFoundError):
+    """There is no table dataset at the location."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"no table at '{location}' — the graph there is incomplete or was removed")
+        self.location = location
+
+
+class TableVersionNotFound(NotFoundError):
+    """A table exists, but not at this version: it was never written, or was cleaned up."""
+
+    def __init__(self, location: str, version: int) -> None:
+        super().__init__(
+            f"version {version} of the table at '{location}' is not there — "
+            "it was cleaned up or never written; read a newer snapshot"
+        )
+        self.location = location
+        self.version = version
+
+
+class ConflictError(OmnigraphError):
+    """Somebody else got there first. Nothing of this request took effect."""
+
+    kind = "conflict"
+    http_status = 409
+
+
+class RowLevelCasContention(ConflictError):
+    """Another writer landed one of our keys first. Internal: the publisher checks and retries."""
+
+
+class CommitConflict(ConflictError):
+    """A staged transaction cannot be applied to what the table has become. HEAD is unmoved."""
+
+
+class HeadMoved(ConflictError):
+    """A table's HEAD is not the version a transaction was staged on. Nothing was committed."""
+
+    def __init__(self, location: str, *, expected: int, actual: int) -> None:
+        super().__init__(
+            f"the table at '{location}' is at version {actual}, the write was staged on {expected} "
+            "— nothing was committed; refresh and stage again"
+        )
+        self.location = location
+        self.expected = expected
+        self.actual = actual
+
+
+class TableExists(ConflictError):
+    """A dataset is already there; creation never replaces one."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"a table already exists at '{location}' — creation never replaces one")
+        self.location = location
+
+
+class ForkExists(ConflictError):
+    """A fork of that name is already on the table: a live ref, or a tree left without one."""
+
+    def __init__(self, location: str, branch: str, *, has_ref: bool) -> None:
+        what = "is already forked" if has_ref else "has leftover files of an unfinished fork"
+        super().__init__(
+            f"the table at '{location}' {what} for branch '{branch}' — refresh and retry"
+        )
+        self.location = location
+        self.branch = branch
+        self.has_ref = has_ref
+
+
+class ForkInUse(ConflictError):
+    """A fork cannot go while another branch stands on it."""
+
+    def __init__(self, location: str, branch: str) -> None:
+        super().__init__(
+            f"the fork '{branch}' of the table at '{location}' is still in use by another branch "
+            "— delete the branches that came from it first"
+        )
+        self.location = location
+        self.branch = branch
+
+
+class ExpectedVersionMismatch(ConflictError):
+    """A table moved between the snapshot a write was prepared on and its publish."""
+
+    def __init__(self, table_key: str, *, expected: int, actual: int) -> None:
+        super().__init__(
+            f"stale view of '{table_key}': expected manifest table version {expected} "
+            f"but current is {actual} — refresh and retry"
+        )
+        self.table_key = table_key
+        self.expected = expected
+        self.actual = actual
+
+
+class KeyConflict(ConflictError):
+    """A strict insert met an id that is already there."""
+
+    def __init__(self, table_key: str, entity_id: str) -> None:
+        super().__init__(
+            f"key conflict: '{entity_id}' already exists in '{table_key}' — "
+            "use mode merge to replace it; nothing was written"
+        )
+        self.table_key = table_key
+        self.entity_id = entity_id
+
+
+class GraphExists(ConflictError):
+    """There is already a graph, or part of one, at the location."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"a graph already exists at '{uri}' — open it, or choose another location")
+        self.uri = uri
+
+
+class BranchExists(ConflictError):
+    """A branch of that name is there already."""
+
+    def __init__(self, branch: str) -> None:
+        super().__init__(f"branch '{branch}' already exists — choose another name")
+        self.branch = branch
+
+
+class PreconditionFailed(ConflictError):
+    """The branch head is not the commit the caller expected."""
+
+    kind = "precondition"
+    http_status = 412
+
+    def __init__(self, *, expected: str, actual: str | None) -> None:
+        super().__init__(
+            f"precondition failed: expected head {expected} but it is {actual} — "
+            "read again and retry; nothing was written"
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class ResourceLimitError(OmnigraphError):
+    """The request is larger than a limit."""
+
+    kind = "resource_limit"
+    http_status = 413
+
+    def __init__(self, resource: str, *, limit: int, actual: int, advice: str) -> None:
+        super().__init__(f"{resource} is {actual}, the limit is {limit} — {advice}")
+        self.resource = resource
+        self.limit = limit
+        self.actual = actual
+
+
+class StorageError(OmnigraphError):
+    """The store did not do what was asked: disk full, permission, a damaged file."""
+
+    kind = "storage"
+    http_status = 500
+
+
+class ObjectMissing(StorageError):
+    """A text object that has to be there is not."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"'{uri}' does not exist — the graph is incomplete or the path is wrong")
+        self.uri = uri
+
+
+class StorageFull(StorageError):
+    """The store has no room left. What was acknowledged before is safe."""
+
+
+class StoragePermissionDenied(StorageError):
+    """The store refused access with the credentials in use."""
+
+
+class InvariantViolated(StorageError):
+    """The store is in a state the protocol rules out. Stop and look before writing again."""
+
+
+class RecoveryRequired(OmnigraphError):
+    """A write may have taken effect in part; recovery decides. Reopen the graph read-write."""
+
+    kind = "recovery_required"
+    http_status = 503
+
+    def __init__(self, message: str, *, operation_id: str | None = None) -> None:
+        super().__init__(message)
+        self.operation_id = operation_id

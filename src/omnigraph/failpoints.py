@@ -1,0 +1,104 @@
+"""Failpoints: named places to fail, inert unless a test arms them.
+
+Code calls `hit(Failpoint.X)`; with nothing armed that is one dict look-up. A test arms a point
+with the `armed` context manager, or for a child process through the environment:
+
+    OMNIGRAPH_FAILPOINTS="recovery.sidecar_write=kill,graph_publish.before_manifest_commit=sleep:2"
+
+Modes: `raise` raises FailpointError, `kill` ends the process with SIGKILL, `sleep:<seconds>`,
+`count` only counts, and a callable (context manager only) is called. `@n` behind a mode fires it
+at the n-th hit only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TypeAlias
+
+ENVIRONMENT_VARIABLE = "OMNIGRAPH_FAILPOINTS"
+
+
+class Failpoint(StrEnum):
+    """Every place that can be made to fail. A test checks that code and enum agree."""
+
+    INIT_AFTER_SCHEMA_PG_WRITTEN = "init.after_schema_pg_written"
+    INIT_AFTER_SCHEMA_CONTRACT_WRITTEN = "init.after_schema_contract_written"
+    INIT_AFTER_COORDINATOR_INIT = "init.after_coordinator_init"
+    BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE = "branch_create.after_manifest_branch_create"
+    BRANCH_DELETE_BEFORE_TABLE_CLEANUP = "branch_delete.before_table_cleanup"
+    FORK_BEFORE_CLASSIFY = "fork.before_classify"
+    FORK_BEFORE_RECLAIM = "fork.before_reclaim"
+    CLASSIFY_FRESH_READ = "classify.fresh_read"
+    MUTATION_DELETE_NODE_PRE_PRIMARY_DELETE = "mutation.delete_node_pre_primary_delete"
+    MUTATION_POST_FINALIZE_PRE_PUBLISHER = "mutation.post_finalize_pre_publisher"
+    COMMIT_AFTER_SIDECAR = "commit.after_sidecar"
+    COMMIT_AFTER_TABLE = "commit.after_table"
+    GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT = "graph_publish.before_manifest_commit"
+    GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT = "graph_publish.after_manifest_commit"
+    OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT = "optimize.post_phase_b_pre_manifest_commit"
+    RECOVERY_SIDECAR_WRITE = "recovery.sidecar_write"
+    RECOVERY_SIDECAR_DELETE = "recovery.sidecar_delete"
+    RECOVERY_SIDECAR_LIST = "recovery.sidecar_list"
+    RECOVERY_RECORD_AUDIT = "recovery.record_audit"
+    RECOVERY_ORPHAN_DISCARD_AUDIT_APPEND = "recovery.orphan_discard_audit_append"
+    RECOVERY_AFTER_RESTORE = "recovery.after_restore"
+    RECOVERY_AFTER_PUBLISH = "recovery.after_publish"
+
+
+class FailpointError(RuntimeError):
+    """What an armed point raises in mode `raise`."""
+
+
+Mode: TypeAlias = str | Callable[[], None]
+
+_armed: dict[Failpoint, Mode] = {}
+hits: Counter[Failpoint] = Counter()
+
+
+def hit(point: Failpoint) -> None:
+    """Do what `point` is armed to do; usually nothing."""
+    mode = _armed.get(point)
+    if mode is None:
+        return
+    hits[point] += 1
+    if callable(mode):
+        mode()
+        return
+    action, _, nth = mode.partition("@")
+    if nth and hits[point] != int(nth):
+        return
+    if action == "raise":
+        raise FailpointError(f"failpoint {point} reached")
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if action.startswith("sleep:"):
+        time.sleep(float(action.removeprefix("sleep:")))
+
+
+@contextmanager
+def armed(points: dict[Failpoint, Mode]) -> Iterator[Counter[Failpoint]]:
+    """Arm `points` while the block runs; yields the counter of hits, which starts at zero."""
+    before = dict(_armed)
+    hits.clear()
+    _armed.update(points)
+    try:
+        yield hits
+    finally:
+        _armed.clear()
+        _armed.update(before)
+
+
+def arm_from_environment(text: str) -> None:
+    """Arm the points of an environment value; an unknown name is an error."""
+    for item in filter(None, text.split(",")):
+        name, _, mode = item.partition("=")
+        _armed[Failpoint(name)] = mode or "raise"
+
+
+arm_from_environment(os.environ.get(ENVIRONMENT_VARIABLE, ""))

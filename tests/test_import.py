@@ -1,0 +1,42 @@
+"""Importing the package is light: what a command does not need is not loaded."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import omnigraph
+
+HEAVY = {"pyspark", "fastapi", "lance", "pyarrow", "numpy", "pandas", "lark", "typer", "rich"}
+CODE = "import json, sys; import omnigraph{what}; print(json.dumps(sorted(sys.modules)))"
+
+
+def modules_after_import(what: str = "") -> set[str]:
+    command = [sys.executable, "-c", CODE.format(what=what)]
+    return set(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    modules = modules_after_import()
+
+    assert not modules & HEAVY
+    assert sum(name.startswith("omnigraph") for name in modules) <= 3
+
+
+def test_compiling_needs_neither_arrow_nor_lance() -> None:
+    modules = modules_after_import(".compiler")
+
+    assert not modules & (HEAVY - {"lark"})
+
+
+@pytest.mark.parametrize("name", sorted(set(omnigraph.__all__) - {"__version__"}))
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(omnigraph, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        omnigraph.no_such_name  # noqa: B018
