@@ -1,0 +1,103 @@
+"""Catalog: a schema tree → checked types, identities, and the plan of a migration.
+
+What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
+
+    tree ─ validate ─► draft ─ identity ─► Catalog ─ accepted ─► `_schema.ir.json`
+                                              │
+                            accepted Catalog ─┴─ compare ─► MigrationPlan
+
+    model.py        the catalogue itself: frozen values, no behaviour
+    validate.py     every rule of one schema file, in this order:
+      names.py        distinct, free to use, endpoints declared
+      annotations.py  what `@embed`, `@description`, `@rename_from` say
+      interfaces.py   the properties a node has in effect
+      constraints.py  `@key`, `@unique`, `@index`, `@range`, `@check`
+      patterns.py     the regular expressions of `@check`
+    identity.py     which accepted declaration each one continues; new numbers for new ones
+    build.py        all of the above: `build_catalog`
+    shape.py        the canonical meaning of a schema and its hash
+    accepted.py     the catalogue as JSON and back
+    layout.py       the table of a type: columns, Arrow schema, indexes
+    migration.py    accepted catalogue + desired tree → plan: `plan_migration`
+      compare.py      the differences, paired by identity, as steps
+      steps.py        the steps: what each means, its JSON, its line of text
+"""
+
+from omnigraph.catalog.accepted import catalog_from_json, catalog_to_json
+from omnigraph.catalog.build import build_catalog
+from omnigraph.catalog.layout import arrow_schema, declared_indexes, index_kind, table_columns
+from omnigraph.catalog.migration import MigrationPlan, plan_migration
+from omnigraph.catalog.model import (
+    Cardinality,
+    Catalog,
+    Check,
+    EdgeType,
+    Embed,
+    EntityKind,
+    EntityType,
+    IndexKind,
+    InterfaceType,
+    NodeType,
+    OpaqueAnnotation,
+    Property,
+    Range,
+    TypeKind,
+)
+from omnigraph.catalog.patterns import compile_pattern
+from omnigraph.catalog.steps import (
+    AddConstraint,
+    AddProperty,
+    AddType,
+    DropMode,
+    DropProperty,
+    DropType,
+    ExtendEnum,
+    MigrationStep,
+    RenameProperty,
+    RenameType,
+    Tier,
+    UnsupportedChange,
+    UpdatePropertyMetadata,
+    UpdateTypeMetadata,
+)
+
+__all__ = [
+    "AddConstraint",
+    "AddProperty",
+    "AddType",
+    "Cardinality",
+    "Catalog",
+    "Check",
+    "DropMode",
+    "DropProperty",
+    "DropType",
+    "EdgeType",
+    "Embed",
+    "EntityKind",
+    "EntityType",
+    "ExtendEnum",
+    "IndexKind",
+    "InterfaceType",
+    "MigrationPlan",
+    "MigrationStep",
+    "NodeType",
+    "OpaqueAnnotation",
+    "Property",
+    "Range",
+    "RenameProperty",
+    "RenameType",
+    "Tier",
+    "TypeKind",
+    "UnsupportedChange",
+    "UpdatePropertyMetadata",
+    "UpdateTypeMetadata",
+    "arrow_schema",
+    "build_catalog",
+    "catalog_from_json",
+    "catalog_to_json",
+    "compile_pattern",
+    "declared_indexes",
+    "index_kind",
+    "plan_migration",
+    "table_columns",
+]

@@ -1,0 +1,253 @@
+"""Annotations: what `@description`, `@embed`, `@rename_from` and the like say, read and checked.
+
+Everything here is about one declaration at a time; what needs the rest of a type (constraints, the
+source of an `@embed`) is checked where the whole type is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from omnigraph.catalog.model import Embed, OpaqueAnnotation, TypeKind
+from omnigraph.errors import ParseError, Span
+from omnigraph.syntax.schema_tree import Annotation, Identifier, PropertyDecl
+from omnigraph.types import PropertyType
+
+DESUGARED = ("key", "unique", "index")
+
+_ONCE_ON_PROPERTIES = frozenset({*DESUGARED, "embed", "rename_from", "description"})
+_ONCE_ON_TYPES = frozenset({"rename_from", "description", "instruction"})
+_ONLY_ON_PROPERTIES = frozenset({*DESUGARED, "embed"})
+
+
+@dataclass(frozen=True, slots=True)
+class RenameHint:
+    """`@rename_from("old")`, and where it is written."""
+
+    old_name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNotes:
+    """What the annotations of one node or edge type say."""
+
+    description: str | None = None
+    instruction: str | None = None
+    annotations: tuple[OpaqueAnnotation, ...] = ()
+    hint: RenameHint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyDraft:
+    """One property with its annotations read, before it has an identity.
+
+    `hints` has more than one member only when several interfaces inject the property.
+    """
+
+    declaration: PropertyDecl
+    embed: Embed | None = None
+    description: str | None = None
+    annotations: tuple[OpaqueAnnotation, ...] = ()
+    hints: tuple[RenameHint, ...] = ()
+    injected_by: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @property
+    def type(self) -> PropertyType:
+        return self.declaration.type
+
+    @property
+    def desugared(self) -> tuple[Annotation, ...]:
+        """The annotations that stand for a body constraint on this property."""
+        return tuple(a for a in self.declaration.annotations if a.name in DESUGARED)
+
+    def same_semantics(self, other: PropertyDraft) -> bool:
+        """Whether both promise the same; where they come from and what they replace aside."""
+        return self._semantics() == other._semantics()
+
+    def injected(self, interface: str, hints: tuple[RenameHint, ...] = ()) -> PropertyDraft:
+        """This property as a contribution of `interface` too, which may add its own `hints`."""
+        return replace(
+            self, injected_by=(*self.injected_by, interface), hints=(*self.hints, *hints)
+        )
+
+    def _semantics(self) -> tuple[object, ...]:
+        constraints = frozenset(annotation.name for annotation in self.desugared)
+        # Python takes True, 1 and 1.0 for equal; their spellings differ.
+        opaque = repr(self.annotations)
+        return self.type, constraints, self.embed, self.description, opaque
+
+
+def read_property(declaration: PropertyDecl, kind: TypeKind, owner: str) -> PropertyDraft:
+    """Read the annotations of one property; `owner` is what errors call its type.
+
+    Raises:
+        ParseError: An annotation is repeated, misplaced or has the wrong arguments.
+    """
+    place = f"property `{declaration.name}` of {owner}"
+    _refuse_repeats(declaration.annotations, _ONCE_ON_PROPERTIES, place)
+    draft = PropertyDraft(declaration)
+    opaque: list[OpaqueAnnotation] = []
+    for annotation in declaration.annotations:
+        match annotation.name:
+            case "key" | "unique" | "index":
+                _check_desugared(annotation, declaration.type, kind, place)
+            case "embed":
+                embed = _read_embed(annotation, declaration.type, kind, place)
+                draft = replace(draft, embed=embed)
+            case "rename_from":
+                draft = replace(draft, hints=(_read_hint(annotation, place),))
+            case "description":
+                draft = replace(draft, description=_read_text(annotation, place))
+            case "instruction":
+                raise ParseError(
+                    f"@instruction is not supported on {place} — "
+                    "only node and edge types take one; use @description here",
+                    span=annotation.span,
+                )
+            case _:
+                opaque.append(_read_opaque(annotation))
+    return replace(draft, annotations=_in_order(opaque))
+
+
+def read_type(annotations: tuple[Annotation, ...], owner: str) -> TypeNotes:
+    """Read the annotations of one node or edge type.
+
+    Raises:
+        ParseError: An annotation is repeated, misplaced or has the wrong arguments.
+    """
+    _refuse_repeats(annotations, _ONCE_ON_TYPES, owner)
+    notes = TypeNotes()
+    opaque: list[OpaqueAnnotation] = []
+    for annotation in annotations:
+        if annotation.name in _ONLY_ON_PROPERTIES:
+            raise ParseError(
+                f"@{annotation.name} is not supported on {owner} as a whole — "
+                "write it on a property inside the braces",
+                span=annotation.span,
+            )
+        match annotation.name:
+            case "rename_from":
+                notes = replace(notes, hint=_read_hint(annotation, owner))
+            case "description":
+                notes = replace(notes, description=_read_text(annotation, owner))
+            case "instruction":
+                notes = replace(notes, instruction=_read_text(annotation, owner))
+            case _:
+                opaque.append(_read_opaque(annotation))
+    return replace(notes, annotations=_in_order(opaque))
+
+
+def _refuse_repeats(annotations: Iterable[Annotation], once: frozenset[str], place: str) -> None:
+    seen: set[str] = set()
+    for annotation in annotations:
+        if annotation.name in once and annotation.name in seen:
+            raise ParseError(
+                f"@{annotation.name} is written multiple times on {place} — keep one",
+                span=annotation.span,
+            )
+        seen.add(annotation.name)
+
+
+def _check_desugared(
+    annotation: Annotation, type_: PropertyType, kind: TypeKind, place: str
+) -> None:
+    if annotation.name == "key" and kind == "edge":
+        raise ParseError(
+            f"@key is not supported on edge properties, here {place} — "
+            "an edge is identified by its id; use @unique for a rule on its values",
+            span=annotation.span,
+        )
+    # Only the annotation is refused: a body `@index` may name a list beside other properties.
+    if annotation.name == "index" and type_.is_list:
+        raise ParseError(
+            f"@index is not supported on a list property, here {place} — remove it",
+            span=annotation.span,
+        )
+
+
+def _read_embed(annotation: Annotation, type_: PropertyType, kind: TypeKind, place: str) -> Embed:
+    if kind == "edge":
+        raise ParseError(
+            f"@embed is not supported on edge properties, here {place} — "
+            "put the vector on a node type",
+            span=annotation.span,
+        )
+    if not type_.is_vector:
+        raise ParseError(
+            f"@embed needs a vector property, but {place} is {type_} — declare it as Vector(n)",
+            span=annotation.span,
+        )
+    source = _name_argument(annotation)
+    if source is None:
+        raise ParseError(
+            f"@embed on {place} must name the String property it is made from, "
+            'as in `@embed("text")`',
+            span=annotation.span,
+        )
+    return Embed(source, _read_model(annotation, place))
+
+
+def _read_model(annotation: Annotation, place: str) -> str | None:
+    if not annotation.kwargs:
+        return None
+    values = [value for name, value in annotation.kwargs if name == "model"]
+    if len(values) != len(annotation.kwargs) or len(values) > 1:
+        raise ParseError(
+            f"unexpected argument of @embed on {place}: only 'model' is supported, once",
+            span=annotation.span,
+        )
+    if not isinstance(values[0], str) or not values[0].strip():
+        raise ParseError(
+            f"'model' of @embed on {place} must be a non-blank string", span=annotation.span
+        )
+    return values[0]
+
+
+def _read_hint(annotation: Annotation, place: str) -> RenameHint:
+    old_name = _name_argument(annotation)
+    if old_name is None or annotation.kwargs:
+        raise ParseError(
+            f"@rename_from on {place} takes exactly one non-empty old name, "
+            'as in `@rename_from("old")`',
+            span=annotation.span,
+        )
+    return RenameHint(old_name, annotation.span)
+
+
+def _name_argument(annotation: Annotation) -> str | None:
+    """The non-blank string or bare word an annotation is given, if that is what it is given."""
+    value = annotation.value
+    if isinstance(value, Identifier):
+        return value.name
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _read_text(annotation: Annotation, place: str) -> str:
+    value = annotation.value
+    if not isinstance(value, str) or not value.strip() or annotation.kwargs:
+        raise ParseError(
+            f"@{annotation.name} on {place} takes exactly one non-blank string, "
+            f'as in `@{annotation.name}("…")`',
+            span=annotation.span,
+        )
+    return value
+
+
+def _read_opaque(annotation: Annotation) -> OpaqueAnnotation:
+    value = annotation.value
+    return OpaqueAnnotation(
+        annotation.name,
+        value.name if isinstance(value, Identifier) else value,
+        tuple(sorted(annotation.kwargs, key=repr)),
+    )
+
+
+def _in_order(opaque: list[OpaqueAnnotation]) -> tuple[OpaqueAnnotation, ...]:
+    """Canonical order: the order in the source carries no meaning."""
+    return tuple(sorted(opaque, key=lambda annotation: (annotation.name, repr(annotation))))

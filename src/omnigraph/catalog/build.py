@@ -1,0 +1,123 @@
+"""Build: a schema tree → the catalogue, with the identities of the accepted one carried on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from omnigraph.catalog.annotations import PropertyDraft
+from omnigraph.catalog.identity import Identities, TypeKey, resolve_identities
+from omnigraph.catalog.model import Catalog, EdgeType, InterfaceType, NodeType, Property
+from omnigraph.catalog.shape import catalog_of
+from omnigraph.catalog.validate import (
+    EdgeDraft,
+    InterfaceDraft,
+    NodeDraft,
+    SchemaDraft,
+    validate,
+)
+from omnigraph.errors import SourceError, SourceText
+from omnigraph.syntax.schema_tree import SchemaTree
+
+
+def build_catalog(tree: SchemaTree, accepted: Catalog | None = None) -> Catalog:
+    """Check `tree` and return its types, in canonical order.
+
+    With `accepted`, types and properties that continue an accepted one keep its identity; without,
+    all identities are new and rename hints mean nothing.
+
+    Raises:
+        ParseError: A declaration breaks a rule.
+        CatalogError: The declarations do not fit together.
+        IdentityError: A rename hint cannot be followed.
+    """
+    try:
+        draft = validate(tree)
+        identities = resolve_identities(draft, accepted)
+    except SourceError as error:
+        raise error.with_source(SourceText(tree.name, tree.text)) from None
+    return _assemble(draft, identities)
+
+
+def _assemble(draft: SchemaDraft, identities: Identities) -> Catalog:
+    return catalog_of(
+        nodes={name: _node(each, identities) for name, each in draft.nodes.items()},
+        edges={name: _edge(each, identities) for name, each in draft.edges.items()},
+        interfaces={name: _interface(each, identities) for name, each in draft.interfaces.items()},
+        next_id=identities.next_id,
+    )
+
+
+def _interface(draft: InterfaceDraft, identities: Identities) -> InterfaceType:
+    key: TypeKey = ("interface", draft.name)
+    return InterfaceType(
+        name=draft.name,
+        type_id=identities.types[key],
+        properties=_properties(draft.properties, key, identities),
+        key=draft.constraints.key,
+        uniques=draft.constraints.uniques,
+        indexes=draft.constraints.indexes,
+    )
+
+
+def _node(draft: NodeDraft, identities: Identities) -> NodeType:
+    key: TypeKey = ("node", draft.name)
+    properties = _properties(draft.properties, key, identities)
+    return NodeType(
+        name=draft.name,
+        type_id=identities.types[key],
+        incarnation_id=identities.incarnations[key],
+        properties=properties,
+        key=_ordered_key(draft.constraints.key, properties),
+        uniques=draft.constraints.uniques,
+        indexes=draft.constraints.indexes,
+        ranges=draft.constraints.ranges,
+        checks=draft.constraints.checks,
+        interfaces=draft.interfaces,
+        description=draft.notes.description,
+        instruction=draft.notes.instruction,
+        annotations=draft.notes.annotations,
+    )
+
+
+def _edge(draft: EdgeDraft, identities: Identities) -> EdgeType:
+    key: TypeKey = ("edge", draft.name)
+    return EdgeType(
+        name=draft.name,
+        type_id=identities.types[key],
+        incarnation_id=identities.incarnations[key],
+        source=draft.source,
+        target=draft.target,
+        cardinality=draft.cardinality,
+        properties=_properties(draft.properties, key, identities),
+        uniques=draft.constraints.uniques,
+        indexes=draft.constraints.indexes,
+        description=draft.notes.description,
+        instruction=draft.notes.instruction,
+        annotations=draft.notes.annotations,
+    )
+
+
+def _ordered_key(
+    members: tuple[str, ...] | None, properties: Mapping[str, Property]
+) -> tuple[str, ...] | None:
+    """By property id: a rename must not reorder the key, whose spelling is the id of a node."""
+    if members is None:
+        return None
+    return tuple(sorted(members, key=lambda name: properties[name].property_id))
+
+
+def _properties(
+    drafts: Mapping[str, PropertyDraft], key: TypeKey, identities: Identities
+) -> dict[str, Property]:
+    return {
+        name: Property(
+            name=name,
+            type=draft.type,
+            property_id=identities.properties[(*key, name)],
+            embed=draft.embed,
+            description=draft.description,
+            annotations=draft.annotations,
+            injected_by=draft.injected_by,
+        )
+        for name, draft in drafts.items()
+    }

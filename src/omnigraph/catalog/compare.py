@@ -1,0 +1,284 @@
+"""Compare: the differences between an accepted catalogue and a desired one, as migration steps.
+
+Types and properties are paired by identity, never by name, so a rename is a rename wherever the
+name is used: in constraints, in `@embed`, at the ends of edges. Steps come in this order:
+
+    interfaces, then nodes, then edges; dropped types after the others of their kind
+    in a type: rename, metadata, structure, properties by name, dropped ones, constraints
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from omnigraph.catalog.model import (
+    Catalog,
+    EdgeType,
+    Embed,
+    InterfaceType,
+    NodeType,
+    Property,
+    TypeKind,
+)
+from omnigraph.catalog.shape import annotations_shape, canonical
+from omnigraph.catalog.steps import (
+    ADD_REQUIRED_CODE,
+    CHANGE_TYPE_CODE,
+    AddConstraint,
+    AddProperty,
+    AddType,
+    DropMode,
+    DropProperty,
+    DropType,
+    ExtendEnum,
+    MigrationStep,
+    RenameProperty,
+    RenameType,
+    UnsupportedChange,
+    UpdatePropertyMetadata,
+    UpdateTypeMetadata,
+)
+
+AnyType: TypeAlias = InterfaceType | NodeType | EdgeType
+Steps: TypeAlias = Iterator[MigrationStep]
+
+
+def compare(accepted: Catalog, desired: Catalog, mode: DropMode) -> tuple[MigrationStep, ...]:
+    """Return the steps from `accepted` to `desired`, which must carry its identities on."""
+    endpoints = _Endpoints(accepted, desired)
+    steps: tuple[MigrationStep, ...] = (
+        *_kind_steps("interface", accepted.interfaces, desired.interfaces, endpoints, mode),
+        *_kind_steps("node", accepted.nodes, desired.nodes, endpoints, mode),
+        *_kind_steps("edge", accepted.edges, desired.edges, endpoints, mode),
+    )
+    if not steps and accepted.shape_hash != desired.shape_hash:
+        return (
+            UnsupportedChange("schema", "the schema changes its meaning in a way no step covers"),
+        )
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoints:
+    """Tells whether an edge still connects the same node types, whatever they are called now."""
+
+    accepted: Catalog
+    desired: Catalog
+
+    def same(self, old: EdgeType, new: EdgeType) -> bool:
+        return self._ids(self.accepted, old) == self._ids(self.desired, new)
+
+    @staticmethod
+    def _ids(catalog: Catalog, edge: EdgeType) -> tuple[int, int]:
+        return catalog.nodes[edge.source].type_id, catalog.nodes[edge.target].type_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """One type as accepted and as desired, with how its properties continue.
+
+    `spelled` maps the accepted name of every property to its present one; a dropped property
+    keeps its name there, which no other can have taken: an exact match of names always wins.
+    """
+
+    kind: TypeKind
+    old: AnyType
+    new: AnyType
+    kept: Mapping[str, Property]
+    dropped: tuple[str, ...]
+    spelled: Mapping[str, str]
+
+    @classmethod
+    def of(cls, kind: TypeKind, old: AnyType, new: AnyType) -> _Pair:
+        by_id = {each.property_id: each for each in old.properties.values()}
+        kept = {
+            name: by_id[each.property_id]
+            for name, each in new.properties.items()
+            if each.property_id in by_id
+        }
+        spelled = {each.name: name for name, each in kept.items()}
+        dropped = tuple(name for name in old.properties if name not in spelled)
+        spelled |= {name: name for name in dropped}
+        return cls(kind, old, new, kept, dropped, spelled)
+
+    @property
+    def entity(self) -> str:
+        return f"{self.kind}:{self.new.name}"
+
+    @property
+    def words(self) -> str:
+        """What a reason calls this type: the reason alone is what a refused apply says."""
+        return f"{self.kind} {self.new.name}"
+
+
+def _kind_steps(
+    kind: TypeKind,
+    accepted: Mapping[str, AnyType],
+    desired: Mapping[str, AnyType],
+    endpoints: _Endpoints,
+    mode: DropMode,
+) -> Steps:
+    by_id = {each.type_id: each for each in accepted.values()}
+    for name, new in desired.items():
+        old = by_id.pop(new.type_id, None)
+        if old is None:
+            yield AddType(kind, name)
+        else:
+            yield from _type_steps(_Pair.of(kind, old, new), endpoints, mode)
+    for old in by_id.values():
+        if kind == "interface":
+            yield UnsupportedChange(
+                f"interface:{old.name}", f"interface {old.name} cannot be removed"
+            )
+        else:
+            yield DropType(kind, old.name, mode)
+
+
+def _type_steps(pair: _Pair, endpoints: _Endpoints, mode: DropMode) -> Steps:
+    if pair.old.name != pair.new.name:
+        yield RenameType(pair.kind, pair.old.name, pair.new.name)
+    match pair.old, pair.new:
+        case (NodeType() as old, NodeType() as new):
+            yield from _note_steps(pair, old, new)
+            if old.interfaces != new.interfaces:
+                yield UnsupportedChange(
+                    pair.entity, f"the interfaces that {pair.words} implements cannot change"
+                )
+        case (EdgeType() as old_edge, EdgeType() as new_edge):
+            yield from _note_steps(pair, old_edge, new_edge)
+            yield from _topology_steps(pair, old_edge, new_edge, endpoints)
+    for name, property_ in pair.new.properties.items():
+        previous = pair.kept.get(name)
+        if previous is None:
+            yield _added(pair, property_)
+        else:
+            yield from _property_steps(pair, previous, property_)
+    for name in pair.dropped:
+        yield DropProperty(pair.kind, pair.new.name, name, mode)
+    yield from _constraint_steps(pair)
+
+
+def _note_steps(pair: _Pair, old: NodeType | EdgeType, new: NodeType | EdgeType) -> Steps:
+    if (old.description, old.instruction) != (new.description, new.instruction):
+        texts = (("description", new.description), ("instruction", new.instruction))
+        annotations = tuple((name, text) for name, text in texts if text is not None)
+        yield UpdateTypeMetadata(pair.kind, new.name, annotations)
+    if _opaque(old) != _opaque(new):
+        yield _annotations_changed(pair.entity, pair.words)
+
+
+def _topology_steps(pair: _Pair, old: EdgeType, new: EdgeType, endpoints: _Endpoints) -> Steps:
+    if not endpoints.same(old, new):
+        yield UnsupportedChange(
+            pair.entity,
+            f"the endpoints of {pair.words} cannot change from {old.source} -> {old.target} "
+            f"to {new.source} -> {new.target} — add a new edge type instead",
+        )
+    if old.cardinality != new.cardinality:
+        yield UnsupportedChange(
+            pair.entity,
+            f"@card of {pair.words} cannot change from {old.cardinality} to {new.cardinality}",
+        )
+
+
+def _added(pair: _Pair, property_: Property) -> MigrationStep:
+    if property_.type.nullable:
+        return AddProperty(pair.kind, pair.new.name, property_.name, str(property_.type))
+    return UnsupportedChange(
+        f"{pair.entity}.{property_.name}",
+        f"property `{property_.name}` of {pair.words} is required, but rows that exist have no "
+        f"value for it — declare it `{property_.type}?`",
+        ADD_REQUIRED_CODE,
+    )
+
+
+def _property_steps(pair: _Pair, old: Property, new: Property) -> Steps:
+    entity, words = f"{pair.entity}.{new.name}", f"property `{new.name}` of {pair.words}"
+    if old.name != new.name:
+        yield RenameProperty(pair.kind, pair.new.name, old.name, new.name)
+    if old.type != new.type:
+        yield _retyped(pair, old, new)
+    if old.description != new.description:
+        texts = () if new.description is None else (("description", new.description),)
+        yield UpdatePropertyMetadata(pair.kind, pair.new.name, new.name, texts)
+    if _respelled(old.embed, pair.spelled) != new.embed:
+        yield UnsupportedChange(entity, f"@embed on {words} cannot be added, changed or removed")
+    if _opaque(old) != _opaque(new):
+        yield _annotations_changed(entity, words)
+    if bool(old.injected_by) != bool(new.injected_by):
+        yield UnsupportedChange(
+            entity, f"{words} cannot change between declared here and given by an interface"
+        )
+
+
+def _retyped(pair: _Pair, old: Property, new: Property) -> MigrationStep:
+    before, after = old.type, new.type
+    if before.variants is not None and after.variants is not None:
+        added = tuple(each for each in after.variants if each not in before.variants)
+        only_grown = len(after.variants) == len(before.variants) + len(added)
+        if only_grown and before.nullable == after.nullable:
+            return ExtendEnum(pair.kind, pair.new.name, new.name, added)
+    return UnsupportedChange(
+        f"{pair.entity}.{new.name}",
+        f"property `{new.name}` of {pair.words} cannot change its type from {before} to {after} "
+        "— add a new property instead",
+        CHANGE_TYPE_CODE,
+    )
+
+
+def _constraint_steps(pair: _Pair) -> Steps:
+    old = _constraints(pair.old, pair.spelled)
+    new = _constraints(pair.new, {name: name for name in pair.new.properties})
+    for text in sorted(new.keys() - old.keys()):
+        if text.startswith("@index"):
+            yield AddConstraint(pair.kind, pair.new.name, text)
+        else:
+            yield UnsupportedChange(
+                pair.entity, f"{text} cannot be added to {pair.words}, which may hold rows"
+            )
+    for text in sorted(old.keys() - new.keys()):
+        gone = [name for name in old[text] if name in pair.dropped]
+        # An index has no say in what the data may be: it goes with the properties it was for.
+        if text.startswith("@index") and len(gone) == len(old[text]):
+            continue
+        with_it = f", which dropping `{gone[0]}` would do" if gone else ""
+        yield UnsupportedChange(pair.entity, f"{text} cannot be removed from {pair.words}{with_it}")
+
+
+def _constraints(type_: AnyType, spelled: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The members of every constraint, by its canonical text in present names."""
+
+    def listed(name: str, members: tuple[str, ...]) -> str:
+        return f"@{name}({', '.join(sorted(spelled.get(each, each) for each in members))})"
+
+    found = {listed("unique", members): members for members in type_.uniques}
+    found |= {listed("index", members): members for members in type_.indexes}
+    if not isinstance(type_, EdgeType) and type_.key is not None:
+        found[listed("key", type_.key)] = type_.key
+    if isinstance(type_, NodeType):
+        for range_ in type_.ranges:
+            lower = "" if range_.lower is None else range_.lower
+            upper = "" if range_.upper is None else range_.upper
+            text = f"@range({spelled[range_.property]}, {lower}..{upper})"
+            found[text] = (range_.property,)
+        for check in type_.checks:
+            text = f"@check({spelled[check.property]}, {canonical(check.pattern)})"
+            found[text] = (check.property,)
+    return found
+
+
+def _respelled(embed: Embed | None, spelled: Mapping[str, str]) -> Embed | None:
+    # An interface may leave the source to the node, so the name may be none of its own.
+    return embed and Embed(spelled.get(embed.source, embed.source), embed.model)
+
+
+def _opaque(holder: NodeType | EdgeType | Property) -> str:
+    return canonical(annotations_shape(holder.annotations))
+
+
+def _annotations_changed(entity: str, words: str) -> UnsupportedChange:
+    return UnsupportedChange(
+        entity, f"of the annotations on {words}, only descriptive ones can change"
+    )

@@ -1,0 +1,208 @@
+"""The catalogue: every type of an accepted schema, checked, with identities that survive renames.
+
+Values only; `build.py` makes them from a tree, `accepted.py` turns them to JSON and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from omnigraph.types import PropertyType
+
+EntityKind: TypeAlias = Literal["node", "edge"]
+TypeKind: TypeAlias = Literal["interface", "node", "edge"]
+
+NODE_COLUMNS = ("id",)
+EDGE_COLUMNS = ("id", "src", "dst")
+
+
+class IndexKind(StrEnum):
+    """The physical index a declared index asks for."""
+
+    BTREE = "btree"
+    INVERTED = "inverted"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueAnnotation:
+    """An annotation that Omnigraph keeps but gives no meaning to."""
+
+    name: str
+    value: str | int | float | bool | None = None
+    kwargs: tuple[tuple[str, str | int | float | bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Which String property feeds a vector, and the model it was made with, when recorded."""
+
+    source: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive numeric bounds of one property."""
+
+    property: str
+    lower: int | float | None
+    upper: int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A pattern that must be found somewhere in one String property."""
+
+    property: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """How many outgoing edges of a type one source node may have."""
+
+    minimum: int = 0
+    maximum: int | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.minimum == 0 and self.maximum is None
+
+    def __str__(self) -> str:
+        return f"{self.minimum}..{'' if self.maximum is None else self.maximum}"
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One effective property: declared on the type, or injected by interfaces."""
+
+    name: str
+    type: PropertyType
+    property_id: int
+    embed: Embed | None = None
+    description: str | None = None
+    annotations: tuple[OpaqueAnnotation, ...] = ()
+    injected_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceType:
+    """A property contract. It has no table and cannot be queried.
+
+    `key`, `uniques` and `indexes` hold what its properties' annotations desugar to.
+    """
+
+    name: str
+    type_id: int
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    key: tuple[str, ...] | None = None
+    uniques: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """A node type and its table. Properties are in name order, key members in property-id order."""
+
+    name: str
+    type_id: int
+    incarnation_id: int
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    key: tuple[str, ...] | None = None
+    uniques: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
+    ranges: tuple[Range, ...] = ()
+    checks: tuple[Check, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    description: str | None = None
+    instruction: str | None = None
+    annotations: tuple[OpaqueAnnotation, ...] = ()
+
+    @property
+    def kind(self) -> EntityKind:
+        return "node"
+
+    @property
+    def table_key(self) -> str:
+        return f"node:{self.name}"
+
+    @property
+    def structural_columns(self) -> tuple[str, ...]:
+        return NODE_COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeType:
+    """An edge type and its table. `source` and `target` name node types."""
+
+    name: str
+    type_id: int
+    incarnation_id: int
+    source: str
+    target: str
+    cardinality: Cardinality = Cardinality()
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    uniques: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
+    description: str | None = None
+    instruction: str | None = None
+    annotations: tuple[OpaqueAnnotation, ...] = ()
+
+    @property
+    def kind(self) -> EntityKind:
+        return "edge"
+
+    @property
+    def table_key(self) -> str:
+        return f"edge:{self.name}"
+
+    @property
+    def structural_columns(self) -> tuple[str, ...]:
+        return EDGE_COLUMNS
+
+
+EntityType: TypeAlias = NodeType | EdgeType
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All types of one accepted schema. `shape_hash` names its meaning, spelling aside.
+
+    `next_id` is the first identity never handed out, so that a dropped one is not used again.
+    """
+
+    nodes: Mapping[str, NodeType]
+    edges: Mapping[str, EdgeType]
+    interfaces: Mapping[str, InterfaceType]
+    shape_hash: str
+    next_id: int
+    edge_names_folded: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def node(self, name: str) -> NodeType | None:
+        """The node type of exactly this name."""
+        return self.nodes.get(name)
+
+    def edge(self, name: str) -> EdgeType | None:
+        """The edge type of this name: exact first, then ignoring case."""
+        found = self.edges.get(name)
+        if found is None:
+            spelled = self.edge_names_folded.get(name.lower())
+            found = self.edges.get(spelled) if spelled is not None else None
+        return found
+
+    def entities(self) -> Iterable[EntityType]:
+        """Every type that has a table, nodes before edges, by name."""
+        yield from self.nodes.values()
+        yield from self.edges.values()
+
+    def by_table_key(self, table_key: str) -> EntityType | None:
+        kind, _, name = table_key.partition(":")
+        return self.nodes.get(name) if kind == "node" else self.edges.get(name)
+
+    def edges_of(self, node_name: str) -> tuple[EdgeType, ...]:
+        """Every edge type with this node type at either end."""
+        return tuple(e for e in self.edges.values() if node_name in (e.source, e.target))
