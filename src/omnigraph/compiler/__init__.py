@@ -1,0 +1,39 @@
+"""The compiler: query text and a catalogue in, a typed query out.
+
+compile.py            the front door, and the caches: parse → check → lower
+check.py              parameters, then the constructs below; `typed.py` holds what comes out
+  scope.py            the names a clause can see
+  check_match.py      bindings and `not`; check_traversals.py, check_filters.py
+  check_values.py     literals, parameters and now() against a property
+  check_search.py     search, fuzzy, match_text, nearest, bm25, rrf
+  check_returns.py    projections and aggregates; check_order.py
+  check_mutations.py  insert, update, delete
+lower.py              a checked read to a pipeline of operators
+params.py             JSON values to declared parameters, when a query is about to run
+describe.py           what a query returns, reads and writes
+lint.py               all of a file's queries, with everything that is wrong with them
+"""
+
+from omnigraph.compiler.compile import (
+    CompiledQuery,
+    compile_query,
+    require_mutation,
+    require_read,
+)
+from omnigraph.compiler.describe import Operation, describe
+from omnigraph.compiler.lint import Finding, LintReport, lint
+from omnigraph.compiler.params import ParamValue, bind_params
+
+__all__ = [
+    "CompiledQuery",
+    "Finding",
+    "LintReport",
+    "Operation",
+    "ParamValue",
+    "bind_params",
+    "compile_query",
+    "describe",
+    "lint",
+    "require_mutation",
+    "require_read",
+]

@@ -1,0 +1,79 @@
+"""Check: a query tree against a catalogue. The first error of a query is the one reported.
+
+parameters → check_match (bindings, check_traversals, check_filters, nested `not`)
+           → check_returns → check_order            for a read
+           → check_mutations                         for a mutation
+"""
+
+from __future__ import annotations
+
+import re
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.compiler.check_match import check_pattern
+from omnigraph.compiler.check_mutations import check_mutation
+from omnigraph.compiler.check_order import check_order
+from omnigraph.compiler.check_returns import check_returns
+from omnigraph.compiler.scope import Scope
+from omnigraph.compiler.typed import TypedQuery, TypedRead
+from omnigraph.errors import TypeCheckError, did_you_mean
+from omnigraph.ir.expressions import NOW_PARAMETER
+from omnigraph.ir.query import Parameter
+from omnigraph.syntax.query_tree import ParamDecl, QueryDecl
+from omnigraph.types import PropertyType, Scalar
+
+_VECTOR = re.compile(r"Vector\(\s*([0-9]{1,18})\s*\)")
+_LIST = re.compile(r"\[\s*(\w+)\s*\]")
+_SCALARS = {scalar.value: scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
+
+
+def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
+    """Resolve every name of `query` and type every expression.
+
+    Raises:
+        TypeCheckError: The query does not fit the schema; `code` says which rule it breaks.
+    """
+    params = _check_params(query.params)
+    scope = Scope(catalog, {param.name: param.type for param in params})
+    if query.is_mutation:
+        return check_mutation(query, params, scope)
+    pattern = check_pattern(query.match, scope)
+    returns = check_returns(query.returns, scope)
+    order, order_refusals = check_order(query, returns, scope)
+    return TypedRead(
+        name=query.name,
+        params=params,
+        pattern=pattern,
+        returns=returns.items,
+        order=order,
+        limit=query.limit,
+        refusals=returns.refusals + order_refusals,
+    )
+
+
+def _check_params(declared: tuple[ParamDecl, ...]) -> tuple[Parameter, ...]:
+    seen: set[str] = set()
+    for param in declared:
+        if param.name == NOW_PARAMETER:
+            raise TypeCheckError(
+                f"`${NOW_PARAMETER}` is reserved: it carries now()", span=param.span
+            )
+        if param.name in seen:
+            raise TypeCheckError(f"parameter `${param.name}` is declared twice", span=param.span)
+        seen.add(param.name)
+    return tuple(Parameter(param.name, _param_type(param)) for param in declared)
+
+
+def _param_type(param: ParamDecl) -> PropertyType:
+    vector = _VECTOR.fullmatch(param.type_name)
+    if vector is not None:
+        return PropertyType(Scalar.VECTOR, nullable=param.nullable, dimension=int(vector[1]))
+    listed = _LIST.fullmatch(param.type_name)
+    scalar = _SCALARS.get(listed[1] if listed else param.type_name)
+    if scalar is None or (listed and scalar is Scalar.BLOB):
+        raise TypeCheckError(
+            f"`${param.name}` has the unknown parameter type {param.type_name}",
+            span=param.span,
+            hint=did_you_mean(param.type_name, _SCALARS),
+        )
+    return PropertyType(scalar, is_list=listed is not None, nullable=param.nullable)

@@ -1,0 +1,184 @@
+"""Search and ranking calls: what they may be asked about, and with what.
+
+    search, fuzzy          a String property and a String     T19
+    match_text, bm25       a String property and a String     T20
+    nearest                a Vector property and a vector of its width, or text to embed   T15
+    rrf                    two rankings of one variable, and a positive whole number       T21
+
+A property of an edge variable is T23 in every one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from omnigraph.catalog.model import EdgeType
+from omnigraph.compiler.check_values import plain_value
+from omnigraph.compiler.scope import Scope
+from omnigraph.errors import TypeCheckError
+from omnigraph.ir.expressions import Bm25, Constant, Nearest, PropertyRef, Rrf, TextMatch
+from omnigraph.ir.expressions import Scalar as Operand
+from omnigraph.syntax.query_tree import (
+    Expr,
+    FuzzyExpr,
+    ListLiteral,
+    NearestExpr,
+    PropertyExpr,
+    RrfExpr,
+    TextSearchExpr,
+)
+from omnigraph.types import PropertyType, Scalar
+
+_CODES: Final = {"search": "T19", "fuzzy": "T19", "match_text": "T20", "bm25": "T20"}
+
+
+def text_match(expression: TextSearchExpr | FuzzyExpr, scope: Scope) -> TextMatch:
+    """Type `search`, `match_text` or `fuzzy`."""
+    match expression:
+        case FuzzyExpr():
+            target = _text_target(expression.target, "fuzzy", scope)
+            query = _text_query(expression.query, "fuzzy", scope)
+            return TextMatch("fuzzy", target, query, _max_edits(expression.max_edits, scope))
+        case TextSearchExpr(function="search" | "match_text" as function):
+            target = _text_target(expression.target, function, scope)
+            return TextMatch(function, target, _text_query(expression.query, function, scope))
+        case _:
+            raise AssertionError("bm25 ranks and does not filter")
+
+
+def ranking_arm(expression: NearestExpr | TextSearchExpr, scope: Scope) -> Nearest | Bm25:
+    """Type `nearest` or `bm25`."""
+    if isinstance(expression, NearestExpr):
+        return _nearest(expression, scope)
+    assert expression.function == "bm25"
+    target = _text_target(expression.target, "bm25", scope)
+    return Bm25(target, _text_query(expression.query, "bm25", scope))
+
+
+def rank_fusion(expression: RrfExpr, scope: Scope) -> Rrf:
+    """Type `rrf`."""
+    for arm in (expression.first, expression.second):
+        if isinstance(arm, TextSearchExpr) and arm.function != "bm25":
+            raise TypeCheckError(
+                f"rrf fuses rankings: its first two arguments are `nearest` or `bm25` calls, "
+                f"not `{arm.function}`",
+                code="T21",
+                span=arm.span,
+            )
+    first = ranking_arm(expression.first, scope)
+    second = ranking_arm(expression.second, scope)
+    if first.target.variable != second.target.variable:
+        raise TypeCheckError(
+            f"rrf ranks one variable, and its arms rank `${first.target.variable}` "
+            f"and `${second.target.variable}`",
+            code="T21",
+            span=expression.span,
+        )
+    return Rrf(first, second, _fusion_constant(expression.k, scope))
+
+
+def _nearest(expression: NearestExpr, scope: Scope) -> Nearest:
+    target = _searchable(expression.target, scope)
+    if not target.type.is_vector or target.type.is_list:
+        raise TypeCheckError(
+            f"nearest needs a Vector property, and `${target.variable}.{target.property}` "
+            f"is {target.type}",
+            code="T15",
+            span=expression.target.span,
+        )
+    return Nearest(target, _vector_query(expression.query, target.type, scope))
+
+
+def _vector_query(expression: Expr, wanted: PropertyType, scope: Scope) -> Operand:
+    query = plain_value(expression, scope)
+    if query is None:
+        raise _vector_mismatch(expression, wanted, "this is neither")
+    found = query.type
+    if found.is_text or found.compatible_with(wanted):
+        return query
+    if isinstance(query, Constant) and isinstance(query.value, ListLiteral):
+        if not found.scalar.is_numeric or not query.value.items:
+            raise _vector_mismatch(expression, wanted, "the list holds no numbers")
+        if len(query.value.items) != wanted.dimension:
+            size = len(query.value.items)
+            raise _vector_mismatch(expression, wanted, f"the list has {size} elements")
+        return Constant(query.value, PropertyType(Scalar.VECTOR, dimension=wanted.dimension))
+    raise _vector_mismatch(expression, wanted, f"this is {found}")
+
+
+def _vector_mismatch(expression: Expr, wanted: PropertyType, found: str) -> TypeCheckError:
+    width = PropertyType(Scalar.VECTOR, dimension=wanted.dimension)
+    return TypeCheckError(
+        f"nearest compares with a {width} or with a String to embed; {found}",
+        code="T15",
+        span=expression.span,
+    )
+
+
+def _text_target(expression: Expr, function: str, scope: Scope) -> PropertyRef:
+    code = _CODES[function]
+    if not isinstance(expression, PropertyExpr):
+        raise TypeCheckError(
+            f"{function} looks in a String property, as in `{function}($v.property, ...)`",
+            code=code,
+            span=expression.span,
+        )
+    target = _searchable(expression, scope)
+    if not target.type.is_text:
+        raise TypeCheckError(
+            f"{function} looks in a String property, and `${target.variable}.{target.property}` "
+            f"is {target.type}",
+            code=code,
+            span=expression.span,
+        )
+    return target
+
+
+def _text_query(expression: Expr, function: str, scope: Scope) -> Operand:
+    query = plain_value(expression, scope)
+    if query is None or not query.type.is_text:
+        found = "no value" if query is None else str(query.type)
+        raise TypeCheckError(
+            f"{function} looks for a String, and this is {found}",
+            code=_CODES[function],
+            span=expression.span,
+        )
+    return query
+
+
+def _max_edits(expression: Expr | None, scope: Scope) -> Operand | None:
+    if expression is None:
+        return None
+    edits = plain_value(expression, scope)
+    if edits is None or edits.type.is_list or not edits.type.scalar.is_integer:
+        raise TypeCheckError(
+            "the edits that fuzzy allows are a whole number", code="T19", span=expression.span
+        )
+    return edits
+
+
+def _fusion_constant(expression: Expr | None, scope: Scope) -> Operand | None:
+    if expression is None:
+        return None
+    k = plain_value(expression, scope)
+    if k is None or k.type.is_list or not k.type.scalar.is_integer:
+        raise TypeCheckError("k of rrf is a whole number", code="T21", span=expression.span)
+    if isinstance(k, Constant) and isinstance(k.value, int) and k.value <= 0:
+        raise TypeCheckError(
+            f"k of rrf is greater than zero, and this is {k.value}",
+            code="T21",
+            span=expression.span,
+        )
+    return k
+
+
+def _searchable(expression: PropertyExpr, scope: Scope) -> PropertyRef:
+    """Resolve the property that is searched; only nodes are."""
+    target = scope.property_ref(expression)
+    if isinstance(scope.variable(expression.variable), EdgeType):
+        raise TypeCheckError(
+            f"`${expression.variable}` is bound to an edge, and only nodes can be searched",
+            code="T23",
+            span=expression.span,
+        )
+    return target

@@ -1,0 +1,156 @@
+"""Describe: what a query returns, reads and writes, for people and tools that call it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from omnigraph.catalog.model import Catalog, EntityKind
+from omnigraph.ir.expressions import NodeRef
+from omnigraph.ir.query import (
+    AntiJoin,
+    Delete,
+    Expand,
+    Filter,
+    Insert,
+    MutationIR,
+    MutationOp,
+    NodeScan,
+    Operator,
+    QueryIR,
+    ReturnItem,
+    Update,
+)
+from omnigraph.types import PropertyType, Scalar
+
+_KINDS = {
+    Scalar.STRING: "string",
+    Scalar.BOOL: "bool",
+    Scalar.I32: "int",
+    Scalar.U32: "int",
+    Scalar.I64: "bigint",
+    Scalar.U64: "bigint",
+    Scalar.F32: "float",
+    Scalar.F64: "float",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "datetime",
+    Scalar.BLOB: "blob",
+    Scalar.VECTOR: "vector",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultField:
+    """One column of a result. `kind` of a bare node is `object`; its value is the node's id."""
+
+    name: str
+    kind: str
+    nullable: bool
+    item_kind: str | None = None
+    vector_dim: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"name": self.name, "kind": self.kind, "nullable": self.nullable}
+        if self.item_kind is not None:
+            fields["item_kind"] = self.item_kind
+        if self.vector_dim is not None:
+            fields["vector_dim"] = self.vector_dim
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class TypeUse:
+    """A type that an operation touches."""
+
+    kind: EntityKind
+    type_name: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"kind": self.kind, "type_name": self.type_name}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """The outside of a query. `reads` and `writes` hold nodes before edges, then by name."""
+
+    result: tuple[ResultField, ...]
+    reads: tuple[TypeUse, ...]
+    writes: tuple[TypeUse, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "result": [field.to_json() for field in self.result],
+            "reads": [use.to_json() for use in self.reads],
+            "writes": [use.to_json() for use in self.writes],
+        }
+
+
+def describe(ir: QueryIR | MutationIR, catalog: Catalog) -> Operation:
+    """Return what `ir` gives back and touches. A mutation has no result."""
+    if isinstance(ir, QueryIR):
+        fields = tuple(map(_field, ir.returns))
+        return Operation(fields, _sorted(_pipeline_uses(ir.pipeline, catalog)), ())
+    reads = _sorted(use for op in ir.ops for use in _mutation_reads(op, catalog))
+    writes = _sorted(use for op in ir.ops for use in _mutation_writes(op, catalog))
+    return Operation((), reads, writes)
+
+
+def _field(item: ReturnItem) -> ResultField:
+    if isinstance(item.expression, NodeRef):
+        return ResultField(item.column, "object", nullable=False)
+    return result_field(item.column, item.expression.type)
+
+
+def result_field(name: str, found: PropertyType) -> ResultField:
+    """Describe one value of a property type; parameters are described the same way."""
+    kind = _KINDS[found.scalar]
+    if found.is_list:
+        return ResultField(name, "list", found.nullable, item_kind=kind)
+    return ResultField(name, kind, found.nullable, vector_dim=found.dimension)
+
+
+def _pipeline_uses(pipeline: Iterable[Operator], catalog: Catalog) -> Iterator[TypeUse]:
+    for operator in pipeline:
+        match operator:
+            case NodeScan(type_name=type_name):
+                yield TypeUse("node", type_name)
+            case Expand(edge=edge):
+                yield from _edge_uses(edge, catalog)
+            case AntiJoin(inner=inner):
+                yield from _pipeline_uses(inner, catalog)
+            case Filter():
+                pass
+            case _:
+                assert_never(operator)
+
+
+def _edge_uses(name: str, catalog: Catalog) -> Iterator[TypeUse]:
+    edge = catalog.edges[name]
+    yield TypeUse("edge", edge.name)
+    yield TypeUse("node", edge.source)
+    yield TypeUse("node", edge.target)
+
+
+def _mutation_reads(operation: MutationOp, catalog: Catalog) -> Iterator[TypeUse]:
+    if isinstance(operation, Insert) and operation.entity_kind == "edge":
+        yield from _edge_uses(operation.type_name, catalog)
+    else:
+        yield from _mutation_writes(operation, catalog)
+
+
+def _mutation_writes(operation: MutationOp, catalog: Catalog) -> Iterator[TypeUse]:
+    match operation:
+        case Insert() | Delete():
+            yield TypeUse(operation.entity_kind, operation.type_name)
+        case Update():
+            yield TypeUse("node", operation.type_name)
+        case _:
+            assert_never(operation)
+    if isinstance(operation, Delete) and operation.entity_kind == "node":
+        for edge in catalog.edges_of(operation.type_name):
+            yield TypeUse("edge", edge.name)
+
+
+def _sorted(uses: Iterable[TypeUse]) -> tuple[TypeUse, ...]:
+    return tuple(sorted(set(uses), key=lambda use: (use.kind != "node", use.type_name)))

@@ -1,0 +1,251 @@
+"""Lint: every query of a file against a schema, without running any.
+
+    Q000   error     the file does not parse; nothing else is looked at
+    L201   warning   a node type is updated, and no update sets this optional property
+    L301   error     a mutation both adds and deletes
+    L302   error     an update assigns a key member
+    L303   error     an order names an alias that no projection has
+    L304   error     a projection that no row can hold
+
+A type error belongs to the result of its query, and the other queries are still checked. The four
+L3 codes are findings as well as the query's error, and count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from omnigraph.catalog.model import Catalog, NodeType
+from omnigraph.compiler.check import check_query
+from omnigraph.compiler.compile import QueryKind, parsed_file
+from omnigraph.compiler.describe import Operation, describe
+from omnigraph.compiler.lower import lower_read
+from omnigraph.compiler.typed import Refusal, TypedQuery, TypedRead
+from omnigraph.errors import ParseError, SourceText, TypeCheckError
+from omnigraph.syntax.query_tree import QueryDecl, UpdateStatement
+
+Severity: TypeAlias = Literal["error", "warning", "info"]
+Status: TypeAlias = Literal["ok", "error"]
+
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about the file as a whole, or about one type or property."""
+
+    severity: Severity
+    code: str
+    message: str
+    type_name: str | None = None
+    property: str | None = None
+    query_names: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "severity": self.severity,
+            "code": self.code,
+            "message": self.message,
+        }
+        if self.type_name is not None:
+            fields["type_name"] = self.type_name
+        if self.property is not None:
+            fields["property"] = self.property
+        if self.query_names:
+            fields["query_names"] = list(self.query_names)
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """What lint says about one query. `operation` is there for a query that can run."""
+
+    name: str
+    kind: QueryKind
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
+    operation: Operation | None = None
+
+    @property
+    def status(self) -> Status:
+        return "ok" if self.error is None else "error"
+
+    def to_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"name": self.name, "kind": self.kind, "status": self.status}
+        if self.warnings:
+            fields["warnings"] = list(self.warnings)
+        if self.error is not None:
+            fields["error"] = self.error
+        if self.operation is not None:
+            fields["operation"] = self.operation.to_json()
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """Everything lint found. `errors` counts each problem once."""
+
+    schema_source: Mapping[str, str]
+    query_path: str
+    results: tuple[QueryResult, ...]
+    findings: tuple[Finding, ...]
+    errors: int
+    warnings: int
+    infos: int
+
+    @property
+    def status(self) -> Status:
+        return "error" if self.errors else "ok"
+
+    @property
+    def queries_processed(self) -> int:
+        return len(self.results)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "schema_source": dict(self.schema_source),
+            "query_path": self.query_path,
+            "queries_processed": self.queries_processed,
+            "errors": self.errors,
+            "warnings": self.warnings,
+            "infos": self.infos,
+            "results": [result.to_json() for result in self.results],
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """One declaration, with what checking it gave: a typed query, or the error."""
+
+    query: QueryDecl
+    is_repeated: bool
+    typed: TypedQuery | None = None
+    error: str | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        return self.typed is not None and not self.typed.refusals
+
+
+def lint(
+    catalog: Catalog, source: str, *, query_path: str, schema_source: Mapping[str, str]
+) -> LintReport:
+    """Check every query of `source`. `schema_source` says where the schema came from."""
+    try:
+        tree = parsed_file(source, query_path)
+    except ParseError as error:
+        finding = Finding("error", "Q000", error.render())
+        return _report(schema_source, query_path, [], [finding], type_errors=0)
+    checked = list(_check_all(tree.queries, catalog, SourceText(query_path, source)))
+    findings = [*_refusal_findings(checked), *_never_updated(checked, catalog)]
+    results = [_result(item, catalog) for item in checked]
+    type_errors = sum(item.error is not None for item in checked)
+    return _report(schema_source, query_path, results, findings, type_errors=type_errors)
+
+
+def _report(
+    schema_source: Mapping[str, str],
+    query_path: str,
+    results: list[QueryResult],
+    findings: list[Finding],
+    *,
+    type_errors: int,
+) -> LintReport:
+    found = {s: sum(finding.severity == s for finding in findings) for s in _SEVERITIES}
+    return LintReport(
+        schema_source=schema_source,
+        query_path=query_path,
+        results=tuple(results),
+        findings=tuple(sorted(findings, key=_finding_order)),
+        errors=found["error"] + type_errors,
+        warnings=found["warning"] + sum(len(result.warnings) for result in results),
+        infos=found["info"],
+    )
+
+
+def _finding_order(finding: Finding) -> tuple[int, str, str, str]:
+    severity = _SEVERITIES.index(finding.severity)
+    return severity, finding.type_name or "", finding.property or "", finding.message
+
+
+def _check_all(
+    queries: Iterable[QueryDecl], catalog: Catalog, source: SourceText
+) -> Iterator[_Checked]:
+    seen: set[str] = set()
+    for query in queries:
+        is_repeated = query.name in seen
+        seen.add(query.name)
+        try:
+            yield _Checked(query, is_repeated, typed=check_query(query, catalog))
+        except TypeCheckError as error:
+            yield _Checked(query, is_repeated, error=error.with_source(source).render())
+
+
+def _result(checked: _Checked, catalog: Catalog) -> QueryResult:
+    query, typed = checked.query, checked.typed
+    kind: QueryKind = "mutation" if query.is_mutation else "read"
+    operation = None
+    error = checked.error
+    if typed is not None and typed.refusals:
+        error = str(typed.refusals[0].error())
+    elif typed is not None:
+        ir = lower_read(typed) if isinstance(typed, TypedRead) else typed.ir
+        operation = describe(ir, catalog)
+    return QueryResult(query.name, kind, error, tuple(_query_warnings(checked)), operation)
+
+
+def _query_warnings(checked: _Checked) -> Iterator[str]:
+    if checked.is_repeated:
+        yield f"query '{checked.query.name}' is declared before; only the first one can be run"
+    if checked.query.is_mutation and not checked.query.params:
+        yield "mutation declares no params"
+
+
+def _refusal_findings(checked: Iterable[_Checked]) -> Iterator[Finding]:
+    for item in checked:
+        for refusal in item.typed.refusals if item.typed is not None else ():
+            yield _refusal_finding(refusal, item.query.name)
+
+
+def _refusal_finding(refusal: Refusal, query_name: str) -> Finding:
+    return Finding(
+        "error",
+        refusal.code,
+        f"query '{query_name}': {refusal.message}",
+        type_name=refusal.type_name,
+        property=refusal.property,
+        query_names=(query_name,),
+    )
+
+
+def _never_updated(checked: Iterable[_Checked], catalog: Catalog) -> Iterator[Finding]:
+    """L201. Only queries that can run count, both as updating a type and as setting a property."""
+    assigned: dict[str, set[str]] = {}
+    updating: dict[str, set[str]] = {}
+    for item in checked:
+        for statement in item.query.mutations if item.is_valid else ():
+            if isinstance(statement, UpdateStatement):
+                names = {match.property for match in statement.assignments}
+                assigned.setdefault(statement.type_name, set()).update(names)
+                updating.setdefault(statement.type_name, set()).add(item.query.name)
+    for type_name, properties in assigned.items():
+        for name in _updatable(catalog.nodes[type_name]):
+            if name not in properties:
+                yield Finding(
+                    "warning",
+                    "L201",
+                    f"{type_name}.{name} exists in schema but no update query sets it",
+                    type_name=type_name,
+                    property=name,
+                    query_names=tuple(sorted(updating[type_name])),
+                )
+
+
+def _updatable(node: NodeType) -> Iterator[str]:
+    for found in node.properties.values():
+        if found.type.nullable and found.embed is None and found.name not in (node.key or ()):
+            yield found.name

@@ -1,0 +1,177 @@
+"""Parameters: JSON values to the declared types, before anything runs.
+
+    String, Blob, Date, DateTime   a string; what a date says is checked when it is used
+    I32 I64 U32 U64                a whole number, or its decimal digits in a string
+    F32 F64                        any number
+    Bool                           true or false
+    [T], Vector(N)                 an array; a vector has exactly N numbers
+
+An omitted optional parameter is null. Undeclared ones are ignored, unless they are objects.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Final, TypeAlias
+
+from omnigraph.errors import BadRequestError, ParamsError
+from omnigraph.ir.query import Parameter
+from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar
+
+ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
+
+# Signed 64-bit is what the engine computes with, so the upper half of U64 cannot be a parameter.
+_U64_MAX: Final = 2**63 - 1
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,40}")
+
+
+def bind_params(
+    params: tuple[Parameter, ...], given: Mapping[str, Any] | None
+) -> dict[str, ParamValue]:
+    """Return a value for every declared parameter.
+
+    Raises:
+        ParamsError: A value has the wrong shape, type or range.
+        BadRequestError: A required parameter is missing.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise ParamsError(f"params must be a JSON object, got {_kind(given)}")
+    given = given or {}
+    bound = {param.name: _bound(param, given) for param in params}
+    for name, value in given.items():
+        if name not in bound:
+            _refuse_objects(name, value)
+    return bound
+
+
+def _bound(param: Parameter, given: Mapping[str, Any]) -> ParamValue:
+    if param.name not in given:
+        if param.type.nullable:
+            return None
+        raise BadRequestError(_missing(param, given))
+    value = given[param.name]
+    if value is None:
+        if param.type.nullable:
+            return None
+        raise _error(
+            param.name,
+            f"null is not accepted for non-nullable parameter; declare it as {param.type}?",
+        )
+    return _coerced(param.name, param.type, value)
+
+
+def _missing(param: Parameter, given: Mapping[str, Any]) -> str:
+    if f"${param.name}" in given:
+        return f"parameter '{param.name}' not provided — write its name without the `$`"
+    return f"parameter '{param.name}' not provided — it is declared as {param.type}"
+
+
+def _coerced(name: str, wanted: PropertyType, value: Any) -> ParamValue:
+    if wanted.is_vector:
+        return _vector(name, wanted, value)
+    if wanted.is_list:
+        items = _array(name, value)
+        element = wanted.element()
+        return [_coerced(f"{name}[{place}]", element, item) for place, item in enumerate(items)]
+    return _scalar(name, wanted.scalar, value)
+
+
+def _scalar(name: str, wanted: Scalar, value: Any) -> ParamValue:
+    if wanted.is_integer:
+        return _integer(name, wanted, value)
+    if wanted.is_float:
+        return _number(name, value)
+    if wanted is Scalar.BOOL:
+        if not isinstance(value, bool):
+            raise _error(name, f"expected boolean, got {_kind(value)}")
+        return value
+    if wanted is Scalar.DATE and type(value) is date:
+        return value.isoformat()
+    if wanted is Scalar.DATETIME and isinstance(value, datetime):
+        return _instant_text(value)
+    if not isinstance(value, str):
+        raise _error(name, f"expected string, got {_kind(value)}")
+    return value
+
+
+def _integer(name: str, wanted: Scalar, value: Any) -> int:
+    number: int
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str) and _DIGITS.fullmatch(value):
+        number = int(value)
+    elif isinstance(value, float):
+        raise _error(name, f"expected integer, got number {value} — write it without a fraction")
+    else:
+        raise _error(name, f"expected integer, got {_kind(value)}")
+    lower, upper = INTEGER_BOUNDS[wanted]
+    upper = min(upper, _U64_MAX)
+    if lower == 0 and number < 0:
+        raise _error(name, f"expected a non-negative integer for {wanted}, got {number}")
+    if not lower <= number <= upper:
+        raise _error(name, f"{number} exceeds {wanted} range ({lower} to {upper})")
+    return number
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _error(name, f"expected number, got {_kind(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise _error(name, "expected a finite number")
+    return number
+
+
+def _vector(name: str, wanted: PropertyType, value: Any) -> list[ParamValue]:
+    items = _array(name, value)
+    if len(items) != wanted.dimension:
+        raise _error(name, f"{wanted} expects {wanted.dimension} dimensions, got {len(items)}")
+    return [_number(f"{name}[{place}]", item) for place, item in enumerate(items)]
+
+
+def _array(name: str, value: Any) -> Sequence[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise _error(name, f"expected array, got {_kind(value)}")
+    return value
+
+
+def _instant_text(value: datetime) -> str:
+    """RFC 3339 text of an instant; one without a zone is UTC, as in text."""
+    return value.astimezone(UTC).isoformat() if value.tzinfo else value.isoformat()
+
+
+def _refuse_objects(name: str, value: Any) -> None:
+    if isinstance(value, Mapping):
+        raise _error(name, "objects are not supported; pass each value as its own parameter")
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            _refuse_objects(name, item)
+
+
+def _error(name: str, problem: str) -> ParamsError:
+    return ParamsError(f"param '{name}': {problem}")
+
+
+def _kind(value: Any) -> str:
+    """The JSON kind of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list() | tuple():
+            return "array"
+        case Mapping():
+            return "object"
+        case _:
+            return type(value).__name__

@@ -1,0 +1,121 @@
+"""Scope: the names a clause can see, and what they stand for.
+
+Parameters and bindings are two namespaces. `$v.p` asks the bindings only; a bare `$v` asks the
+parameters first. A `not` block works on a copy, so its bindings do not escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
+from omnigraph.errors import Span, TypeCheckError, did_you_mean
+from omnigraph.ir.expressions import NodeRef, Param, PropertyRef
+from omnigraph.syntax.query_tree import ANONYMOUS, PropertyExpr, VariableExpr
+from omnigraph.types import PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is visible at one place. The type of a variable says whether it is a node or an edge."""
+
+    catalog: Catalog
+    params: Mapping[str, PropertyType] = field(default_factory=dict)
+    variables: dict[str, EntityType] = field(default_factory=dict)
+
+    def inner(self) -> Scope:
+        """The scope of a `not` block: it starts from this one and adds to itself alone."""
+        return replace(self, variables=dict(self.variables))
+
+    def variable(self, name: str) -> EntityType | None:
+        """What `$name` is bound to. `$_` never is."""
+        return None if name == ANONYMOUS else self.variables.get(name)
+
+    def parameter(self, expression: VariableExpr) -> Param | None:
+        """The parameter that a bare `$name` means, if one is declared."""
+        declared = self.params.get(expression.name)
+        return Param(expression.name, declared) if declared is not None else None
+
+    def property_ref(self, expression: PropertyExpr) -> PropertyRef:
+        """Resolve `$variable.property` (T6)."""
+        owner = self.variable(expression.variable)
+        if owner is None:
+            raise self._not_bound(expression)
+        found = owner.properties.get(expression.property)
+        if found is None:
+            raise TypeCheckError(
+                f"{owner.name} has no property `{expression.property}`",
+                code="T6",
+                span=expression.property_span,
+                hint=_property_hint(expression, owner),
+            )
+        return PropertyRef(expression.variable, expression.property, found.type)
+
+    def bare_variable(self, expression: VariableExpr) -> Param | NodeRef:
+        """Resolve a bare `$name`: a parameter first, then a node. An edge has no value (T23)."""
+        parameter = self.parameter(expression)
+        if parameter is not None:
+            return parameter
+        match self.variable(expression.name):
+            case NodeType(name=type_name):
+                return NodeRef(expression.name, type_name)
+            case EdgeType(name=type_name):
+                raise TypeCheckError(
+                    f"`${expression.name}` is bound to an edge, which has no value of its own; "
+                    f"name a property of {type_name}, as in `${expression.name}.property`",
+                    code="T23",
+                    span=expression.span,
+                )
+            case None:
+                known = [*self.params, *self.variables]
+                raise TypeCheckError(
+                    f"`${expression.name}` is not bound",
+                    span=expression.span,
+                    hint=variable_hint(expression.name, known),
+                )
+
+    def _not_bound(self, expression: PropertyExpr) -> TypeCheckError:
+        if expression.variable == ANONYMOUS:
+            message = "`$_` binds nothing, so it has no properties; give it a name"
+        elif expression.variable in self.params:
+            message = f"`${expression.variable}` is a parameter and has no properties"
+        else:
+            message = f"`${expression.variable}` is not bound"
+        return TypeCheckError(
+            message,
+            code="T6",
+            span=expression.span,
+            hint=variable_hint(expression.variable, list(self.variables)),
+        )
+
+
+def variable_hint(name: str, known: list[str]) -> str | None:
+    """Suggest the variable nearest to `$name`."""
+    return did_you_mean(f"${name}", [f"${other}" for other in known if other != name])
+
+
+def edge_hint(name: str, catalog: Catalog) -> str | None:
+    """Suggest the edge nearest to `name`, spelled as a traversal spells it."""
+    return did_you_mean(name, [edge[0].lower() + edge[1:] for edge in catalog.edges])
+
+
+def require_property(
+    owner: EntityType, name: str, *, code: str, span: Span, also: tuple[str, ...] = ()
+) -> Property:
+    """The property of this name, or `code`. `also` are other names that would have been right."""
+    found = owner.properties.get(name)
+    if found is None:
+        raise TypeCheckError(
+            f"{owner.name} has no property `{name}`",
+            code=code,
+            span=span,
+            hint=did_you_mean(name, [*owner.properties, *also]),
+        )
+    return found
+
+
+def _property_hint(expression: PropertyExpr, owner: EntityType) -> str | None:
+    if expression.property == "id" and isinstance(owner, NodeType):
+        return f"return `${expression.variable}` itself: its value is the id"
+    return did_you_mean(expression.property, owner.properties)

@@ -1,0 +1,98 @@
+"""A checked query: every name resolved, every expression typed, nothing ordered yet.
+
+`check.py` makes these values from a tree, `lower.py` arranges them into a pipeline. A mutation
+needs no arranging, so checking it yields its `MutationIR` at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from omnigraph.errors import BadRequestError, OmnigraphError, Span, TypeCheckError
+from omnigraph.ir.expressions import Predicate
+from omnigraph.ir.query import Direction, MutationIR, OrderItem, Parameter, ReturnItem
+
+
+@dataclass(frozen=True, slots=True)
+class TypedBinding:
+    """`$variable: Type {...}`; the inline matches are predicates over the variable."""
+
+    variable: str
+    type_name: str
+    filters: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTraversal:
+    """One traversal with its direction inferred, as seen from `source`."""
+
+    source: str
+    target: str
+    edge: str
+    direction: Direction
+    source_type: str
+    target_type: str
+    min_hops: int = 1
+    max_hops: int = 1
+    edge_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedPattern:
+    """The clauses of a `match` or a `not`, by kind, each kind in source order.
+
+    `outer_variables` are the variables of the surrounding pattern that this one mentions, nested
+    negations included; a top-level pattern has none.
+    """
+
+    bindings: tuple[TypedBinding, ...]
+    traversals: tuple[TypedTraversal, ...]
+    filters: tuple[Predicate, ...]
+    negations: tuple[TypedPattern, ...]
+    outer_variables: tuple[str, ...] = ()
+
+
+RefusalCode: TypeAlias = Literal["L301", "L302", "L303", "L304"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A well-typed query that still cannot run, and why. `compile` raises it, lint lists it."""
+
+    code: RefusalCode
+    message: str
+    type_name: str | None = None
+    property: str | None = None
+    span: Span | None = None
+    hint: str | None = None
+
+    def error(self) -> OmnigraphError:
+        """The error a caller who wants to run the query gets."""
+        if self.code == "L303":
+            return TypeCheckError(self.message, span=self.span, hint=self.hint)
+        return BadRequestError(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRead:
+    """A checked read. It can be lowered when `refusals` is empty."""
+
+    name: str
+    params: tuple[Parameter, ...]
+    pattern: TypedPattern
+    returns: tuple[ReturnItem, ...]
+    order: tuple[OrderItem, ...] = ()
+    limit: int | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypedMutation:
+    """A checked mutation. It can run when `refusals` is empty."""
+
+    ir: MutationIR
+    refusals: tuple[Refusal, ...] = ()
+
+
+TypedQuery: TypeAlias = TypedRead | TypedMutation

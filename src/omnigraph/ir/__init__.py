@@ -1,0 +1,15 @@
+"""The typed query.
+
+In: nothing but the catalogue's names. Out: `QueryIR` and `MutationIR`, which the planner and the
+write path read.
+
+    expressions.py   what is computed and required
+    query.py         what runs: the pipeline of a read, the statements of a mutation
+    variables.py     which variables a predicate reads
+    print.py         all of it as text, for `explain` and tests
+"""
+
+from omnigraph.ir.print import format_ir
+from omnigraph.ir.query import MutationIR, QueryIR
+
+__all__ = ["MutationIR", "QueryIR", "format_ir"]

@@ -1,0 +1,200 @@
+"""Readable text of the typed query, for `explain` and for tests.
+
+$p.title      a property               :year      a parameter
+$p            a node, as its id        now()      the instant of the query
+#1            a hidden variable
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from omnigraph.ir.expressions import (
+    NOW_PARAMETER,
+    Aggregate,
+    AliasRef,
+    Bm25,
+    Compare,
+    Constant,
+    Nearest,
+    NodeRef,
+    Param,
+    Predicate,
+    Projected,
+    PropertyRef,
+    Rrf,
+    SameNode,
+    SortKey,
+    TextMatch,
+)
+from omnigraph.ir.query import (
+    HIDDEN_PREFIX,
+    AntiJoin,
+    Assignment,
+    Delete,
+    Direction,
+    Expand,
+    Filter,
+    Insert,
+    MutationIR,
+    MutationOp,
+    MutationPredicate,
+    NodeScan,
+    Operator,
+    Parameter,
+    QueryIR,
+    Update,
+)
+from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral, LiteralValue
+
+_INDENT = "  "
+
+
+def format_ir(ir: QueryIR | MutationIR) -> str:
+    """Return `ir` as indented lines, one operator a line, in the order they run."""
+    lines = _read_lines(ir) if isinstance(ir, QueryIR) else _mutation_lines(ir)
+    return "\n".join(lines)
+
+
+def format_predicate(predicate: Predicate) -> str:
+    """Return a predicate on one line."""
+    match predicate:
+        case Compare(left, kind, right):
+            return f"{format_expression(left)} {kind} {format_expression(right)}"
+        case TextMatch(function, target, query, max_edits):
+            arguments = [target, query] + ([max_edits] if max_edits is not None else [])
+            return _call(function, arguments)
+        case SameNode(left, right):
+            return f"{_variable(left)} is {_variable(right)}"
+        case _:
+            assert_never(predicate)
+
+
+def format_expression(expression: Projected | SortKey) -> str:
+    """Return an expression on one line."""
+    match expression:
+        case Constant(value):
+            return _literal(value)
+        case Param(name):
+            return "now()" if name == NOW_PARAMETER else f":{name}"
+        case PropertyRef(variable, name):
+            return f"{_variable(variable)}.{name}"
+        case NodeRef(variable):
+            return _variable(variable)
+        case AliasRef(alias):
+            return alias
+        case Aggregate(function, argument):
+            return _call(function, [argument])
+        case Nearest(target, query):
+            return _call("nearest", [target, query])
+        case Bm25(target, query):
+            return _call("bm25", [target, query])
+        case Rrf(first, second, k):
+            arguments: list[Projected | SortKey] = [first, second]
+            return _call("rrf", arguments + ([k] if k is not None else []))
+        case _:
+            assert_never(expression)
+
+
+def _call(function: str, arguments: Iterable[Projected | SortKey]) -> str:
+    return f"{function}({', '.join(map(format_expression, arguments))})"
+
+
+def _read_lines(ir: QueryIR) -> Iterator[str]:
+    yield _header("read", ir.name, ir.params)
+    yield from _operator_lines(ir.pipeline, depth=1)
+    for item in ir.returns:
+        yield f"{_INDENT}return {format_expression(item.expression)} as {item.column}"
+    for order in ir.order:
+        direction = "desc" if order.descending else "asc"
+        yield f"{_INDENT}order {format_expression(order.expression)} {direction}"
+    if ir.limit is not None:
+        yield f"{_INDENT}limit {ir.limit}"
+
+
+def _mutation_lines(ir: MutationIR) -> Iterator[str]:
+    yield _header("mutation", ir.name, ir.params)
+    for operation in ir.ops:
+        yield f"{_INDENT}{_mutation_text(operation)}"
+
+
+def _header(kind: str, name: str, params: tuple[Parameter, ...]) -> str:
+    return f"{kind} {name}({', '.join(f':{param.name} {param.type}' for param in params)})"
+
+
+def _operator_lines(operators: tuple[Operator, ...], depth: int) -> Iterator[str]:
+    indent = _INDENT * depth
+    for operator in operators:
+        match operator:
+            case NodeScan(variable, type_name, filters):
+                yield f"{indent}scan {_variable(variable)}: {type_name}{_where(filters)}"
+            case Expand():
+                yield f"{indent}{_expand_text(operator)}"
+            case Filter(predicate):
+                yield f"{indent}filter {format_predicate(predicate)}"
+            case AntiJoin(outer_variables, inner):
+                yield f"{indent}not, given {', '.join(map(_variable, outer_variables))}"
+                yield from _operator_lines(inner, depth + 1)
+            case _:
+                assert_never(operator)
+
+
+def _expand_text(expand: Expand) -> str:
+    edge = (
+        expand.edge if expand.edge_variable is None else f"${expand.edge_variable}: {expand.edge}"
+    )
+    if (expand.min_hops, expand.max_hops) != (1, 1):
+        edge += f"{{{expand.min_hops},{expand.max_hops}}}"
+    match expand.direction:
+        case Direction.OUT:
+            arrow = f"-[{edge}]->"
+        case Direction.IN:
+            arrow = f"<-[{edge}]-"
+        case Direction.BOTH:
+            arrow = f"<-[{edge}]->"
+        case _:
+            assert_never(expand.direction)
+    target = f"{_variable(expand.target)}: {expand.target_type}"
+    return f"expand {_variable(expand.source)} {arrow} {target}{_where(expand.target_filters)}"
+
+
+def _mutation_text(operation: MutationOp) -> str:
+    match operation:
+        case Insert(kind, type_name, assignments):
+            return f"insert {kind}:{type_name} {_assigned(assignments)}"
+        case Update(type_name, assignments, predicate):
+            return f"update node:{type_name} {_assigned(assignments)}{_mutation_where(predicate)}"
+        case Delete(kind, type_name, predicate):
+            return f"delete {kind}:{type_name}{_mutation_where(predicate)}"
+        case _:
+            assert_never(operation)
+
+
+def _assigned(assignments: tuple[Assignment, ...]) -> str:
+    return ", ".join(f"{a.property} := {format_expression(a.value)}" for a in assignments)
+
+
+def _mutation_where(predicate: MutationPredicate) -> str:
+    return f" where {predicate.column} {predicate.kind} {format_expression(predicate.value)}"
+
+
+def _where(filters: tuple[Predicate, ...]) -> str:
+    return f" where {' and '.join(map(format_predicate, filters))}" if filters else ""
+
+
+def _variable(name: str) -> str:
+    return name if name.startswith(HIDDEN_PREFIX) else f"${name}"
+
+
+def _literal(value: LiteralValue) -> str:
+    match value:
+        case DateText(text):
+            return f"date({json.dumps(text, ensure_ascii=False)})"
+        case DateTimeText(text):
+            return f"datetime({json.dumps(text, ensure_ascii=False)})"
+        case ListLiteral(items):
+            return f"[{', '.join(map(_literal, items))}]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,160 @@
+"""The typed query: frozen data, no behaviour.
+
+A read is a pipeline of operators over rows of bindings, then projections, order and limit. A
+mutation is a list of statements that run in order over one snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from omnigraph.catalog.model import EntityKind
+from omnigraph.ir.expressions import CompareKind, Constant, Param, Predicate, Projected, SortKey
+from omnigraph.types import PropertyType
+
+HIDDEN_PREFIX = "#"
+"""Starts the name of a variable the compiler made: `$_`, or the far end of a closing edge.
+
+No query can spell such a name. Hidden variables take part in joins and in nothing else: they are
+never projected, and ties are not broken by them.
+"""
+
+
+class Direction(StrEnum):
+    """Which way an expansion walks a stored edge."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A declared parameter."""
+
+    name: str
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScan:
+    """Rows of a node type that satisfy every filter, joined to the rows so far by cross product."""
+
+    variable: str
+    type_name: str
+    filters: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """For each row, the destinations of `source` along `edge`. Rows without one disappear.
+
+    Distinct destinations when `edge_variable` is None, else one row per stored edge.
+    """
+
+    source: str
+    target: str
+    edge: str
+    direction: Direction
+    target_type: str
+    min_hops: int = 1
+    max_hops: int = 1
+    target_filters: tuple[Predicate, ...] = ()
+    edge_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the rows where the predicate is TRUE."""
+
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """Keeps an outer row iff `inner`, seeded with that row, yields none.
+
+    `outer_variables` are the outer variables that `inner` mentions, by name.
+    """
+
+    outer_variables: tuple[str, ...]
+    inner: tuple[Operator, ...]
+
+
+Operator: TypeAlias = NodeScan | Expand | Filter | AntiJoin
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnItem:
+    """One result column: `column` is its name in the result."""
+
+    expression: Projected
+    column: str
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    expression: SortKey
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryIR:
+    name: str
+    params: tuple[Parameter, ...]
+    pipeline: tuple[Operator, ...]
+    returns: tuple[ReturnItem, ...]
+    order: tuple[OrderItem, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`property` gets `value`. For an edge insert the endpoints are the columns `src` and `dst`."""
+
+    property: str
+    value: Constant | Param
+
+
+@dataclass(frozen=True, slots=True)
+class MutationPredicate:
+    """`column kind value`; `from` and `to` of an edge are the columns `src` and `dst`."""
+
+    column: str
+    kind: CompareKind
+    value: Constant | Param
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    entity_kind: EntityKind
+    type_name: str
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    type_name: str
+    assignments: tuple[Assignment, ...]
+    predicate: MutationPredicate
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    entity_kind: EntityKind
+    type_name: str
+    predicate: MutationPredicate
+
+
+MutationOp: TypeAlias = Insert | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class MutationIR:
+    name: str
+    params: tuple[Parameter, ...]
+    ops: tuple[MutationOp, ...]
