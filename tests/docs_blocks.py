@@ -1,0 +1,217 @@
+"""Examples of the docs: find every fenced block of a page, run it, and say what it answers.
+
+fence             what it claims
+pg                the schema is valid; `name=library` lets other pages use it
+gq                every query fits the schema above it, or the one that `schema=library` names
+pg error          the schema is refused with the text of the `text` block that follows
+gq error          the query is refused with the text of the `text` block that follows
+console           each `$` line prints the lines below it, in a copy of examples/team
+python            it runs, after the earlier Python of its page, in a copy of examples/team
+python output     and prints the `text` block that follows
+text json sh yaml nothing: these are for reading
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
+
+from omnigraph import Catalog, build_catalog, compile_query, parse_query, parse_schema
+from omnigraph.errors import OmnigraphError
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+SILENT = frozenset({"text", "json", "sh", "yaml", ""})
+RUNNABLE = ("omnigraph", "cat", "echo")
+_ANSWERED = frozenset({"error", "output"})
+_FENCE = re.compile(r"(?ms)^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block. `line` is where its fence opens, `start` and `end` enclose its text."""
+
+    path: Path
+    line: int
+    language: str
+    words: frozenset[str]
+    text: str
+    start: int
+    end: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.path.relative_to(ROOT).as_posix()}:{self.line}"
+
+    @property
+    def is_run(self) -> bool:
+        """A console session without our own command (an install, say) is for reading."""
+        if self.language == "console":
+            return re.search(r"(?m)^\$ omnigraph\b", self.text) is not None
+        return self.language not in SILENT
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the page shows what the block answers: below it, or inside a console session."""
+        return self.is_run and (self.language == "console" or bool(self.words & _ANSWERED))
+
+    def option(self, name: str) -> str | None:
+        return next(
+            (w.removeprefix(f"{name}=") for w in self.words if w.startswith(f"{name}=")), None
+        )
+
+
+def blocks_of(path: Path) -> list[Block]:
+    """Every fenced block of a page, in order."""
+    page = path.read_text(encoding="utf-8")
+    blocks = []
+    for fence in _FENCE.finditer(page):
+        language, *words = fence["info"].split() or [""]
+        line = page.count("\n", 0, fence.start()) + 1
+        text, (start, end) = fence["text"], fence.span("text")
+        blocks.append(Block(path, line, language, frozenset(words), text, start, end))
+    return blocks
+
+
+def answer_of(block: Block) -> str:
+    """Run a block and return what it answers; the empty text when it claims only to be right.
+
+    Raises:
+        AssertionError: The block does not do what its fence claims.
+    """
+    match block.language:
+        case "pg":
+            return _refusal(block) if "error" in block.words else _accepted(block)
+        case "gq":
+            return _refusal(block) if "error" in block.words else _accepted(block)
+        case "console":
+            return _session(block)
+        case "python":
+            printed = _printed(block)
+            return printed if "output" in block.words else ""
+        case _:
+            raise AssertionError(f"{block.place}: a ```{block.language} block is not known here")
+
+
+def expected_of(block: Block) -> Block:
+    """The block that holds the answer of this one: itself for a console, else the next."""
+    if block.language == "console":
+        return block
+    blocks = blocks_of(block.path)
+    following = blocks[blocks.index(block) + 1 :][:1]
+    assert following, f"{block.place}: a ```text block with the answer should follow"
+    assert following[0].language == "text", f"{following[0].place}: should be a ```text block"
+    return following[0]
+
+
+def _accepted(block: Block) -> str:
+    try:
+        _build(block)
+    except OmnigraphError as error:
+        raise AssertionError(f"{block.place}: is refused\n{error.render()}") from None
+    return ""
+
+
+def _refusal(block: Block) -> str:
+    try:
+        _build(block)
+    except OmnigraphError as error:
+        return f"{error.render()}\n"
+    raise AssertionError(f"{block.place}: should be refused, but it is right")
+
+
+def _build(block: Block) -> None:
+    if block.language == "pg":
+        build_catalog(parse_schema(block.text))
+        return
+    catalog = _schema_for(block)
+    for query in parse_query(block.text).queries:
+        compile_query(block.text, catalog, name=query.name)
+
+
+def _schema_for(block: Block) -> Catalog:
+    named = block.option("schema")
+    if named is not None:
+        return named_schema(named)
+    above = [b for b in blocks_of(block.path) if b.line < block.line and _is_schema(b)]
+    assert above, f"{block.place}: there is no schema above; name one with schema=<name>"
+    return build_catalog(parse_schema(above[-1].text))
+
+
+@cache
+def named_schema(name: str) -> Catalog:
+    """The schema that some page calls `name=...`, or that of the example of that name."""
+    for path in PAGES:
+        for block in blocks_of(path):
+            if _is_schema(block) and block.option("name") == name:
+                return build_catalog(parse_schema(block.text))
+    example = ROOT / "examples" / name / f"{name}.pg"
+    return build_catalog(parse_schema(example.read_text(encoding="utf-8")))
+
+
+def _is_schema(block: Block) -> bool:
+    return block.language == "pg" and "error" not in block.words
+
+
+@contextlib.contextmanager
+def _example_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(shutil.copytree(ROOT / "examples" / "team", Path(folder) / "team"))
+
+
+def _session(block: Block) -> str:
+    """The session with the output that its commands print now."""
+    commands = [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
+    for command in commands:
+        program = command.split()[0]
+        assert program in RUNNABLE, f"{block.place}: `{program}` needs a block of its own"
+    # One shell, so that `echo $?` sees the exit code of the command before it.
+    script = "\n".join(f"{command}\ncode=$?; printf '\\0'; (exit $code)" for command in commands)
+    with _example_folder() as folder:
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=folder,
+            env={**os.environ, **_fixed()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    outputs = done.stdout.decode().split("\0")[:-1]
+    assert len(outputs) == len(commands), f"{block.place}: a command ended the session"
+    pairs = zip(commands, outputs, strict=True)
+    return "\n".join(f"$ {command}\n{output}" for command, output in pairs)
+
+
+def _fixed() -> dict[str, str]:
+    """The environment that every example runs in: our command, and output that never varies."""
+    path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def _printed(block: Block) -> str:
+    names: dict[str, object] = {"__name__": "docs"}
+    printed = ""
+    with _example_folder() as folder, contextlib.chdir(folder), patch.dict(os.environ, _fixed()):
+        for each in blocks_of(block.path):
+            if each.language == "python" and each.line <= block.line:
+                printed = _run_python(each, names)
+    return printed
+
+
+def _run_python(block: Block, names: dict[str, object]) -> str:
+    # Blank lines in front make a traceback name the line of the page.
+    code = compile("\n" * block.line + block.text, str(block.path), "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, names)
+    return printed.getvalue()

@@ -1,0 +1,114 @@
+"""The docs are true: examples run, generated parts are current, nothing public goes unmentioned."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs_blocks import PAGES, ROOT, SILENT, Block, answer_of, blocks_of, expected_of
+from tests.docs_generated import TYPE_CODES, command_names, error_classes, with_parts
+
+BLOCKS = [block for path in PAGES for block in blocks_of(path)]
+REFERENCE = ROOT / "docs" / "reference"
+_CODE = re.compile(r'"(T\d{1,2}|[LQ]\d{3}|OG-[A-Z]{2}-\d{3})"')
+_LINK = re.compile(r"\]\((?!https?://|mailto:)([^)\s#]*)(#[^)\s]*)?\)")
+
+
+def page_id(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def codes_in_source() -> set[str]:
+    """Every code that the package can put into an error, a finding or a plan."""
+    sources = (ROOT / "src" / "omnigraph").rglob("*.py")
+    return {code for source in sources for code in _CODE.findall(read(source))}
+
+
+def rows_of(page: Path) -> set[str]:
+    """What the tables of a page have entries for: the first cell of every row."""
+    return set(re.findall(r"(?m)^\| `([^`]+)` \|", read(page)))
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in BLOCKS if b.is_run], ids=lambda b: f"{b.place} {b.language}"
+)
+def test_an_example_does_what_its_page_shows(block: Block) -> None:
+    """Schemas and queries are right, or wrong in the words shown; sessions print what they show."""
+    answer = answer_of(block)
+
+    if block.has_answer:
+        shown = expected_of(block)
+        assert shown.text == answer, (
+            f"{shown.place} shows another answer; `make docs` rewrites it\n{answer}"
+        )
+
+
+def test_the_pages_have_examples() -> None:
+    assert {"pg", "gq", "console", "python"} <= {block.language for block in BLOCKS}
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda b: b.place)
+def test_a_fence_has_a_known_language(block: Block) -> None:
+    """A misspelt fence would not be run, and nobody would notice."""
+    known = SILENT | {"pg", "gq", "console", "python"}
+
+    assert block.language in known, f"{block.place}: unknown fence ```{block.language}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_the_generated_parts_are_current(path: Path) -> None:
+    assert read(path) == with_parts(read(path)), f"{page_id(path)} is stale; run `make docs`"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_a_link_leads_to_a_page_and_a_heading(path: Path) -> None:
+    for target, anchor in _LINK.findall(read(path)):
+        found = (path.parent / target).resolve() if target else path
+        assert found.exists(), f"{page_id(path)}: {target} does not exist"
+        if anchor:
+            assert anchor[1:] in anchors_of(found), f"{page_id(path)}: no heading {target}{anchor}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that a page's headings get on the web."""
+    headings = re.findall(r"(?m)^#+ (.+)$", read(page))
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def test_every_command_has_an_entry() -> None:
+    page = read(REFERENCE / "cli.md")
+
+    for command in command_names():
+        assert f"`omnigraph {command}`" in page, f"cli.md says nothing about `{command}`"
+
+
+def test_every_error_class_has_an_entry() -> None:
+    named = {found.__name__ for found in error_classes()} - {"OmnigraphError"}
+
+    assert named <= rows_of(REFERENCE / "errors.md")
+
+
+def test_every_code_has_an_entry_and_every_entry_is_a_code() -> None:
+    documented = {row for row in rows_of(REFERENCE / "errors.md") if _CODE.fullmatch(f'"{row}"')}
+
+    assert documented == codes_in_source()
+
+
+def test_the_type_codes_are_all_there() -> None:
+    assert list(TYPE_CODES) == [f"T{number}" for number in range(1, 25)]
+
+
+def test_the_index_names_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target, _ in _LINK.findall(read(index))}
+    folders = {path.parent for path in linked if path.name == "README.md"}
+
+    for path in PAGES[1:]:
+        assert path == index or path in linked or path.parent in folders, page_id(path)
