@@ -1,0 +1,94 @@
+"""Grammar: run a Lark grammar over a text, and tell what could have stood where it failed.
+
+Lark is imported and a grammar built on first use, and kept. Nothing of Lark leaves this package: a
+failure comes out as `Rejected`, which unexpected.py puts into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+
+class Rejected(Exception):
+    """The text stops following the grammar at `place`.
+
+    `expected` maps each terminal that could stand there to the parser state it would lead to.
+    """
+
+    def __init__(self, place: int, expected: Mapping[str, int]) -> None:
+        super().__init__(place)
+        self.place = place
+        self.expected = expected
+
+
+@cache
+def load_grammar(file_name: str, builder: object) -> Lark:
+    """Build the parser of a grammar file; its rules call the methods of `builder`."""
+    from importlib import resources
+
+    from lark import Lark
+
+    text = resources.files("omnigraph.syntax").joinpath(file_name).read_text("utf-8")
+    return Lark(text, parser="lalr", lexer="contextual", transformer=builder)
+
+
+def run_grammar(grammar: Lark, text: str) -> Any:
+    """Return what the builder makes of the start rule.
+
+    Raises:
+        Rejected: The text does not follow the grammar.
+    """
+    from lark import UnexpectedInput
+
+    parser: Any = grammar.parse_interactive(text)
+    state = parser.parser_state
+    stack = state.state_stack.copy()
+    token: Token | None = None
+    try:
+        for token in parser.lexer_thread.lex(state):
+            state.feed_token(token)
+            # A token that fails may first complete rules, and so lose what else could have stood
+            # there. Only the stack as it was before can tell.
+            stack = state.state_stack.copy()
+        return parser.feed_eof(token)
+    except UnexpectedInput as failure:
+        place = _place_of(failure, end=len(text))
+    raise Rejected(place, dict(_acceptable(stack, state.parse_conf.states)))
+
+
+def state_behind(grammar: Lark, text: str) -> int:
+    """The parser state behind the last token of `text`, the beginning of some valid text."""
+    parser = grammar.parse_interactive(text)
+    parser.exhaust_lexer()
+    return int(parser.parser_state.position)
+
+
+def _place_of(failure: Any, end: int) -> int:
+    token = getattr(failure, "token", None)
+    if token is not None and token.type == "$END":
+        return end
+    return int(failure.pos_in_stream)
+
+
+def _acceptable(stack: list[int], states: Any) -> Iterable[tuple[str, int]]:
+    """Every terminal that could follow, exactly: LALR lookaheads alone promise too much."""
+    for terminal in filter(str.isupper, states[stack[-1]]):
+        state = _shifted(terminal, stack.copy(), states)
+        if state is not None:
+            yield terminal, state
+
+
+def _shifted(terminal: str, stack: list[int], states: Any) -> int | None:
+    """The state behind `terminal` once the rules it completes are reduced, if it fits at all."""
+    while terminal in states[stack[-1]]:
+        _, target = states[stack[-1]][terminal]
+        if isinstance(target, int):  # A shift names the next state, a reduction its rule.
+            return target
+        del stack[len(stack) - len(target.expansion) :]
+        stack.append(states[stack[-1]][target.origin.name][1])
+    return None

@@ -1,0 +1,120 @@
+"""Literals: strings and numbers, from the text of a token to a value and back."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from omnigraph.errors import ParseError, Span
+from omnigraph.types import VECTOR_DIMENSION_MAX
+
+if TYPE_CHECKING:
+    from lark import Token
+
+INTEGER_MAX = 2**63 - 1
+UNSIGNED_32_MAX = 2**32 - 1
+NUMBER_LENGTH_MAX = 1000
+"""Longer numbers are refused unread: reading digits costs more than linear time."""
+
+_UNESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED = str.maketrans({value: f"\\{letter}" for letter, value in _UNESCAPED.items()})
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+def span_of(token: Token) -> Span:
+    """The characters of one token."""
+    return Span(token.start_pos, token.end_pos)  # type: ignore[arg-type]  # a lexed token has both
+
+
+def from_to(first: Token, last: Token) -> Span:
+    """The characters from the start of one token to the end of another."""
+    return Span(first.start_pos, last.end_pos)  # type: ignore[arg-type]
+
+
+def read_string(token: Token) -> str:
+    """The value of a quoted string."""
+    body: str = token.value[1:-1]
+    if "\\" not in body:
+        return body
+
+    def unescape(escape: re.Match[str]) -> str:
+        value = _UNESCAPED.get(escape[1])
+        if value is None:
+            raise _bad_escape(token, escape)
+        return value
+
+    return _ESCAPE.sub(unescape, body)
+
+
+def _bad_escape(token: Token, escape: re.Match[str]) -> ParseError:
+    start = span_of(token).start + 1 + escape.start()
+    shown = f"`{escape[0]}`" if escape[0].isprintable() else repr(escape[0])
+    return ParseError(
+        f"unsupported escape sequence {shown}",
+        span=Span(start, start + 2),
+        hint=r"a string knows `\"`, `\\`, `\n`, `\r` and `\t`",
+    )
+
+
+def read_integer(token: Token, maximum: int = INTEGER_MAX, name: str = "an integer") -> int:
+    """The value of `[-]digits`, whose size is at most `maximum` (one more below zero)."""
+    negative = token.value.startswith("-")
+    digits = token.value.lstrip("-0") or "0"
+    # Python refuses to read very long integers, so length decides first.
+    size = int(digits) if len(digits) <= len(str(maximum)) else maximum + 2
+    if negative and size > maximum + 1:
+        raise ParseError(f"{name} is at least -{maximum + 1}", span=span_of(token))
+    if not negative and size > maximum:
+        raise ParseError(f"{name} is at most {maximum}", span=span_of(token))
+    return -size if negative else size
+
+
+def read_dimension(size: Token) -> int:
+    """The dimension of a Vector, at least one."""
+    dimension = read_integer(size, VECTOR_DIMENSION_MAX, "the dimension of a Vector")
+    if dimension == 0:
+        raise ParseError("the dimension of a Vector must be greater than zero", span=span_of(size))
+    return dimension
+
+
+def read_float(token: Token) -> float:
+    """The value of `[-]digits.digits`; always finite."""
+    if len(token.value) > NUMBER_LENGTH_MAX:
+        raise ParseError(
+            f"the number is too long: at most {NUMBER_LENGTH_MAX} characters", span=span_of(token)
+        )
+    value = float(token.value)
+    if math.isinf(value):
+        raise ParseError("the number is too large for a 64-bit float", span=span_of(token))
+    return value
+
+
+def read_number(token: Token) -> int | float:
+    """The value of a bound: a float exactly when it was written with a dot."""
+    return read_float(token) if "." in token.value else read_integer(token)
+
+
+def write_string(value: str) -> str:
+    """Quote `value` so that `read_string` gives it back."""
+    return f'"{value.translate(_ESCAPED)}"'
+
+
+def write_literal(value: str | int | float | bool) -> str:
+    """Spell a scalar so that reading it gives the same value and type."""
+    match value:
+        case bool():  # Before int, which a bool is too.
+            return "true" if value else "false"
+        case str():
+            return write_string(value)
+        case float():
+            return _write_float(value)
+        case int():
+            return str(value)
+
+
+def _write_float(value: float) -> str:
+    """Spell `value` exactly, with a dot and without an exponent."""
+    text = format(Decimal(repr(value)), "f")
+    return text if "." in text else f"{text}.0"

@@ -1,0 +1,20 @@
+"""Parse a query file: `.gq` text to a tree."""
+
+from __future__ import annotations
+
+from omnigraph.errors import SourceText
+from omnigraph.syntax.parser import Parser
+from omnigraph.syntax.query_builder import QueryBuilder
+from omnigraph.syntax.query_tree import QueryTree
+from omnigraph.syntax.query_words import QUERY_WORDS
+
+_PARSER = Parser("query.lark", QueryBuilder(), QUERY_WORDS)
+
+
+def parse_query(text: str, name: str = "query.gq") -> QueryTree:
+    """Read every `query` of a file. `name` is what errors call the file.
+
+    Raises:
+        ParseError: The text does not follow the grammar. Knows where, and shows the line.
+    """
+    return QueryTree(_PARSER.parse(SourceText(name, text)), text, name)

@@ -1,0 +1,36 @@
+"""Parser: source → grammar → builder for one language, with errors that quote the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.errors import ParseError, SourceText
+from omnigraph.syntax.grammar import Rejected, load_grammar, run_grammar
+from omnigraph.syntax.source import admit, printable
+from omnigraph.syntax.unexpected import Vocabulary, describe
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """One language: its grammar file, what to build, and how to speak of failures."""
+
+    grammar_file: str
+    builder: object
+    vocabulary: Vocabulary
+
+    def parse(self, source: SourceText) -> Any:
+        """Return what the builder makes of the text.
+
+        Raises:
+            ParseError: The text may not be parsed, or does not follow the grammar.
+        """
+        try:
+            text = admit(source.text)
+            grammar = load_grammar(self.grammar_file, self.builder)
+            try:
+                return run_grammar(grammar, text)
+            except Rejected as rejected:
+                raise describe(grammar, self.vocabulary, text, rejected) from None
+        except ParseError as error:
+            raise error.with_source(printable(source)) from None

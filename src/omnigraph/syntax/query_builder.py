@@ -1,0 +1,297 @@
+"""Query builder: one method per rule of query.lark, from the children of a rule to a tree node.
+
+Holds no state, so one builder serves every parse. A rule of the language that the grammar cannot
+say (sizes, escapes, duplicates) is checked here, where the token is still at hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import NO_SPAN, ParseError, Span
+from omnigraph.syntax.literals import (
+    UNSIGNED_32_MAX,
+    from_to,
+    read_dimension,
+    read_float,
+    read_integer,
+    read_string,
+    span_of,
+)
+from omnigraph.syntax.query_tree import (
+    ANONYMOUS,
+    AggregateExpr,
+    AggregateFunction,
+    AliasExpr,
+    Binding,
+    Clause,
+    CompareOp,
+    DateText,
+    DateTimeText,
+    DeleteStatement,
+    FilterClause,
+    FuzzyExpr,
+    InsertStatement,
+    ListLiteral,
+    LiteralExpr,
+    NearestExpr,
+    Negation,
+    NowExpr,
+    Ordering,
+    ParamDecl,
+    Predicate,
+    Projection,
+    PropertyExpr,
+    PropertyMatch,
+    QueryDecl,
+    RrfExpr,
+    Statement,
+    TextSearchExpr,
+    Traversal,
+    UpdateStatement,
+    VariableExpr,
+)
+
+if TYPE_CHECKING:
+    from lark import Token
+
+_OPERATORS = {op.value: op for op in CompareOp}
+_AGGREGATES = {function.value: function for function in AggregateFunction}
+
+
+class QueryBuilder:
+    """The actions of the query grammar. Lark calls each with the list of a rule's children."""
+
+    def start(self, queries: list[QueryDecl]) -> tuple[QueryDecl, ...]:
+        return tuple(queries)
+
+    def query_decl(self, children: list[Any]) -> QueryDecl:
+        name, params, annotations, body = children
+        return QueryDecl(name.value, params, **annotations, **body, span=span_of(name))
+
+    def params(self, params: list[ParamDecl]) -> tuple[ParamDecl, ...]:
+        return tuple(params)
+
+    def param(self, children: list[Any]) -> ParamDecl:
+        name, (type_name, nullable, end) = children
+        return ParamDecl(_variable(name), type_name, nullable, Span(name.start_pos, end))
+
+    def scalar_type(self, children: list[Token]) -> tuple[str, bool, int | None]:
+        base, optional = children
+        return base.value, optional is not None, (optional or base).end_pos
+
+    def list_type(self, children: list[Token]) -> tuple[str, bool, int | None]:
+        base, end, optional = children
+        return f"[{base}]", optional is not None, (optional or end).end_pos
+
+    def vector_type(self, children: list[Token]) -> tuple[str, bool, int | None]:
+        _, size, end, optional = children
+        type_name = f"Vector({read_dimension(size)})"
+        return type_name, optional is not None, (optional or end).end_pos
+
+    def query_annotations(self, annotations: list[tuple[Token, str]]) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for token, text in annotations:
+            name = token.value[1:].lstrip()
+            if name in texts:
+                raise ParseError(f"duplicate @{name}", span=span_of(token))
+            texts[name] = text
+        return texts
+
+    def query_annotation(self, children: list[Token]) -> tuple[Token, str]:
+        return children[0], read_string(children[1])
+
+    def read_body(self, children: list[Any]) -> dict[str, Any]:
+        match, returns, order, limit = children
+        return {"match": match, "returns": returns, "order": order or (), "limit": limit}
+
+    def mutation_body(self, statements: list[Statement]) -> dict[str, Any]:
+        return {"mutations": tuple(statements)}
+
+    def match_clause(self, clauses: list[Clause]) -> tuple[Clause, ...]:
+        return tuple(clauses)
+
+    def return_clause(self, projections: list[Projection]) -> tuple[Projection, ...]:
+        return tuple(projections)
+
+    def order_clause(self, orderings: list[Ordering]) -> tuple[Ordering, ...]:
+        return tuple(orderings)
+
+    def limit_clause(self, children: list[Token]) -> int:
+        return read_integer(children[0], name="a limit")
+
+    def insert_stmt(self, children: list[Any]) -> InsertStatement:
+        type_name, assignments = children
+        return InsertStatement(type_name.value, assignments, span_of(type_name))
+
+    def update_stmt(self, children: list[Any]) -> UpdateStatement:
+        type_name, assignments, where = children
+        return UpdateStatement(type_name.value, assignments, where, span_of(type_name))
+
+    def delete_stmt(self, children: list[Any]) -> DeleteStatement:
+        type_name, where = children
+        return DeleteStatement(type_name.value, where, span_of(type_name))
+
+    def assignments(self, assignments: list[PropertyMatch]) -> tuple[PropertyMatch, ...]:
+        return tuple(assignments)
+
+    def predicate(self, children: list[Any]) -> Predicate:
+        name, op, value = children
+        return Predicate(name.value, _OPERATORS[op], value, span_of(name))
+
+    def negation(self, children: list[Any]) -> Negation:
+        start, *clauses, end = children
+        return Negation(tuple(clauses), from_to(start, end))
+
+    def binding(self, children: list[Any]) -> Binding:
+        variable, type_name, block = children
+        matches, end = block or ((), type_name)
+        return Binding(
+            _variable(variable),
+            type_name.value,
+            matches,
+            from_to(variable, end),
+            span_of(type_name),
+        )
+
+    def prop_block(self, children: list[Any]) -> tuple[tuple[PropertyMatch, ...], Token]:
+        *matches, end = children
+        return tuple(matches), end
+
+    def prop_match(self, children: list[Any]) -> PropertyMatch:
+        return PropertyMatch(children[0].value, children[1], span_of(children[0]))
+
+    def traversal(self, children: list[Any]) -> Traversal:
+        source, edge_variable, (edge, undirected, edge_span), bounds, target = children
+        min_hops, max_hops = bounds or (1, 1)
+        return Traversal(
+            _variable(source),
+            edge,
+            _variable(target),
+            min_hops,
+            max_hops,
+            undirected,
+            edge_variable,
+            bounds is not None,
+            from_to(source, target),
+            edge_span,
+            span_of(source),
+            span_of(target),
+        )
+
+    def word_traversal(self, children: list[Any]) -> Traversal:
+        source, edge, bounds, target = children
+        return self.traversal([source, None, self.edge_ref([edge]), bounds, target])
+
+    def edge_binding(self, children: list[Token]) -> str | None:
+        name = _variable(children[0])
+        return None if name == ANONYMOUS else name
+
+    def edge_ref(self, children: list[Token]) -> tuple[str, bool, Span]:
+        return children[0].value, False, span_of(children[0])
+
+    def undirected(self, children: list[Token]) -> tuple[str, bool, Span]:
+        return children[1].value, True, span_of(children[1])
+
+    def bounds(self, children: list[Token | None]) -> tuple[int, int | None]:
+        minimum, maximum = children
+        assert minimum is not None
+        return _hops(minimum), None if maximum is None else _hops(maximum)
+
+    def filter(self, children: list[Any]) -> FilterClause:
+        left, op, right = children
+        # A clause that starts with a bare variable may still become a traversal or a binding, so
+        # the grammar leaves the token, a kind of str, as it is.
+        if isinstance(left, str):
+            left = self.variable(children[:1])
+        return FilterClause(left, _OPERATORS[op], right, Span(left.span.start, right.span.end))
+
+    def text_search(self, children: list[TextSearchExpr | FuzzyExpr]) -> FilterClause:
+        call = children[0]
+        return FilterClause(call, CompareOp.EQUAL, LiteralExpr(True, NO_SPAN), call.span)
+
+    def projection(self, children: list[Any]) -> Projection:
+        expression, alias = children
+        if alias is None:
+            return Projection(expression, None, expression.span)
+        return Projection(expression, alias.value, Span(expression.span.start, alias.end_pos))
+
+    def ordering(self, children: list[Any]) -> Ordering:
+        expression, direction = children
+        if direction is None:
+            return Ordering(expression, False, expression.span)
+        if isinstance(expression, NearestExpr):
+            raise ParseError(
+                f"`{direction}` cannot follow nearest(...)",
+                span=span_of(direction),
+                hint="nearest always puts the smallest distance first",
+            )
+        span = Span(expression.span.start, direction.end_pos)
+        return Ordering(expression, direction == "desc", span)
+
+    def variable(self, children: list[Token]) -> VariableExpr:
+        return VariableExpr(_variable(children[0]), span_of(children[0]))
+
+    def prop_access(self, children: list[Token]) -> PropertyExpr:
+        variable, name = children
+        return PropertyExpr(_variable(variable), name.value, from_to(variable, name), span_of(name))
+
+    def alias_ref(self, children: list[Token]) -> AliasExpr:
+        return AliasExpr(children[0].value, span_of(children[0]))
+
+    def now_call(self, children: list[Token]) -> NowExpr:
+        return NowExpr(from_to(children[0], children[1]))
+
+    def nearest_call(self, children: list[Any]) -> NearestExpr:
+        start, target, query, end = children
+        return NearestExpr(target, query, from_to(start, end))
+
+    def text_call(self, children: list[Any]) -> TextSearchExpr:
+        function, target, query, end = children
+        return TextSearchExpr(function.value, target, query, from_to(function, end))
+
+    def fuzzy_call(self, children: list[Any]) -> FuzzyExpr:
+        start, target, query, max_edits, end = children
+        return FuzzyExpr(target, query, max_edits, from_to(start, end))
+
+    def rrf_call(self, children: list[Any]) -> RrfExpr:
+        start, first, second, k, end = children
+        return RrfExpr(first, second, k, from_to(start, end))
+
+    def agg_call(self, children: list[Any]) -> AggregateExpr:
+        function, argument, end = children
+        return AggregateExpr(_AGGREGATES[function], argument, from_to(function, end))
+
+    def string(self, children: list[Token]) -> LiteralExpr:
+        return LiteralExpr(read_string(children[0]), span_of(children[0]))
+
+    def int(self, children: list[Token]) -> LiteralExpr:
+        return LiteralExpr(read_integer(children[0]), span_of(children[0]))
+
+    def float(self, children: list[Token]) -> LiteralExpr:
+        return LiteralExpr(read_float(children[0]), span_of(children[0]))
+
+    def bool(self, children: list[Token]) -> LiteralExpr:
+        return LiteralExpr(children[0] == "true", span_of(children[0]))
+
+    def date(self, children: list[Token]) -> LiteralExpr:
+        start, text, end = children
+        return LiteralExpr(DateText(read_string(text)), from_to(start, end))
+
+    def datetime(self, children: list[Token]) -> LiteralExpr:
+        start, text, end = children
+        return LiteralExpr(DateTimeText(read_string(text)), from_to(start, end))
+
+    def list(self, children: list[Any]) -> LiteralExpr:
+        start, *items, end = children
+        return LiteralExpr(ListLiteral(tuple(item.value for item in items)), from_to(start, end))
+
+
+def _variable(token: Token) -> str:
+    """The name of `$name`."""
+    name: str = token.value[1:]
+    return name
+
+
+def _hops(bound: Token) -> int:
+    return read_integer(bound, UNSIGNED_32_MAX, "a hop bound")

@@ -1,0 +1,191 @@
+"""Schema builder: one method per rule of schema.lark, from the children of a rule to a tree node.
+
+Holds no state, so one builder serves every parse. A rule of the language that the grammar cannot
+say (sizes, escapes, duplicates) is checked here, where the token is still at hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import ParseError, Span
+from omnigraph.syntax.literals import (
+    UNSIGNED_32_MAX,
+    from_to,
+    read_dimension,
+    read_float,
+    read_integer,
+    read_number,
+    read_string,
+    span_of,
+)
+from omnigraph.syntax.schema_tree import (
+    Annotation,
+    CardinalityDecl,
+    ConstraintDecl,
+    Declaration,
+    EdgeDecl,
+    Identifier,
+    InterfaceDecl,
+    LiteralValue,
+    NodeDecl,
+    PropertyDecl,
+    RangeBound,
+    TypeRef,
+)
+from omnigraph.types import PropertyType, Scalar
+
+if TYPE_CHECKING:
+    from lark import Token
+
+TypedSpan = tuple[PropertyType, Span]
+BodyParts = tuple[tuple[PropertyDecl, ...], tuple[ConstraintDecl, ...]]
+
+
+class SchemaBuilder:
+    """The actions of the schema grammar. Lark calls each with the list of a rule's children."""
+
+    def start(self, declarations: list[Declaration]) -> tuple[Declaration, ...]:
+        return tuple(declarations)
+
+    def interface_decl(self, children: list[Any]) -> InterfaceDecl:
+        name, *properties = children
+        return InterfaceDecl(name.value, tuple(properties), span_of(name))
+
+    def node_decl(self, children: list[Any]) -> NodeDecl:
+        name, annotations, implements, (properties, constraints) = children
+        return NodeDecl(
+            name.value, annotations, implements or (), properties, constraints, span_of(name)
+        )
+
+    def edge_decl(self, children: list[Any]) -> EdgeDecl:
+        name, source, target, cardinality, annotations, body = children
+        properties, constraints = body or ((), ())
+        return EdgeDecl(
+            name.value,
+            source,
+            target,
+            cardinality,
+            annotations,
+            properties,
+            constraints,
+            span_of(name),
+        )
+
+    def implements(self, names: list[TypeRef]) -> tuple[TypeRef, ...]:
+        return tuple(names)
+
+    def type_name(self, children: list[Token]) -> TypeRef:
+        return TypeRef(children[0].value, span_of(children[0]))
+
+    def annotations(self, annotations: list[Annotation]) -> tuple[Annotation, ...]:
+        return tuple(annotations)
+
+    def body(self, items: list[PropertyDecl | ConstraintDecl]) -> BodyParts:
+        return (
+            tuple(item for item in items if isinstance(item, PropertyDecl)),
+            tuple(item for item in items if isinstance(item, ConstraintDecl)),
+        )
+
+    def card_from(self, children: list[Token]) -> CardinalityDecl:
+        card, minimum, end = children
+        return CardinalityDecl(_card_bound(minimum), None, from_to(card, end))
+
+    def card_between(self, children: list[Token]) -> CardinalityDecl:
+        card, minimum, maximum, end = children
+        return CardinalityDecl(_card_bound(minimum), _card_bound(maximum), from_to(card, end))
+
+    def prop_decl(self, children: list[Any]) -> PropertyDecl:
+        name, (property_type, type_span), annotations = children
+        return PropertyDecl(name.value, property_type, annotations, span_of(name), type_span)
+
+    def scalar_type(self, children: list[Token]) -> TypedSpan:
+        base, optional = children
+        return (
+            PropertyType(Scalar(base.value), nullable=optional is not None),
+            from_to(base, optional or base),
+        )
+
+    def list_type(self, children: list[Token]) -> TypedSpan:
+        start, base, end, optional = children
+        if base.value == "Blob":
+            raise ParseError("list of Blob is not supported", span=from_to(start, end))
+        return (
+            PropertyType(Scalar(base.value), is_list=True, nullable=optional is not None),
+            from_to(start, optional or end),
+        )
+
+    def enum_type(self, children: list[Token]) -> TypedSpan:
+        start, *variants, end, optional = children
+        seen: set[str] = set()
+        for variant in variants:
+            if variant.value in seen:
+                raise ParseError(f"duplicate enum variant `{variant}`", span=span_of(variant))
+            seen.add(variant.value)
+        return (
+            PropertyType(
+                Scalar.STRING, nullable=optional is not None, variants=tuple(sorted(seen))
+            ),
+            from_to(start, optional or end),
+        )
+
+    def vector_type(self, children: list[Token]) -> TypedSpan:
+        start, size, end, optional = children
+        return (
+            PropertyType(
+                Scalar.VECTOR, nullable=optional is not None, dimension=read_dimension(size)
+            ),
+            from_to(start, optional or end),
+        )
+
+    def flag(self, children: list[Token]) -> Annotation:
+        return Annotation(_word(children[0]), span=span_of(children[0]))
+
+    def annotation(self, children: list[Any]) -> Annotation:
+        name, value, *kwargs, end = children
+        return Annotation(_word(name), value, tuple(kwargs), from_to(name, end))
+
+    def kwarg(self, children: list[Any]) -> tuple[str, LiteralValue]:
+        return children[0].value, children[1]
+
+    def body_constraint(self, children: list[Any]) -> ConstraintDecl:
+        name, *arguments, end = children
+        # The terminal admits exactly the five names of the type.
+        return ConstraintDecl(_word(name), tuple(arguments), from_to(name, end))  # type: ignore[arg-type]
+
+    def range_from(self, children: list[Token]) -> RangeBound:
+        lower, dots = children
+        return RangeBound(read_number(lower), None, from_to(lower, dots))
+
+    def range_between(self, children: list[Token]) -> RangeBound:
+        lower, _, upper = children
+        return RangeBound(read_number(lower), read_number(upper), from_to(lower, upper))
+
+    def range_to(self, children: list[Token]) -> RangeBound:
+        dots, upper = children
+        return RangeBound(None, read_number(upper), from_to(dots, upper))
+
+    def identifier(self, children: list[Token]) -> Identifier:
+        return Identifier(children[0].value, span_of(children[0]))
+
+    def string(self, children: list[Token]) -> str:
+        return read_string(children[0])
+
+    def float(self, children: list[Token]) -> float:
+        return read_float(children[0])
+
+    def int(self, children: list[Token]) -> int:
+        return read_integer(children[0])
+
+    def bool(self, children: list[Token]) -> bool:
+        return str(children[0]) == "true"
+
+
+def _card_bound(bound: Token) -> int:
+    return read_integer(bound, UNSIGNED_32_MAX, "a bound of @card")
+
+
+def _word(name: Token) -> str:
+    """The name of an annotation: white space may follow its `@`."""
+    word: str = name.value[1:].lstrip()
+    return word

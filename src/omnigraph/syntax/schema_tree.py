@@ -1,0 +1,131 @@
+"""The tree of a `.pg` schema: what was written, in order, with the place it was written at.
+
+Spans take no part in equality, so a printed and reparsed tree equals its original. The span of a
+declaration or a property covers its name; every other span covers all that was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from omnigraph.errors import NO_SPAN, Span
+from omnigraph.types import PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A bare lowercase word used as an argument, as in `@embed(text)` or `@key(slug)`."""
+
+    name: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+LiteralValue: TypeAlias = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`@name`, `@name(value)` or `@name(value, key=literal, ...)`."""
+
+    name: str
+    value: LiteralValue | Identifier | None = None
+    kwargs: tuple[tuple[str, LiteralValue], ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBound:
+    """`lower..upper`; at least one side is there."""
+
+    lower: int | float | None
+    upper: int | float | None
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+ConstraintName: TypeAlias = Literal["key", "unique", "index", "range", "check"]
+ConstraintArgument: TypeAlias = RangeBound | LiteralValue | Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintDecl:
+    """A body constraint: `@key(a, b)`, `@range(p, 0..10)`, `@check(p, "re")`, ..."""
+
+    name: ConstraintName
+    arguments: tuple[ConstraintArgument, ...]
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyDecl:
+    """`name: Type @annotation...`."""
+
+    name: str
+    type: PropertyType
+    annotations: tuple[Annotation, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+    type_span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRef:
+    """The name of a type, where it is used."""
+
+    name: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceDecl:
+    """`interface Name { ... }`. `span` covers the name."""
+
+    name: str
+    properties: tuple[PropertyDecl, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDecl:
+    """`node Name @annotation... implements A, B { ... }`. `span` covers the name."""
+
+    name: str
+    annotations: tuple[Annotation, ...] = ()
+    implements: tuple[TypeRef, ...] = ()
+    properties: tuple[PropertyDecl, ...] = ()
+    constraints: tuple[ConstraintDecl, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CardinalityDecl:
+    """`@card(minimum..maximum)`; `maximum` is None when there is no upper bound."""
+
+    minimum: int
+    maximum: int | None
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDecl:
+    """`edge Name: Source -> Target @card(...) @annotation... { ... }`. `span` covers the name."""
+
+    name: str
+    source: TypeRef
+    target: TypeRef
+    cardinality: CardinalityDecl | None = None
+    annotations: tuple[Annotation, ...] = ()
+    properties: tuple[PropertyDecl, ...] = ()
+    constraints: tuple[ConstraintDecl, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+Declaration: TypeAlias = InterfaceDecl | NodeDecl | EdgeDecl
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaTree:
+    """One `.pg` file. `text` and `name` are kept so that later errors can quote it."""
+
+    declarations: tuple[Declaration, ...]
+    text: str = field(default="", compare=False, repr=False)
+    name: str = field(default="schema.pg", compare=False, repr=False)

@@ -1,0 +1,7 @@
+"""Testing: what tests of Omnigraph, and of programs that use it, may lean on.
+
+    strategies.py   Hypothesis strategies for schema and query trees (needs `hypothesis`)
+    format.py       any frozen value as readable text
+
+Nothing here is imported by the product.
+"""

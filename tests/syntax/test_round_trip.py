@@ -1,0 +1,42 @@
+"""Printing and parsing are inverse: `parse(print(tree)) == tree`."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+
+from omnigraph.syntax import (
+    QueryTree,
+    SchemaTree,
+    parse_query,
+    parse_schema,
+    print_query,
+    print_schema,
+)
+from omnigraph.testing.strategies import query_trees, schema_trees
+
+# `1 == True == 1.0`, so equality alone would let one literal pass for another; `repr` does not.
+thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@thorough
+@given(schema_trees)
+def test_a_printed_schema_parses_to_the_same_tree(tree: SchemaTree) -> None:
+    text = print_schema(tree)
+
+    parsed = parse_schema(text)
+
+    assert parsed == tree
+    assert repr(parsed) == repr(tree)
+    assert print_schema(parsed) == text
+
+
+@thorough
+@given(query_trees)
+def test_a_printed_query_parses_to_the_same_tree(tree: QueryTree) -> None:
+    text = print_query(tree)
+
+    parsed = parse_query(text)
+
+    assert parsed == tree
+    assert repr(parsed) == repr(tree)
+    assert print_query(parsed) == text
