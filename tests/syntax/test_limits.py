@@ -43,7 +43,7 @@ def read(clauses: str = "$p: P", returns: str = "$p") -> str:
         ("([{", "}])"),
     ],
 )
-@pytest.mark.parametrize("depth", [10_000, 1_000_000 // 4])
+@pytest.mark.parametrize("depth", [10_000, 40_000])
 def test_deep_nesting_is_refused(opening: str, closing: str, depth: int) -> None:
     """Closed or not, inside a query or alone."""
     for text in (
