@@ -1,0 +1,274 @@
+"""Control tables: `__manifest` and the two history tables.
+
+The only place with inline commits. `merge_rows` is the publish primitive: a merge on the primary
+key at the version that was read, without retries. Lance then refuses it when another writer has
+landed one of the same keys since, and lets disjoint ones through. This holds only while the key
+has its primary-key mark, the merge does not use an index, and it is executed in one shot; each of
+the three is easy to lose and none fails loudly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+
+from omnigraph.errors import (
+    CommitConflict,
+    InvariantViolated,
+    RowLevelCasContention,
+    TableNotFound,
+    TableVersionNotFound,
+)
+from omnigraph.storage import reads
+from omnigraph.storage.counters import record
+from omnigraph.storage.datasets import Opener, session
+from omnigraph.storage.durability import Durability, sync_paths, sync_tree
+from omnigraph.storage.forks import Forks
+from omnigraph.storage.handles import BranchInfo, TableHandle
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.location import GraphRoot, TableLocation
+from omnigraph.storage.operation_files import version_files
+from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.staging import DATA_STORAGE_VERSION
+from omnigraph.storage.tables import PRIMARY_KEY
+from omnigraph.storage.text import open_text_store
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRows:
+    """Rows of a control table and the version they were read at."""
+
+    rows: pa.Table
+    version: int
+
+
+class ControlTable:
+    """One control table on all of its branches. `branch=None` is the main lineage."""
+
+    def __init__(
+        self,
+        root: GraphRoot,
+        relative: str,
+        *,
+        key: str,
+        storage_options: Mapping[str, str] | None = None,
+        durability: Durability = "power",
+    ) -> None:
+        options = dict(storage_options or {})
+        self.uri = root.child(relative)
+        self.key = key
+        self._is_local = root.is_local
+        self._durability = durability
+        self._opener = Opener(options)
+        self._forks = Forks(self._opener, open_text_store(root, options, durability), durability)
+
+    # Creating
+
+    def create(self, rows: pa.Table) -> int:
+        """Create the table with its first rows; TableExists when there is one."""
+        fields = [
+            field.with_nullable(False).with_metadata({PRIMARY_KEY: "true"})
+            if field.name == self.key
+            else field
+            for field in rows.schema
+        ]
+        schema = pa.schema(fields, metadata=rows.schema.metadata)
+        with lance_errors("creating a control table", self.uri):
+            dataset = lance.write_dataset(
+                rows.cast(schema),
+                self.uri,
+                mode="create",
+                enable_stable_row_ids=True,
+                data_storage_version=DATA_STORAGE_VERSION,
+                storage_options=dict(self._opener.storage_options) or None,
+                session=session(),
+            )
+            if self._is_power:
+                sync_tree(self.uri)
+        return int(dataset.version)
+
+    def exists(self) -> bool:
+        """Whether the table is there. A failure to look is an error, not False."""
+        try:
+            self._opener.head(TableLocation(self.uri))
+        except TableNotFound:
+            return False
+        return True
+
+    # Reading
+
+    def latest_version(self, branch: str | None = None) -> int:
+        """The latest version of a branch, freshly looked up."""
+        return int(self._opener.head(TableLocation(self.uri, branch)).version)
+
+    def has_version(self, version: int, branch: str | None = None) -> bool:
+        """Whether this version can still be read."""
+        try:
+            self._opener.at(TableLocation(self.uri, branch), version)
+        except (TableNotFound, TableVersionNotFound):
+            return False
+        return True
+
+    def read(
+        self,
+        branch: str | None = None,
+        version: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> ControlRows:
+        """Return the rows at a version, or at the latest, in one scan."""
+        location = TableLocation(self.uri, branch)
+        dataset = self._open(location, version)
+        handle = TableHandle(location, dataset.version, dataset.schema, 0, dataset)
+        batches = reads.scan_stream(handle, columns, predicate)
+        rows = reads.to_table(handle, batches, columns, with_row_id=False, include_blobs=False)
+        record(control_reads=1)
+        return ControlRows(rows, int(dataset.version))
+
+    def fragment_count(self, branch: str | None = None) -> int:
+        """In how many pieces the latest version is: what every read and merge pays for."""
+        dataset = self._opener.head(TableLocation(self.uri, branch))
+        with lance_errors("counting fragments", self.uri):
+            return len(dataset.get_fragments())
+
+    # Writing
+
+    def merge_rows(self, rows: pa.Table, *, read_version: int, branch: str | None = None) -> int:
+        """Update the rows whose key is there, insert the others, in one commit.
+
+        `read_version` is the version the caller's decision was made on.
+
+        Raises:
+            RowLevelCasContention: One of the keys was written since. Nothing was committed.
+        """
+        location = TableLocation(self.uri, branch)
+        dataset = self._opener.at(location, read_version)
+        self._refuse_unfenced(dataset)
+        with _contention(self.uri), lance_errors("publishing", location):
+            (
+                dataset.merge_insert(self.key)
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+                .conflict_retries(0)
+                .use_index(False)
+                .execute(rows.cast(_written_schema(dataset, rows)))
+            )
+            self._sync(location, dataset)
+        record(control_merges=1)
+        return int(dataset.version)
+
+    def append(self, rows: pa.Table, *, branch: str | None = None) -> int:
+        """Add rows at the end; not fenced by key."""
+        location = TableLocation(self.uri, branch)
+        with lance_errors("appending", location):
+            head = self._opener.head(location)
+            dataset = lance.write_dataset(
+                rows.cast(_written_schema(head, rows)), head, mode="append", session=session()
+            )
+            self._sync(location, dataset)
+        record(control_appends=1)
+        return int(dataset.version)
+
+    def compact(self, branch: str | None = None) -> int:
+        """Merge small fragments into few; the rows stay. Returns the latest version."""
+        location = TableLocation(self.uri, branch)
+        dataset = self._opener.head(location)
+        with lance_errors("compacting", location):
+            dataset.optimize.compact_files()
+            if self._is_power:
+                sync_tree(location.physical_uri)
+        record(control_compactions=1)
+        return int(dataset.version)
+
+    # Schema metadata
+
+    def metadata(self, branch: str | None = None) -> dict[str, str]:
+        """The schema-level metadata of the latest version."""
+        return dict(self._opener.head(TableLocation(self.uri, branch)).schema_metadata)
+
+    def set_metadata(self, values: Mapping[str, str], *, branch: str | None = None) -> int:
+        """Set schema-level metadata in one commit, keeping the other keys."""
+        location = TableLocation(self.uri, branch)
+        dataset = self._opener.head(location)
+        with lance_errors("writing schema metadata", location):
+            dataset.update_schema_metadata(dict(values))
+            self._sync(location, dataset)
+        return int(dataset.version)
+
+    def primary_key(self, branch: str | None = None) -> list[str]:
+        """The columns marked as primary key; merges are fenced only on `[key]`."""
+        return _primary_key(self._opener.head(TableLocation(self.uri, branch)))
+
+    def set_primary_key(self, *, branch: str | None = None) -> int:
+        """Mark the key column of a table that has no primary key yet."""
+        location = TableLocation(self.uri, branch)
+        dataset = self._opener.head(location)
+        with lance_errors("marking the primary key", location):
+            dataset.update_field_metadata({self.key: {PRIMARY_KEY: "true"}})
+            self._sync(location, dataset)
+        return int(dataset.version)
+
+    # Branches
+
+    def create_branch(self, branch: str, *, source: str | None, version: int) -> None:
+        """Fork `branch` from an exact version of `source`; ForkExists when the name is taken."""
+        self._forks.create(TableLocation(self.uri, source), version, branch)
+
+    def list_branches(self) -> Mapping[str, BranchInfo]:
+        """The live branches by name; the main lineage is not one."""
+        return self._forks.list(self.uri)
+
+    def delete_branch(self, branch: str) -> None:
+        """Delete a branch; BranchNotFound when there is none."""
+        self._forks.delete(self.uri, branch)
+
+    def delete_branch_tree(self, branch: str) -> None:
+        """Remove files of an unfinished branch that no ref names."""
+        self._forks.delete_tree(self.uri, branch)
+
+    # Inside
+
+    @property
+    def _is_power(self) -> bool:
+        return self._is_local and self._durability == "power"
+
+    def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
+        if version is None:
+            return self._opener.head(location)
+        return self._opener.at(location, version)
+
+    def _refuse_unfenced(self, dataset: LanceDataset) -> None:
+        marked = _primary_key(dataset)
+        if marked != [self.key]:
+            raise InvariantViolated(
+                f"the key of '{self.uri}' should be ['{self.key}'] but is {marked}: concurrent "
+                "publishes would duplicate rows — reopen the graph read-write to migrate it"
+            )
+
+    def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
+        if self._is_power:
+            sync_paths(version_files(location, dataset))
+
+
+@contextmanager
+def _contention(uri: str) -> Iterator[None]:
+    """A merge that Lance could not rebase met another writer, whichever way Lance puts it."""
+    try:
+        yield
+    except CommitConflict as error:
+        raise RowLevelCasContention(f"another writer changed '{uri}' first") from error
+
+
+def _primary_key(dataset: LanceDataset) -> list[str]:
+    name = PRIMARY_KEY.encode()
+    return [field.name for field in dataset.schema if (field.metadata or {}).get(name) == b"true"]
+
+
+def _written_schema(dataset: LanceDataset, rows: pa.Table) -> pa.Schema:
+    return pa.schema([dataset.schema.field(name) for name in rows.column_names])

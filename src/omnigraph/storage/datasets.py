@@ -1,0 +1,162 @@
+"""Datasets: opening Lance datasets, and the few facts Lance's API does not give.
+
+Everything is opened at an exact (location, version) through one process-wide session, so that
+decoded metadata is shared and nothing can drift to a newer version by accident.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+import lance
+from lance import LanceDataset
+
+from omnigraph.storage.counters import record
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.location import TableLocation
+
+HANDLES_MAX = 64
+_MANIFEST_MAX_FRAGMENT_ID = 11
+_MANIFEST_TRANSACTION_FILE = 12
+
+
+@cache
+def session() -> Any:
+    """The one Lance session of this process: its caches are shared by every open."""
+    return lance.Session()  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Opens datasets with the options of one store."""
+
+    storage_options: Mapping[str, str]
+
+    def at(self, location: TableLocation, version: int) -> LanceDataset:
+        """Open exactly this version."""
+        with lance_errors("opening a table", location):
+            dataset = lance.dataset(
+                location.physical_uri,
+                version=version,
+                storage_options=dict(self.storage_options) or None,
+                session=session(),
+            )
+        record(opens=1)
+        return dataset
+
+    def head(self, location: TableLocation) -> LanceDataset:
+        """Open whatever is latest. Only for refs, HEAD probes and the control tables."""
+        with lance_errors("finding the latest version of a table", location):
+            dataset = lance.dataset(
+                location.physical_uri,
+                storage_options=dict(self.storage_options) or None,
+                session=session(),
+            )
+        record(head_probes=1)
+        return dataset
+
+
+class HandleCache:
+    """The most recently used handles by (uri, branch, version, incarnation)."""
+
+    def __init__(self, entries_max: int = HANDLES_MAX) -> None:
+        self._entries: OrderedDict[tuple[object, ...], TableHandle] = OrderedDict()
+        self._entries_max = entries_max
+        self._lock = Lock()
+
+    def get(self, key: tuple[object, ...]) -> TableHandle | None:
+        with self._lock:
+            handle = self._entries.get(key)
+            if handle is not None:
+                self._entries.move_to_end(key)
+            return handle
+
+    def put(self, key: tuple[object, ...], handle: TableHandle) -> None:
+        with self._lock:
+            self._entries[key] = handle
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._entries_max:
+                self._entries.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+
+def manifest_path(location: TableLocation, version: int) -> str:
+    """Where the store keeps the Lance manifest of a version: a path in it, not a URI."""
+    physical = location.physical_uri
+    path = urlsplit(physical).path if "://" in physical else physical
+    return f"{path.lstrip('/')}/_versions/{2**64 - 1 - version:020d}.manifest"
+
+
+def manifest_size(location: TableLocation, version: int) -> int | None:
+    """The size of that manifest where it is cheap to know: on a local disk."""
+    if "://" in location.uri:
+        return None
+    try:
+        return os.stat("/" + manifest_path(location, version)).st_size
+    except FileNotFoundError:
+        return None
+
+
+def max_fragment_id(dataset: LanceDataset) -> int:
+    """The greatest fragment id this lineage ever used; -1 when it used none.
+
+    Fragment ids must never be used twice: index coverage and cached row ids go by them.
+    """
+    value = _manifest_fields(dataset).get(_MANIFEST_MAX_FRAGMENT_ID, -1)
+    assert isinstance(value, int)
+    return value
+
+
+def transaction_file(dataset: LanceDataset) -> str | None:
+    """The name of the file that holds the transaction of this version: `<base>-<uuid>.txn`."""
+    name = _manifest_fields(dataset).get(_MANIFEST_TRANSACTION_FILE)
+    return name.decode() if isinstance(name, bytes) else None
+
+
+def transaction_uuid(dataset: LanceDataset) -> str | None:
+    """The UUID of the transaction that made this version."""
+    name = transaction_file(dataset)
+    return None if name is None else name.removesuffix(".txn").partition("-")[2] or None
+
+
+def _manifest_fields(dataset: LanceDataset) -> dict[int, int | bytes]:
+    """The top-level fields of the manifest's protobuf; repeated fields keep their last value."""
+    return dict(_protobuf_fields(dataset._ds.serialized_manifest()))
+
+
+def _protobuf_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    position = 0
+    while position < len(data):
+        key, position = _varint(data, position)
+        number, wire_type = key >> 3, key & 7
+        if wire_type == 0:
+            value, position = _varint(data, position)
+            yield number, value
+            continue
+        width = {1: 8, 5: 4}.get(wire_type)
+        if width is None:
+            width, position = _varint(data, position)
+        yield number, data[position : position + width]
+        position += width
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, position

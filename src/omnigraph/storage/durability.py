@@ -1,0 +1,56 @@
+"""Durability: acknowledged means on disk.
+
+Lance renames and links files but never syncs them, so a power cut may lose what it wrote. In mode
+`power` (the default) we sync the files and then their directories ourselves; `process` skips it
+and survives only the death of the process. Object stores are durable when a put returns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from omnigraph.storage.counters import record
+
+Durability: TypeAlias = Literal["power", "process"]
+
+
+def sync_paths(paths: Iterable[str]) -> None:
+    """Flush each file or directory to the disk, files first."""
+    unique = dict.fromkeys(paths)
+    directories = [path for path in unique if os.path.isdir(path)]
+    files = [path for path in unique if path not in set(directories)]
+    for path in [*files, *directories]:
+        _sync(path)
+    record(fsyncs=len(unique))
+
+
+def sync_tree(top: str) -> None:
+    """Flush a directory, everything below it, and its entry in the parent."""
+    found: list[str] = []
+    for directory, _, files in os.walk(top, topdown=False):
+        found.extend(os.path.join(directory, name) for name in files)
+        found.append(directory)
+    sync_paths([*found, os.path.dirname(top)])
+
+
+def with_parents(paths: Iterable[str], top: str) -> list[str]:
+    """Return the paths and every directory above them up to and including `top`."""
+    result: dict[str, None] = {}
+    for path in paths:
+        result[path] = None
+        directory = os.path.dirname(path)
+        while len(directory) > len(top):
+            result[directory] = None
+            directory = os.path.dirname(directory)
+        result[top] = None
+    return list(result)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,102 @@
+"""Forks: native Lance branches of one dataset, under `<dataset>/tree/<branch>`.
+
+A fork copies nothing and continues the version numbers of where it came from. Creating one over
+an existing ref, or over files that an unfinished fork left without a ref, fails in Lance with an
+misleading error; here both are refused up front and told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.errors import (
+    BranchNotFound,
+    ForkExists,
+    ForkInUse,
+    InvariantViolated,
+    OmnigraphError,
+)
+from omnigraph.storage.counters import record
+from omnigraph.storage.datasets import Opener
+from omnigraph.storage.durability import Durability, sync_tree
+from omnigraph.storage.handles import BranchInfo
+from omnigraph.storage.lance_errors import is_missing_ref, is_ref_in_use, lance_errors
+from omnigraph.storage.location import TableLocation
+from omnigraph.storage.text import TextStore
+
+
+@dataclass(frozen=True, slots=True)
+class Forks:
+    """Creates, lists and deletes the native branches of datasets."""
+
+    opener: Opener
+    texts: TextStore
+    durability: Durability
+
+    def create(self, source: TableLocation, version: int, branch: str) -> TableLocation:
+        """Fork `branch` from an exact version. The caller holds the table's writer queue."""
+        fork = TableLocation(source.uri, branch)
+        dataset = self.opener.at(source, version)
+        # Lance would report a version that is not there, or an internal error.
+        self._refuse_taken(fork)
+        try:
+            with lance_errors("forking a table", source):
+                dataset.create_branch(branch, (source.branch, version))
+        except OmnigraphError:
+            self._refuse_taken(fork)
+            raise
+        if self.durability == "power" and "://" not in source.uri:
+            sync_tree(fork.physical_uri)
+            sync_tree(f"{source.uri}/_refs")
+        record(forks=1)
+        return fork
+
+    def _refuse_taken(self, fork: TableLocation) -> None:
+        assert fork.branch is not None
+        has_ref = fork.branch in self.list(fork.uri)
+        if has_ref or self.texts.exists(f"{fork.physical_uri}/_versions"):
+            raise ForkExists(fork.uri, fork.branch, has_ref=has_ref)
+
+    def list(self, uri: str) -> Mapping[str, BranchInfo]:
+        """The live native branches of a dataset by name; the main lineage is not one."""
+        dataset = self.opener.head(TableLocation(uri))
+        with lance_errors("listing forks", uri):
+            found = dataset.branches.list()
+        return {
+            name: BranchInfo(
+                name,
+                facts["parent_branch"],
+                facts["parent_version"],
+                "/".join(f"{version}:{token}" for version, token in facts["branch_identifier"]),
+                facts["create_at"],
+            )
+            for name, facts in found.items()
+        }
+
+    def delete(self, uri: str, branch: str) -> None:
+        """Delete a fork and its files. The caller holds the table's writer queue."""
+        dataset = self.opener.head(TableLocation(uri))
+        try:
+            with lance_errors("deleting a fork", uri):
+                dataset.branches.delete(branch)
+        except Exception as error:
+            cause = error.__cause__
+            if cause is not None and is_missing_ref(cause):
+                raise BranchNotFound(branch) from error
+            if cause is not None and is_ref_in_use(cause):
+                raise ForkInUse(uri, branch) from error
+            raise
+
+    def delete_tree(self, uri: str, branch: str) -> None:
+        """Remove the files of an unfinished fork: a tree that no ref names."""
+        live = self.list(uri)
+        if branch in live:
+            raise InvariantViolated(
+                f"fork '{branch}' of '{uri}' is live — delete the branch, not its files"
+            )
+        below = [name for name in live if name.startswith(f"{branch}/")]
+        if below:
+            # `a/b` lies inside the directory of `a`.
+            raise ForkInUse(uri, branch)
+        self.texts.delete_prefix(f"{uri}/tree/{branch}")

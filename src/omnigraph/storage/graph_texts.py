@@ -1,0 +1,40 @@
+"""Text objects of one graph, by their name below its root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.storage.location import GraphRoot
+from omnigraph.storage.text import TextStore
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTexts:
+    """The text store of a graph with the root filled in: callers say `_schema.pg`, not a URI."""
+
+    store: TextStore
+    root: GraphRoot
+
+    def read_text(self, name: str) -> str:
+        return self.store.read_text(self.root.child(name))
+
+    def read_text_if_exists(self, name: str, *, bytes_max: int | None = None) -> str | None:
+        return self.store.read_text_if_exists(self.root.child(name), bytes_max=bytes_max)
+
+    def write_text(self, name: str, text: str) -> None:
+        self.store.write_text(self.root.child(name), text)
+
+    def write_text_if_absent(self, name: str, text: str) -> bool:
+        return self.store.write_text_if_absent(self.root.child(name), text)
+
+    def exists(self, name: str) -> bool:
+        return self.store.exists(self.root.child(name))
+
+    def delete(self, name: str) -> None:
+        self.store.delete(self.root.child(name))
+
+    def list_dir(self, name: str) -> list[str]:
+        """Base names of the objects directly below."""
+        return [
+            uri.rstrip("/").rpartition("/")[2] for uri in self.store.list_dir(self.root.child(name))
+        ]

@@ -1,0 +1,204 @@
+"""Handles: the opaque values that storage gives out and takes back.
+
+Their Lance objects are private to this package: others read the facts and hand the value back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from omnigraph.errors import InvariantViolated
+from omnigraph.storage.location import TableLocation
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance.dataset import LanceOperation
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """One table at one version. Immutable: it shows the same rows for ever.
+
+    `schema` is the logical one, in which a Blob is LargeBinary.
+    """
+
+    location: TableLocation
+    version: int
+    schema: pa.Schema = field(repr=False)
+    row_count: int
+    _dataset: LanceDataset = field(repr=False, compare=False)
+
+    def __reduce__(self) -> NoReturn:
+        # A pickled Lance dataset of a fork comes back as the main lineage.
+        raise TypeError("a TableHandle stays in its process: send its location and version instead")
+
+
+class StageKind(StrEnum):
+    """What a staged transaction will do to its table."""
+
+    APPEND = "append"
+    MERGE_INSERT = "merge_insert"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+    UPDATE = "update"
+    CREATE_INDEX = "create_index"
+    COMPACTION = "compaction"
+    RESTORE = "restore"
+
+
+class CommitOnce:
+    """Lets one commit through: Lance would apply a transaction committed twice, twice."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._taken = False
+
+    def take(self, uuid: str) -> None:
+        with self._lock:
+            if self._taken:
+                raise InvariantViolated(
+                    f"transaction {uuid} was already handed to commit — stage the write again"
+                )
+            self._taken = True
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTransaction:
+    """A write whose files are durable and whose transaction is built; HEAD has not moved.
+
+    `uuid` is minted before anything is committed, so that a sidecar can name it and recovery can
+    prove whose commit a version is.
+    """
+
+    uuid: str
+    read_version: int
+    kind: StageKind
+    rows: int
+    location: TableLocation
+    staged_bytes: int = 0
+    _operation: LanceOperation.BaseOperation = field(repr=False, compare=False, kw_only=True)
+    _dataset: LanceDataset = field(repr=False, compare=False, kw_only=True)
+    _once: CommitOnce = field(
+        default_factory=CommitOnce, repr=False, compare=False, init=False, kw_only=True
+    )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a StagedTransaction is committed by the process that staged it")
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedVersion:
+    """What a commit made: enough for a pin in the manifest."""
+
+    location: TableLocation
+    version: int
+    transaction_uuid: str
+    row_count: int
+    manifest_path: str
+    manifest_size: int | None = None
+    e_tag: str | None = None
+    naming_scheme: str = "V2"
+
+    def metadata(self) -> dict[str, Any]:
+        """The `table_version.metadata` of the manifest, ready for JSON."""
+        return {
+            "manifest_path": self.manifest_path,
+            "manifest_size": self.manifest_size,
+            "e_tag": self.e_tag,
+            "naming_scheme": self.naming_scheme,
+            "transaction_uuid": self.transaction_uuid,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """How a table stands at one version."""
+
+    version: int
+    row_count: int
+    fragment_count: int
+    small_fragments: int
+    deleted_rows: int
+    transaction_uuid: str | None
+    manifest_path: str
+    manifest_size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInfo:
+    """What made a version. `operation_name` is Lance's (`Append`, `Update`, `Restore`, ...).
+
+    `restored_version` is the version that a restore brought back, None for any other operation.
+    """
+
+    uuid: str
+    operation_name: str | None
+    properties: Mapping[str, str]
+    restored_version: int | None = None
+
+
+class IndexKind(StrEnum):
+    """The kinds of index the engine builds."""
+
+    BTREE = "btree"
+    INVERTED = "inverted"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """One index to build. The default name is `<column>_<kind>`."""
+
+    column: str
+    kind: IndexKind
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.column}_{self.kind.value}")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """One index a version has, and how much of the version it covers."""
+
+    name: str
+    column: str
+    kind: str
+    rows_indexed: int
+    rows_unindexed: int
+    fragments_unindexed: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotTrainable:
+    """A vector index that cannot be built yet. Not an error: searches scan until it can."""
+
+    spec: IndexSpec
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedIndexes:
+    """The indexes built in one transaction, and those that have to wait."""
+
+    transaction: StagedTransaction | None
+    built: tuple[IndexSpec, ...]
+    pending: tuple[NotTrainable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchInfo:
+    """A native branch of a dataset. `identifier` differs between two branches of one name."""
+
+    name: str
+    parent_branch: str | None
+    parent_version: int
+    identifier: str
+    created_at: int

@@ -1,0 +1,109 @@
+"""Operation files: which files on a local disk a staged operation and its commit consist of.
+
+Sync them and their directories and nothing else: walking a table would cost more with its age.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from lance import LanceDataset
+from lance.dataset import Index, LanceOperation
+from lance.fragment import FragmentMetadata
+
+from omnigraph.storage.datasets import manifest_path, transaction_file
+from omnigraph.storage.durability import with_parents
+from omnigraph.storage.location import TableLocation
+
+
+def staged_files(operation: LanceOperation.BaseOperation, top: str) -> list[str]:
+    """The files an operation has written below the dataset at `top`, and their directories."""
+    files = [
+        path
+        for relative in _relative_files(operation)
+        for path in _existing(os.path.join(top, relative))
+    ]
+    return with_parents(files, top)
+
+
+def commit_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
+    """The files that the commit of this version has written, and their directories."""
+    top = location.physical_uri
+    files = ["/" + manifest_path(location, dataset.version)]
+    name = transaction_file(dataset)
+    if name is not None:
+        files.append(os.path.join(top, "_transactions", name))
+    return with_parents([path for path in files if os.path.exists(path)], top)
+
+
+def version_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
+    """Everything that an inline commit of this version has written."""
+    transaction = dataset.read_transaction(dataset.version)
+    written = staged_files(transaction.operation, location.physical_uri) if transaction else []
+    return [*written, *commit_files(location, dataset)]
+
+
+def staged_bytes(operation: LanceOperation.BaseOperation) -> int:
+    """The size of the new data and index files of an operation."""
+    data = sum(
+        file.file_size_bytes or 0
+        for fragment in new_fragments(operation)
+        for file in fragment.files
+    )
+    indexes = sum(
+        file.size_bytes for index in _new_indexes(operation) for file in index.files or []
+    )
+    return int(data + indexes)
+
+
+def new_fragments(operation: LanceOperation.BaseOperation) -> list[FragmentMetadata]:
+    """The fragments whose data files the operation has written."""
+    match operation:
+        case LanceOperation.Append(fragments=fragments):
+            return list(fragments)
+        case LanceOperation.Overwrite(fragments=fragments):
+            return list(fragments)
+        case LanceOperation.Update(new_fragments=fragments):
+            return list(fragments)
+        case LanceOperation.Rewrite(groups=groups):
+            return [fragment for group in groups for fragment in group.new_fragments]
+        case _:
+            return []
+
+
+def _new_indexes(operation: LanceOperation.BaseOperation) -> list[Index]:
+    return list(operation.new_indices) if isinstance(operation, LanceOperation.CreateIndex) else []
+
+
+def _updated_fragments(operation: LanceOperation.BaseOperation) -> Iterable[FragmentMetadata]:
+    match operation:
+        case LanceOperation.Delete(updated_fragments=fragments):
+            return list(fragments)
+        case LanceOperation.Update(updated_fragments=fragments):
+            return list(fragments)
+        case _:
+            return []
+
+
+def _relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
+    for fragment in new_fragments(operation):
+        for file in fragment.files:
+            yield f"data/{file.path}"
+            # Large blobs lie in a directory named after the data file.
+            yield f"data/{os.path.splitext(file.path)[0]}"
+    for fragment in _updated_fragments(operation):
+        if fragment.deletion_file is not None:
+            yield fragment.deletion_file.path(fragment.id)
+    for index in _new_indexes(operation):
+        yield f"_indices/{index.uuid}"
+
+
+def _existing(path: str) -> Iterator[str]:
+    """The file itself, or all files of the directory; nothing when there is neither."""
+    if os.path.isdir(path):
+        for name in os.listdir(path):
+            yield from _existing(os.path.join(path, name))
+        yield path
+    elif os.path.exists(path):
+        yield path

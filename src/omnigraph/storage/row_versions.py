@@ -1,0 +1,130 @@
+"""Row versions: what changed between a version of a table and one that came from it.
+
+Lance stamps every row with the version that created it and the one that last changed it, and a
+fork goes on counting where it left. Rows only ever change by moving to a new data file, and a row
+keeps its row id for as long as it lives. So, from an older version to a newer one of the same
+line of descent, only data files that the older one does not have can hold touched rows, and what
+is gone are the row ids that are missing. Neither costs a look at the rows that stayed.
+
+None of this holds across a change of columns; `field_ids` tells whether there was one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.storage.blobs import blob_columns, read_blobs
+from omnigraph.storage.counters import record
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.reads import ROW_ADDRESS, ROW_ID, projection, result_schema
+
+CREATED = "_row_created_at_version"
+UPDATED = "_row_last_updated_at_version"
+
+RowIds = npt.NDArray[np.uint64]
+
+
+def field_ids(handle: TableHandle) -> tuple[tuple[str, int], ...]:
+    """Name and identity of every column: a column dropped and made again has another one."""
+    with lance_errors("reading the columns of a table", handle.location):
+        fields = handle._dataset.lance_schema.fields()
+    return tuple((field.name(), field.id()) for field in fields)
+
+
+def touched_since(handle: TableHandle, ancestor: TableHandle) -> tuple[pa.Array, RowIds, RowIds]:
+    """Rows that were made or changed after `ancestor`: their ids, row ids, and making versions."""
+    known = {_files(fragment) for fragment in ancestor._dataset.get_fragments()}
+    with lance_errors("reading a table", handle.location):
+        new = [each for each in handle._dataset.get_fragments() if _files(each) not in known]
+        if not new:
+            return pa.array([], pa.utf8()), _NO_ROWS, _NO_ROWS
+        rows = handle._dataset.scanner(
+            columns=["id", CREATED, UPDATED], with_row_id=True, fragments=new
+        ).to_table()
+    record(scans=1, rows_scanned=rows.num_rows)
+    # Filtered here and not by Lance: a row that compaction moved is in a new file, yet untouched.
+    touched = rows.filter(pa.compute.greater(rows[UPDATED], ancestor.version))
+    return (
+        touched["id"].combine_chunks(),
+        _numbers(touched[ROW_ID]),
+        _numbers(touched[CREATED]),
+    )
+
+
+def gone_since(handle: TableHandle, ancestor: TableHandle, count: int) -> RowIds:
+    """The row ids of `ancestor` that are not there any more; the caller knows how many."""
+    if count == 0:
+        return _NO_ROWS
+    gone = _gone_by_delta(handle, ancestor)
+    if gone is None or len(gone) != count:
+        gone = np.setdiff1d(all_row_ids(ancestor), all_row_ids(handle), assume_unique=True)
+    return gone
+
+
+def _gone_by_delta(handle: TableHandle, ancestor: TableHandle) -> RowIds | None:
+    """What Lance itself says, at the cost of a look at two manifests; None when it cannot say."""
+    try:
+        delta = handle._dataset.delta(compared_against=ancestor.version)
+        return _numbers(delta.get_deleted_row_ids().read_all()[ROW_ID])
+    except (OSError, ValueError, RuntimeError):
+        # A fork has no versions of its own from before it was made.
+        return None
+
+
+def all_row_ids(handle: TableHandle) -> RowIds:
+    """The row id of every row; reads no data file."""
+    with lance_errors("reading a table", handle.location):
+        rows = handle._dataset.scanner(columns=[], with_row_id=True).to_table()
+    record(scans=1, rows_scanned=rows.num_rows)
+    return _numbers(rows[ROW_ID])
+
+
+def take_stream(
+    handle: TableHandle, row_ids: RowIds, columns: Sequence[str] | None, *, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with these row ids in that order, Blobs included, a batch at a time."""
+    wanted = projection(handle.schema, columns, include_blobs=True)
+    for start in range(0, len(row_ids), batch_rows):
+        yield _taken(handle, row_ids[start : start + batch_rows].tolist(), wanted)
+
+
+def _taken(handle: TableHandle, row_ids: list[int], wanted: list[str]) -> pa.RecordBatch:
+    schema = result_schema(handle.schema, wanted, with_row_id=False)
+    blobs = set(blob_columns(handle.schema)).intersection(wanted)
+    plain = [name for name in wanted if name not in blobs] or ["id"]
+    with lance_errors("fetching rows", handle.location):
+        rows = handle._dataset._take_rows(row_ids, columns=plain).combine_chunks()
+        assert rows.num_rows == len(row_ids), "a row id is not in this version"
+        columns = [
+            pa.array(read_blobs(handle._dataset, name, row_ids), pa.large_binary())
+            if name in blobs
+            else rows.column(name)
+            for name in wanted
+        ]
+    record(rows_taken=len(row_ids), blobs_read=len(row_ids) * len(blobs))
+    (batch,) = pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
+    return batch
+
+
+def addresses_of(handle: TableHandle, row_ids: RowIds) -> RowIds:
+    """Where rows are now: fragment id, then position in it."""
+    with lance_errors("fetching rows", handle.location):
+        rows = handle._dataset._take_rows(row_ids.tolist(), columns=[ROW_ADDRESS])
+    assert rows.num_rows == len(row_ids), "a row id is not in this version"
+    return _numbers(rows.column(ROW_ADDRESS))
+
+
+_NO_ROWS: RowIds = np.empty(0, dtype=np.uint64)
+
+
+def _numbers(column: pa.ChunkedArray) -> RowIds:
+    return np.asarray(column.to_numpy(), dtype=np.uint64)
+
+
+def _files(fragment: object) -> tuple[str, ...]:
+    return tuple(sorted(file.path for file in fragment.metadata.files))  # type: ignore[attr-defined]

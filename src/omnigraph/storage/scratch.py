@@ -1,0 +1,184 @@
+"""Scratch: where a load keeps what it has written and not committed, so that nothing is left over.
+
+    __load/<load id>/lock           held by the driver while it lives; only on a local disk
+    __load/<load id>/moved.json     files on their way into tables, written before they move
+    __load/<load id>/...            loose fragments, by table
+
+Whoever starts a load removes the scratch of loads that died. A file that already moved into a
+table is removed only when no version of that table names it: a load may have died after its
+commit.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from ulid import ULID
+
+from omnigraph.errors import NotFoundError
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.location import GraphRoot, TableLocation
+from omnigraph.storage.objects import remove_files
+from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.text import TextStore, open_text_store
+
+DIRECTORY = "__load"
+ABANDONED_SECONDS = 24 * 3600
+"""On an object store nobody can see whether a load lives; after a day it does not."""
+
+_live: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFiles:
+    """Data files that are about to be in a lineage of a table, whose HEAD was `version` then."""
+
+    uri: str
+    branch: str | None
+    version: int
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Scratch:
+    """The scratch of one live load. Make it with `open_scratch`, end it with `close`."""
+
+    load_id: str
+    uri: str
+    _texts: TextStore
+    _lock: int | None
+    _moved: list[MovedFiles] = field(default_factory=list)
+
+    def announce(self, moved: MovedFiles) -> None:
+        """Write down that files will be in a table from now on."""
+        if moved not in self._moved:
+            self._moved.append(moved)
+            text = json.dumps([_to_json(each) for each in self._moved])
+            self._texts.write_text(f"{self.uri}/moved.json", text)
+
+    def close(self) -> None:
+        """Remove the scratch of a load that has committed."""
+        try:
+            self._texts.delete_prefix(self.uri)
+        finally:
+            _release(self)
+
+    def abandon(self, tables: TableStorage) -> None:
+        """Remove everything a load that failed has written."""
+        try:
+            _remove(self.uri, self._texts, tables)
+        finally:
+            _release(self)
+
+
+def open_scratch(tables: TableStorage, storage_options: Mapping[str, str]) -> Scratch:
+    """Make the scratch of a new load."""
+    load_id = str(ULID())
+    uri = f"{tables.root.child(DIRECTORY)}/{load_id}"
+    lock = None
+    if tables.root.is_local:
+        with lance_errors("making room for a load", uri):
+            os.makedirs(uri)
+            lock = os.open(f"{uri}/lock", os.O_RDWR | os.O_CREAT, 0o666)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    _live.add(load_id)
+    # Losing the scratch in a power cut loses nothing, so nothing here is synced.
+    return Scratch(load_id, uri, open_text_store(tables.root, storage_options, "process"), lock)
+
+
+def sweep(tables: TableStorage, storage_options: Mapping[str, str]) -> int:
+    """Remove what dead loads have left; returns how many there were."""
+    texts = open_text_store(tables.root, storage_options, "process")
+    swept = 0
+    for load_id in _load_ids(tables.root, texts):
+        uri = f"{tables.root.child(DIRECTORY)}/{load_id}"
+        if load_id not in _live and _is_dead(tables.root, uri, load_id):
+            _remove(uri, texts, tables)
+            swept += 1
+    return swept
+
+
+def _load_ids(root: GraphRoot, texts: TextStore) -> list[str]:
+    top = root.child(DIRECTORY)
+    if root.is_local:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return sorted(os.listdir(top))
+        return []
+    return sorted({uri.rstrip("/").rpartition("/")[2] for uri in texts.list_dir(top)})
+
+
+def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
+    if not root.is_local:
+        with suppress(ValueError):
+            return time.time() - ULID.from_str(load_id).timestamp > ABANDONED_SECONDS
+        return False
+    try:
+        descriptor = os.open(f"{uri}/lock", os.O_RDWR)
+    except FileNotFoundError:
+        # Either between making the directory and the lock, or half removed: wait for the former.
+        with suppress(FileNotFoundError):
+            return time.time() - os.stat(uri).st_mtime > 60
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _release(scratch: Scratch) -> None:
+    _live.discard(scratch.load_id)
+    if scratch._lock is not None:
+        os.close(scratch._lock)
+        scratch._lock = None
+
+
+def _remove(uri: str, texts: TextStore, tables: TableStorage) -> None:
+    text = texts.read_text_if_exists(f"{uri}/moved.json")
+    for moved in [_from_json(each) for each in json.loads(text)] if text else []:
+        _remove_moved(moved, tables)
+    texts.delete_prefix(uri)
+
+
+def _remove_moved(moved: MovedFiles, tables: TableStorage) -> None:
+    """Remove files from a table unless one of its versions since then consists of them."""
+    location = TableLocation(moved.uri, moved.branch)
+    unnamed = set(moved.names)
+    try:
+        head = tables.head_version(location)
+    except NotFoundError:
+        head = moved.version
+    for version in range(moved.version + 1, head + 1):
+        # A version that cleanup has taken away took its files with it.
+        with suppress(NotFoundError):
+            unnamed -= tables.data_files(location, version)
+    remove_files(f"{location.physical_uri}/data", sorted(unnamed), tables.storage_options)
+
+
+def _to_json(moved: MovedFiles) -> dict[str, object]:
+    return {
+        "uri": moved.uri,
+        "branch": moved.branch,
+        "version": moved.version,
+        "names": list(moved.names),
+    }
+
+
+def _from_json(value: dict[str, object]) -> MovedFiles:
+    names = value["names"]
+    assert isinstance(names, list)
+    branch = value["branch"]
+    return MovedFiles(
+        str(value["uri"]),
+        None if branch is None else str(branch),
+        int(str(value["version"])),
+        tuple(map(str, names)),
+    )

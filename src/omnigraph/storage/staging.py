@@ -1,0 +1,204 @@
+"""Staging: write the files of a change and build its transaction. HEAD never moves here.
+
+Rows arrive in the logical schema of the table. A nullable column may be left out and is null; a
+row is always written whole, so an upsert never keeps half of the old row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.dataset import LanceOperation
+from lance.fragment import FragmentMetadata, write_fragments
+
+from omnigraph.errors import BadRequestError, ConstraintError
+from omnigraph.storage import reads
+from omnigraph.storage.blobs import is_blob, to_stored, to_stored_batches
+from omnigraph.storage.counters import record
+from omnigraph.storage.datasets import session
+from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.transactions import Stager
+
+DATA_STORAGE_VERSION: Final = "2.2"
+MERGE_WITH_INDEX_BYTES_MAX = 32 * 1024 * 1024
+
+_Written: TypeAlias = LanceOperation.Append | LanceOperation.Overwrite
+
+
+@dataclass(frozen=True, slots=True)
+class RowStaging:
+    """Stages changes of rows."""
+
+    stager: Stager
+
+    def append(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
+        """Stage new rows. Whether they are new is the caller's knowledge."""
+        if rows.num_rows == 0:
+            raise BadRequestError("there are no rows to append")
+        return self._appended(handle, iter(conform(rows, handle.schema).to_batches()))
+
+    def append_stream(
+        self, handle: TableHandle, batches: Iterable[pa.RecordBatch]
+    ) -> StagedTransaction:
+        """Stage new rows as they come, holding only a few batches in memory."""
+        conformed = (
+            piece
+            for batch in batches
+            for piece in conform(pa.Table.from_batches([batch]), handle.schema).to_batches()
+        )
+        return self._appended(handle, conformed)
+
+    def merge_insert(self, handle: TableHandle, rows: pa.Table, key: str) -> StagedTransaction:
+        """Stage an upsert: a row with a known key is replaced whole, the others are inserted."""
+        if rows.num_rows == 0:
+            raise BadRequestError("there are no rows to merge")
+        conformed = conform(rows, handle.schema)
+        _refuse_duplicate_keys(conformed, key)
+        with lance_errors("staging a merge", handle.location):
+            transaction, _ = (
+                handle._dataset.merge_insert(key)
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+                # The indexed join holds its input in a bounded pool and fails on wide rows.
+                .use_index(rows.nbytes <= MERGE_WITH_INDEX_BYTES_MAX)
+                .execute_uncommitted(to_stored(conformed, handle._dataset.schema))
+            )
+        staged = self.stager.stage(
+            handle, StageKind.MERGE_INSERT, transaction.operation, rows=rows.num_rows
+        )
+        record(stage_merge_insert_calls=1, stage_merge_insert_rows=rows.num_rows)
+        return staged
+
+    def overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
+        """Stage the replacement of all rows, also by none. Indexes go; they are derived."""
+        if rows.num_rows == 0:
+            operation: _Written = LanceOperation.Overwrite(handle._dataset.schema, [])
+        else:
+            conformed = conform(rows, handle.schema)
+            operation = self._written(handle, iter(conformed.to_batches()), mode="overwrite")
+        return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows.num_rows)
+
+    def delete(self, handle: TableHandle, predicate: Predicate) -> StagedTransaction | None:
+        """Stage the removal of the matching rows; None when there is none."""
+        return self.delete_at(handle, reads.scan_addresses(handle, predicate))
+
+    def delete_at(self, handle: TableHandle, addresses: np.ndarray) -> StagedTransaction | None:
+        """Stage the removal of the rows at these addresses; None when there is none."""
+        offsets = _offsets(addresses)
+        if not offsets:
+            return None
+        updated: list[FragmentMetadata] = []
+        removed: list[int] = []
+        with lance_errors("staging a delete", handle.location):
+            for fragment_id, rows in offsets.items():
+                fragment = handle._dataset.get_fragment(fragment_id)
+                assert fragment is not None
+                left = fragment.delete_rows(rows.tolist())
+                if left is None:
+                    removed.append(fragment_id)
+                else:
+                    updated.append(left)
+        # The predicate is a remark in Lance's transaction; the deletion files say what goes.
+        operation = LanceOperation.Delete(updated, removed, "staged delete")
+        count = sum(len(rows) for rows in offsets.values())
+        return self.stager.stage(handle, StageKind.DELETE, operation, rows=count)
+
+    def _appended(
+        self, handle: TableHandle, batches: Iterator[pa.RecordBatch]
+    ) -> StagedTransaction:
+        operation = self._written(handle, batches, mode="append")
+        rows = sum(fragment.physical_rows for fragment in operation.fragments)
+        if rows == 0:
+            raise BadRequestError("there are no rows to append")
+        staged = self.stager.stage(handle, StageKind.APPEND, operation, rows=rows)
+        record(stage_append_calls=1, stage_append_rows=rows)
+        return staged
+
+    def _written(
+        self, handle: TableHandle, batches: Iterator[pa.RecordBatch], *, mode: str
+    ) -> _Written:
+        source = _Remembering(batches)
+        stored = handle._dataset.schema
+        reader = pa.RecordBatchReader.from_batches(stored, to_stored_batches(source, stored))
+        try:
+            with lance_errors(f"staging an {mode}", handle.location):
+                transaction = write_fragments(
+                    reader,
+                    handle._dataset,
+                    mode=mode,
+                    return_transaction=True,
+                    data_storage_version=DATA_STORAGE_VERSION,
+                    session=session(),
+                )
+        except Exception as error:
+            # What the source raised is the real reason; Lance reports it as text of its own.
+            raise source.error or error from None
+        operation = transaction.operation
+        assert isinstance(operation, _Written)
+        return operation
+
+
+class _Remembering:
+    """Iterates batches and remembers what their source raised."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.error: Exception | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._batches
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return `rows` in the columns, order and types of the table, or say what does not fit."""
+    unknown = [name for name in rows.column_names if name not in schema.names]
+    if unknown:
+        raise BadRequestError(f"there is no column {unknown} — the table has {schema.names}")
+    columns = [_conform_column(rows, field) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _conform_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    if field.name in rows.column_names:
+        column = rows.column(field.name)
+    else:
+        column = pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
+    if not field.nullable and column.null_count:
+        raise ConstraintError(
+            f"column '{field.name}' is required, but {column.null_count} rows have none"
+        )
+    if column.type == field.type or is_blob(field):
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise BadRequestError(f"column '{field.name}' does not fit {field.type}") from error
+
+
+def _refuse_duplicate_keys(rows: pa.Table, key: str) -> None:
+    keys = rows.column(key)
+    if pc.count_distinct(keys, mode="all").as_py() == len(keys):
+        return
+    counts = pc.value_counts(keys.combine_chunks())
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    shown = ", ".join(repr(value.as_py()) for value in repeated[:3])
+    # Lance would insert a new key once per occurrence, without a word.
+    raise ConstraintError(f"{len(repeated)} keys occur more than once in one merge: {shown}")
+
+
+def _offsets(addresses: np.ndarray) -> dict[int, np.ndarray]:
+    """The positions of the rows at these addresses, by fragment."""
+    fragments = addresses >> np.uint64(32)
+    positions = addresses & np.uint64(0xFFFFFFFF)
+    return {int(one): positions[fragments == one] for one in np.unique(fragments)}

@@ -1,0 +1,183 @@
+"""Transactions: from a Lance operation to a staged transaction, and from there to a commit.
+
+Commit advances HEAD by exactly one version and proves it. Lance rebases a stale transaction onto
+a newer HEAD without saying so, whatever `max_retries` is, so HEAD is checked before, and the new
+version number and the UUID of its transaction after.
+
+        state at the failure                        what the caller gets
+        HEAD had moved before the commit            HeadMoved: nothing was committed
+        Lance refused                               CommitConflict: nothing was committed
+        Lance failed, but the version is ours       the committed version, as if it had not failed
+        a foreign commit slipped in between         RecoveryRequired: our rows may be in a version
+        the outcome cannot be read                  RecoveryRequired
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+from lance import LanceDataset
+from lance.dataset import LanceOperation, Transaction
+
+from omnigraph.errors import HeadMoved, OmnigraphError, RecoveryRequired
+from omnigraph.storage.counters import record, record_stage
+from omnigraph.storage.datasets import (
+    Opener,
+    manifest_path,
+    manifest_size,
+    transaction_uuid,
+)
+from omnigraph.storage.durability import Durability, sync_paths
+from omnigraph.storage.handles import (
+    CommittedVersion,
+    StagedTransaction,
+    StageKind,
+    TableHandle,
+    TransactionInfo,
+)
+from omnigraph.storage.lance_errors import lance_errors, translate
+from omnigraph.storage.location import TableLocation
+from omnigraph.storage.operation_files import commit_files, staged_bytes, staged_files
+from omnigraph.storage.reads import row_count
+
+OPERATION_ID = "omnigraph.operation_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Stager:
+    """Turns operations into staged transactions whose files are as durable as promised."""
+
+    durability: Durability
+
+    def stage(
+        self,
+        handle: TableHandle,
+        kind: StageKind,
+        operation: LanceOperation.BaseOperation,
+        *,
+        rows: int,
+    ) -> StagedTransaction:
+        """Make the files of `operation` durable and mint its UUID."""
+        if self.durability == "power" and "://" not in handle.location.uri:
+            with lance_errors("flushing staged files", handle.location):
+                sync_paths(staged_files(operation, handle.location.physical_uri))
+        size = staged_bytes(operation)
+        staged = StagedTransaction(
+            str(uuid4()),
+            handle.version,
+            kind,
+            rows,
+            handle.location,
+            size,
+            _operation=operation,
+            _dataset=handle._dataset,
+        )
+        record_stage(kind.value, staged_bytes=size)
+        return staged
+
+
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Moves HEADs. The caller holds the writer queue of the table."""
+
+    opener: Opener
+    durability: Durability
+
+    def commit(
+        self, staged: StagedTransaction, properties: Mapping[str, str]
+    ) -> tuple[CommittedVersion, LanceDataset]:
+        """Advance HEAD by exactly one version, and prove that it is ours."""
+        head = self.opener.head(staged.location).version
+        if head != staged.read_version:
+            raise HeadMoved(str(staged.location), expected=staged.read_version, actual=head)
+        staged._once.take(staged.uuid)
+        transaction = Transaction(
+            staged.read_version, staged._operation, staged.uuid, dict(properties)
+        )
+        dataset = self._commit(staged, transaction)
+        self._verify(staged, dataset)
+        if self.durability == "power" and "://" not in staged.location.uri:
+            with lance_errors("flushing a commit", staged.location):
+                sync_paths(commit_files(staged.location, dataset))
+        committed = committed_version(staged.location, dataset, staged.uuid)
+        record(commits=1)
+        return committed, dataset
+
+    def _commit(self, staged: StagedTransaction, transaction: Transaction) -> LanceDataset:
+        try:
+            return LanceDataset.commit(staged._dataset, transaction, max_retries=0)
+        except (OSError, ValueError, RuntimeError) as error:
+            return self._after_failure(staged, error)
+
+    def _after_failure(self, staged: StagedTransaction, error: Exception) -> LanceDataset:
+        """Find out whether a commit that failed took effect all the same."""
+        location = staged.location
+        try:
+            head = self.opener.head(location).version
+            landed = next(
+                (
+                    version
+                    for version in range(head, staged.read_version, -1)
+                    if transaction_uuid(self.opener.at(location, version)) == staged.uuid
+                ),
+                None,
+            )
+        except OmnigraphError as unreadable:
+            raise RecoveryRequired(
+                f"the outcome of a commit at '{location}' is unknown: the commit failed and the "
+                "table cannot be read back — reopen the graph read-write to recover"
+            ) from unreadable
+        if landed is None:
+            raise translate(error, action="committing", location=str(location)) from error
+        return self.opener.at(location, landed)
+
+    def _verify(self, staged: StagedTransaction, dataset: LanceDataset) -> None:
+        expected = staged.read_version + 1
+        found = read_transaction(dataset, staged.location)
+        if dataset.version == expected and found is not None and found.uuid == staged.uuid:
+            return
+        raise RecoveryRequired(
+            f"the commit at '{staged.location}' landed as version {dataset.version} instead of "
+            f"{expected}: another writer committed in between — do not retry; reopen the graph "
+            "read-write to recover"
+        )
+
+
+def committed_version(
+    location: TableLocation, dataset: LanceDataset, uuid: str
+) -> CommittedVersion:
+    """Describe a version for the manifest."""
+    with lance_errors("counting rows", location):
+        rows = row_count(dataset)
+    return CommittedVersion(
+        location,
+        dataset.version,
+        uuid,
+        rows,
+        manifest_path(location, dataset.version),
+        manifest_size(location, dataset.version),
+    )
+
+
+def read_transaction(dataset: LanceDataset, location: TableLocation) -> TransactionInfo | None:
+    """Return what made the version of `dataset`, or None when it does not say."""
+    try:
+        with lance_errors("reading a transaction", location):
+            found = _read_transaction(dataset)
+    except OmnigraphError:
+        found = None
+    if found is not None:
+        properties = dict(found.transaction_properties or {})
+        operation = found.operation
+        restored = operation.version if isinstance(operation, LanceOperation.Restore) else None
+        return TransactionInfo(found.uuid, type(operation).__name__, properties, restored)
+    # Lance's Python binding cannot read back every operation (a compaction that rewrote an index
+    # is one); the manifest still names the transaction.
+    uuid = transaction_uuid(dataset)
+    return None if uuid is None else TransactionInfo(uuid, None, {})
+
+
+def _read_transaction(dataset: LanceDataset) -> Transaction | None:
+    return dataset.read_transaction(dataset.version)

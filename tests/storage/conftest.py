@@ -1,0 +1,172 @@
+"""What storage tests share: a table over each store, and a real S3 server."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import boto3
+import pyarrow as pa
+import pytest
+from moto.server import ThreadedMotoServer
+
+from omnigraph.storage.handles import CommittedVersion, StagedTransaction, TableHandle
+from omnigraph.storage.location import GraphRoot, TableLocation, graph_root
+from omnigraph.storage.tables import TableStorage
+
+BUCKET = "graphs"
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.utf8(), nullable=False),
+        pa.field("name", pa.utf8()),
+        pa.field("age", pa.int64()),
+        pa.field("camelCase", pa.utf8()),
+        pa.field("photo", pa.large_binary()),
+        pa.field("vector", pa.list_(pa.field("item", pa.float32()), 4)),
+    ]
+)
+
+
+def people(first: int, last: int, *, age: int | None = None) -> pa.Table:
+    """Rows `p<first>` to `p<last - 1>`; the age is the number unless it is given."""
+    numbers = range(first, last)
+    return pa.table(
+        {
+            "id": [f"p{number}" for number in numbers],
+            "name": [f"name {number}" for number in numbers],
+            "age": [number if age is None else age for number in numbers],
+            "camelCase": [f"c{number % 3}" for number in numbers],
+            "photo": [None if number % 3 == 0 else b"x" * number for number in numbers],
+            "vector": [[float(number), 0.0, 0.0, 1.0] for number in numbers],
+        },
+        schema=SCHEMA,
+    )
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where a graph of the test lies, and how to reach it."""
+
+    root: GraphRoot
+    storage_options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class People:
+    """One table, driven the way a writer drives it."""
+
+    storage: TableStorage
+    location: TableLocation
+
+    def head(self) -> TableHandle:
+        return self.storage.open_at(self.location, self.storage.head_version(self.location))
+
+    def commit(self, staged: StagedTransaction | None) -> CommittedVersion:
+        assert staged is not None
+        return self.storage.commit_staged(staged)
+
+    def append(self, first: int, last: int) -> CommittedVersion:
+        return self.commit(self.storage.stage_append(self.head(), people(first, last)))
+
+    def ids(self, handle: TableHandle | None = None) -> list[str]:
+        rows = self.storage.scan(handle or self.head(), ["id"])
+        return sorted(rows.column("id").to_pylist())
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """A real S3 server in this process, for the whole session."""
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3_store(s3_endpoint: str) -> Store:
+    """A fresh prefix in a bucket of that server."""
+    options = {
+        "aws_access_key_id": "test",
+        "aws_secret_access_key": "test",
+        "aws_region": "us-east-1",
+        "aws_endpoint": s3_endpoint,
+        "allow_http": "true",
+    }
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3_endpoint,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        region_name="us-east-1",
+    )
+    client.create_bucket(Bucket=BUCKET)
+    return Store(graph_root(f"s3://{BUCKET}/{uuid.uuid4().hex}"), options)
+
+
+class _Denying(BaseHTTPRequestHandler):
+    """Answers every request the way S3 answers one without permission."""
+
+    def _deny(self) -> None:
+        body = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _deny  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def denying_s3() -> Iterator[Store]:
+    """An S3 server that lets nobody in."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Denying)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    options = {
+        "aws_access_key_id": "test",
+        "aws_secret_access_key": "wrong",
+        "aws_region": "us-east-1",
+        "aws_endpoint": f"http://127.0.0.1:{server.server_port}",
+        "allow_http": "true",
+    }
+    yield Store(graph_root("s3://closed/graph"), options)
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(params=["local", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """Each store in turn: the same tests run over all of them."""
+    if request.param == "s3":
+        found: Store = request.getfixturevalue("s3_store")
+        return found
+    return Store(graph_root(str(tmp_path / "graph")))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> People:
+    """An empty table on the local disk."""
+    return new_table(Store(graph_root(str(tmp_path / "graph"))))
+
+
+@pytest.fixture
+def any_table(store: Store) -> People:
+    """An empty table on each store."""
+    return new_table(store)
+
+
+def new_table(store: Store) -> People:
+    storage = TableStorage(store.root, store.storage_options)
+    location = store.root.table("nodes/people")
+    storage.create_table(location, SCHEMA)
+    return People(storage, location)

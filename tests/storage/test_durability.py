@@ -1,0 +1,151 @@
+"""Acknowledged means synced: every file a write made, before it returns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.storage import durability
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.counters import counting
+from omnigraph.storage.handles import IndexKind, IndexSpec, StagedTransaction
+from omnigraph.storage.location import graph_root
+from omnigraph.storage.predicates import Compare, CompareOp
+from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.text_local import LocalTextStore
+from tests.storage.conftest import SCHEMA, People, people
+from tests.storage.racers import row
+
+# Lance keeps a hint of the latest version here; without it the latest is found by listing.
+HINT = "latest_version_hint.json"
+
+STAGES: dict[str, Callable[[People], StagedTransaction | None]] = {
+    "append": lambda t: t.storage.stage_append(t.head(), with_large_blob()),
+    "merge_insert": lambda t: t.storage.stage_merge_insert(t.head(), people(8, 12)),
+    "overwrite": lambda t: t.storage.stage_overwrite(t.head(), people(50, 52)),
+    "delete": lambda t: t.storage.stage_delete(
+        t.head(), Compare("age", CompareOp.GT, pa.scalar(7))
+    ),
+    "create_indices": lambda t: (
+        t.storage.stage_create_indices(
+            t.head(),
+            [
+                IndexSpec("id", IndexKind.BTREE),
+                IndexSpec("name", IndexKind.INVERTED),
+                IndexSpec("vector", IndexKind.VECTOR),
+            ],
+        ).transaction
+    ),
+    "compaction": lambda t: t.storage.stage_compaction(t.head()),
+    "restore": lambda t: t.storage.stage_restore(t.head(), 2),
+}
+
+
+def with_large_blob() -> pa.Table:
+    return pa.table({"id": ["big"], "photo": pa.array([b"z" * 5_000_000], pa.large_binary())})
+
+
+def files(top: str) -> set[str]:
+    return {
+        os.path.join(directory, name)
+        for directory, _, names in os.walk(top)
+        for name in names
+        if name != HINT
+    }
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every path that was synced, in order."""
+    paths: list[str] = []
+    real = durability._sync
+
+    def recording(path: str) -> None:
+        real(path)
+        paths.append(path)
+
+    monkeypatch.setattr(durability, "_sync", recording)
+    return paths
+
+
+@pytest.fixture
+def filled(table: People) -> People:
+    table.append(0, 5)
+    table.append(5, 10)
+    return table
+
+
+@pytest.mark.parametrize("kind", STAGES)
+def test_every_file_of_a_write_and_its_directory_is_synced(
+    filled: People, synced: list[str], kind: str
+) -> None:
+    """After staging: all data files. After commit: manifest and transaction as well."""
+    top = filled.location.uri
+    before = files(top)
+    synced.clear()
+
+    staged = STAGES[kind](filled)
+    staged_new = files(top) - before
+    staged_synced = set(synced)
+    filled.commit(staged)
+
+    assert staged_new <= staged_synced
+    committed_new = files(top) - before
+    assert committed_new <= set(synced)
+    assert {os.path.dirname(path) for path in committed_new} <= set(synced)
+    assert top in synced
+
+
+def test_creating_and_forking_sync_everything(tmp_path: Path, synced: list[str]) -> None:
+    root = graph_root(str(tmp_path / "graph"))
+    storage = TableStorage(root)
+    location = root.table("nodes/people")
+
+    storage.create_table(location, SCHEMA)
+    storage.fork_branch(location, 1, "feat/x")
+
+    assert files(location.uri) <= set(synced)
+    assert os.path.dirname(location.uri) in synced
+
+
+def test_a_publish_is_synced(tmp_path: Path, synced: list[str]) -> None:
+    root = graph_root(str(tmp_path))
+    manifest = ControlTable(root, "__manifest", key="object_id")
+    manifest.create(row("a", 0))
+    before = files(manifest.uri)
+    assert before <= set(synced)
+    synced.clear()
+
+    manifest.merge_rows(pa.concat_tables([row("a", 1), row("b", 1)]), read_version=1)
+    manifest.append(row("c", 1))
+    manifest.set_metadata({"k": "v"})
+
+    assert files(manifest.uri) - before <= set(synced)
+    manifest.compact()
+    assert files(manifest.uri) - before <= set(synced)
+
+
+def test_a_text_is_synced_before_it_is_named(tmp_path: Path) -> None:
+    with counting() as counters:
+        LocalTextStore("power").write_text(str(tmp_path / "a/b/x"), "x")
+        synced = counters.fsyncs
+        LocalTextStore("process").write_text(str(tmp_path / "a/b/y"), "y")
+
+    assert synced > 0
+    assert counters.fsyncs == synced
+
+
+def test_mode_process_syncs_nothing(tmp_path: Path, synced: list[str]) -> None:
+    root = graph_root(str(tmp_path / "graph"))
+    storage = TableStorage(root, durability="process")
+    location = root.table("nodes/people")
+
+    storage.create_table(location, SCHEMA)
+    storage.commit_staged(storage.stage_append(storage.open_at(location, 1), people(0, 3)))
+    ControlTable(root, "__manifest", key="object_id", durability="process").create(row("a", 0))
+
+    assert synced == []

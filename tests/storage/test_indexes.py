@@ -1,0 +1,234 @@
+"""Indexes and compaction: staged like every write, and without a say in what a query answers."""
+
+from __future__ import annotations
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from lance.query import PhraseQuery
+
+from omnigraph.errors import BadRequestError
+from omnigraph.storage.counters import counting
+from omnigraph.storage.handles import IndexKind, IndexSpec
+from omnigraph.storage.predicates import Compare, CompareOp, IsIn
+from tests.storage.conftest import SCHEMA, People, people
+
+ALL = [
+    IndexSpec("id", IndexKind.BTREE),
+    IndexSpec("name", IndexKind.INVERTED),
+    IndexSpec("vector", IndexKind.VECTOR),
+]
+
+
+def raw(table: People) -> lance.LanceDataset:
+    return lance.dataset(table.location.physical_uri, version=table.head().version)
+
+
+def searched(table: People, words: str) -> list[str]:
+    columns = ["id", "_score"]
+    query = PhraseQuery(words, "name")
+    rows = raw(table).to_table(columns=columns, full_text_query=query, prefilter=True)
+    return sorted(rows.column("id").to_pylist())
+
+
+def nearest(table: People, number: float, *, use_index: bool = True) -> str:
+    search = {"column": "vector", "q": [number, 0.0, 0.0, 1.0], "k": 1, "use_index": use_index}
+    rows = raw(table).to_table(columns=["id", "_distance"], nearest=search, prefilter=True)
+    found: str = rows.column("id")[0].as_py()
+    return found
+
+
+def test_any_mix_of_indexes_is_one_transaction(any_table: People) -> None:
+    any_table.append(0, 40)
+    before = any_table.head()
+
+    with counting() as counters:
+        staged = any_table.storage.stage_create_indices(before, ALL)
+
+    assert any_table.storage.head_version(any_table.location) == before.version
+    assert staged.pending == ()
+    assert any_table.commit(staged.transaction).version == before.version + 1
+    indexes = any_table.storage.describe_indices(any_table.head())
+    assert {(index.column, index.rows_unindexed) for index in indexes} == {
+        ("id", 0),
+        ("name", 0),
+        ("vector", 0),
+    }
+    assert counters.index_builds == 3
+
+
+def test_full_text_search_works_after_a_staged_index(table: People) -> None:
+    """Lance accepts the commit of an unmerged segment, and every search then fails."""
+    table.append(0, 40)
+
+    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+
+    assert searched(table, "name 7") == ["p7"]
+    table.append(40, 50)
+    assert searched(table, "name 44") == ["p44"]
+
+
+def test_an_equality_on_an_indexed_key_uses_the_index(table: People) -> None:
+    table.append(0, 40)
+    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    with counting() as counters:
+        rows = table.storage.scan(
+            table.head(), ["id"], IsIn("id", pa.array(["p3", "p9"])), with_row_id=True
+        )
+
+    plan = raw(table).scanner(filter="(`id` in ('p3', 'p9'))").explain_plan()
+    assert "ScalarIndex" in plan
+    assert rows.column("id").to_pylist() == ["p3", "p9"]
+    assert counters.scans == 1
+
+
+def test_an_index_of_the_same_name_is_replaced(table: People) -> None:
+    table.append(0, 20)
+    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    table.append(20, 40)
+
+    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+
+    indexes = table.storage.describe_indices(table.head())
+    assert sorted(index.name for index in indexes) == ["id_btree", "name_inverted", "vector_vector"]
+    assert {index.rows_unindexed for index in indexes} == {0}
+    assert searched(table, "name 33") == ["p33"]
+    assert nearest(table, 33.0) == "p33"
+
+
+def test_a_vector_index_without_vectors_is_pending(table: People) -> None:
+    table.commit(table.storage.stage_append(table.head(), pa.table({"id": ["a", "b"]})))
+
+    staged = table.storage.stage_create_index(table.head(), ALL[2])
+
+    assert staged.transaction is None
+    assert staged.built == ()
+    assert "no row has a value" in staged.pending[0].reason
+
+
+def test_an_empty_table_has_nothing_to_index(table: People) -> None:
+    staged = table.storage.stage_create_indices(table.head(), ALL)
+
+    assert staged.transaction is None
+    assert [one.spec for one in staged.pending] == ALL
+
+
+@pytest.mark.parametrize("vectors", [1, 2, 30])
+def test_a_vector_index_is_built_from_the_first_vector_on(table: People, vectors: int) -> None:
+    rows = people(0, vectors).select(["id", "vector"])
+    table.commit(table.storage.stage_append(table.head(), rows))
+    table.commit(table.storage.stage_append(table.head(), pa.table({"id": ["none"]})))
+
+    table.commit(table.storage.stage_create_index(table.head(), ALL[2]).transaction)
+
+    assert nearest(table, vectors - 1.0) == f"p{vectors - 1}"
+
+
+def test_many_vectors_are_split_into_partitions(table: People) -> None:
+    generator = np.random.default_rng(7)
+    vectors = generator.random((12_000, 4), dtype=np.float32)
+    rows = pa.table(
+        {
+            "id": [f"p{number}" for number in range(len(vectors))],
+            "vector": pa.FixedSizeListArray.from_arrays(vectors.ravel(), 4),
+        }
+    )
+    table.commit(table.storage.stage_append(table.head(), rows))
+
+    table.commit(table.storage.stage_create_index(table.head(), ALL[2]).transaction)
+
+    statistics = raw(table).stats.index_stats("vector_vector")
+    assert statistics["indices"][0]["num_partitions"] == 3
+
+
+def test_a_column_that_is_not_there_cannot_be_indexed(table: People) -> None:
+    with pytest.raises(BadRequestError, match="nmae"):
+        table.storage.stage_create_index(table.head(), IndexSpec("nmae", IndexKind.BTREE))
+
+
+# Compaction
+
+
+def fragmented(table: People) -> None:
+    """Indexed, then updated and deleted, so that rows and indexes no longer lie in order."""
+    for first in range(0, 40, 10):
+        table.append(first, first + 10)
+    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    gone = IsIn("id", pa.array([f"p{number}" for number in (*range(10), 15, 39)]))
+    table.commit(table.storage.stage_delete(table.head(), gone))
+
+
+def test_a_compaction_is_one_version_with_the_same_rows_and_row_ids(any_table: People) -> None:
+    fragmented(any_table)
+    before = any_table.storage.scan(any_table.head(), with_row_id=True)
+
+    staged = any_table.storage.stage_compaction(any_table.head())
+
+    assert staged is not None
+    committed = any_table.commit(staged)
+    assert committed.version == staged.read_version + 1
+    after = any_table.storage.scan(any_table.head(), with_row_id=True)
+    assert after.sort_by("id").equals(before.sort_by("id"))
+    assert any_table.storage.table_state(any_table.head()).fragment_count == 1
+    assert any_table.storage.stage_compaction(any_table.head()) is None
+
+
+def test_every_index_answers_right_after_a_compaction(table: People) -> None:
+    """Lance drops what it cannot keep; nothing may point at a row that moved."""
+    fragmented(table)
+    table.append(50, 55)
+
+    table.commit(table.storage.stage_compaction(table.head()))
+
+    for number in (10, 14, 16, 38, 50, 54):
+        same = Compare("id", CompareOp.EQ, pa.scalar(f"p{number}"))
+        assert table.storage.scan(table.head(), ["id"], same).num_rows == 1
+        assert searched(table, f"name {number}") == [f"p{number}"]
+        assert nearest(table, float(number)) == f"p{number}"
+    for number in (0, 15, 39):
+        assert searched(table, f"name {number}") == []
+        assert nearest(table, float(number)) == nearest(table, float(number), use_index=False)
+
+
+def test_a_compaction_keeps_the_coverage_of_search_indexes(table: People) -> None:
+    """Their entries go by row id; a BTREE's go by place, so its coverage is given up."""
+    fragmented(table)
+
+    table.commit(table.storage.stage_compaction(table.head()))
+
+    indexes = table.storage.describe_indices(table.head())
+    unindexed = {index.name: index.fragments_unindexed for index in indexes}
+    assert unindexed == {"id_btree": 1, "name_inverted": 0, "vector_vector": 0}
+
+
+def test_a_compaction_never_uses_a_fragment_id_again(table: People) -> None:
+    """The last fragment is gone, but indexes and caches still know its id."""
+    fragmented(table)
+    last = IsIn("id", pa.array([f"p{number}" for number in range(30, 40)]))
+    table.commit(table.storage.stage_delete(table.head(), last))
+    seen = {0, 1, 2, 3}
+
+    table.commit(table.storage.stage_compaction(table.head()))
+
+    assert seen.isdisjoint(fragment.fragment_id for fragment in raw(table).get_fragments())
+    table.append(60, 61)
+    assert len({fragment.fragment_id for fragment in raw(table).get_fragments()}) == 2
+    same = Compare("id", CompareOp.EQ, pa.scalar("p16"))
+    assert table.storage.count_rows(table.head(), same) == 1
+
+
+def test_reindexing_after_a_compaction_restores_coverage(table: People) -> None:
+    fragmented(table)
+    table.commit(table.storage.stage_compaction(table.head()))
+
+    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+
+    indexes = table.storage.describe_indices(table.head())
+    assert {index.rows_unindexed for index in indexes} == {0}
+    assert {index.fragments_unindexed for index in indexes} == {0}
+
+
+def test_the_schema_of_the_fixture_has_every_kind_of_column() -> None:
+    """The compaction tests stand for blobs, vectors, text and numbers."""
+    assert {str(field.type) for field in SCHEMA} >= {"string", "int64", "large_binary"}

@@ -1,0 +1,82 @@
+"""Reading committed and pending rows together."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import BadRequestError
+from omnigraph.storage.predicates import Compare, CompareOp, Predicate
+from tests.storage.conftest import People, people
+
+YOUNG: Predicate = Compare("age", CompareOp.LT, pa.scalar(3))
+
+
+@pytest.fixture
+def filled(any_table: People) -> People:
+    any_table.append(0, 5)
+    return any_table
+
+
+@pytest.mark.accepts("S-021")
+def test_pending_rows_follow_the_committed_ones(filled: People) -> None:
+    rows = filled.storage.scan_with_pending(filled.head(), people(8, 10), ["id"])
+
+    assert rows.column("id").to_pylist() == ["p0", "p1", "p2", "p3", "p4", "p8", "p9"]
+
+
+@pytest.mark.accepts("S-021")
+def test_one_filter_applies_to_both_sides(filled: People) -> None:
+    pending = people(1, 10).to_batches(max_chunksize=2)
+
+    rows = filled.storage.scan_with_pending(filled.head(), pending, ["age", "id"], YOUNG)
+
+    assert rows.column_names == ["age", "id"]
+    assert rows.column("id").to_pylist() == ["p0", "p1", "p2", "p1", "p2"]
+
+
+@pytest.mark.accepts("S-021")
+def test_a_pending_image_hides_its_committed_row(filled: People) -> None:
+    """Also when the pending image itself does not match: a stale value must not."""
+    pending = pa.table({"id": ["p1", "p4", "new"], "age": [99, 2, 1]})
+
+    rows = filled.storage.scan_with_pending(filled.head(), pending, ["id", "age"], YOUNG, "id")
+
+    found = dict(zip(rows["id"].to_pylist(), rows["age"].to_pylist(), strict=True))
+    assert found == {"p0": 0, "p2": 2, "p4": 2, "new": 1}
+
+
+def test_a_projection_without_the_key_is_refused(filled: People) -> None:
+    with pytest.raises(BadRequestError, match="has to include the key 'id'"):
+        filled.storage.scan_with_pending(filled.head(), people(0, 1), ["age"], None, "id")
+
+
+def test_names_keep_their_case_on_both_sides(filled: People) -> None:
+    predicate = Compare("camelCase", CompareOp.EQ, pa.scalar("c1"))
+
+    rows = filled.storage.scan_with_pending(
+        filled.head(), people(7, 8), ["id", "camelCase"], predicate
+    )
+
+    assert rows.column("id").to_pylist() == ["p1", "p4", "p7"]
+
+
+@pytest.mark.accepts("S-022")
+@pytest.mark.parametrize("key", [None, "id"])
+@pytest.mark.parametrize("predicate", [None, YOUNG])
+@pytest.mark.parametrize("first", [1, 8])
+def test_counting_agrees_with_scanning(
+    filled: People, key: str | None, predicate: Predicate | None, first: int
+) -> None:
+    head, pending = filled.head(), people(first, 10)
+
+    count = filled.storage.count_rows_with_pending(head, pending, predicate, key)
+
+    rows = filled.storage.scan_with_pending(head, pending, ["id"], predicate, key)
+    assert count == rows.num_rows
+
+
+def test_no_pending_rows_is_a_plain_scan(filled: People) -> None:
+    rows = filled.storage.scan_with_pending(filled.head(), [], None, YOUNG, "id")
+
+    assert rows.column("id").to_pylist() == ["p0", "p1", "p2"]

@@ -1,0 +1,544 @@
+"""Tables: reads by version, staged writes that leave HEAD alone, commits that prove themselves."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import (
+    BadRequestError,
+    ConstraintError,
+    HeadMoved,
+    InvariantViolated,
+    NotFoundError,
+    RecoveryRequired,
+    StorageError,
+    TableExists,
+    TableNotFound,
+    TableVersionNotFound,
+)
+from omnigraph.storage.counters import counting
+from omnigraph.storage.handles import IndexKind, IndexSpec, StagedTransaction, StageKind
+from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Predicate
+from omnigraph.storage.tables import TableStorage
+from tests.storage.conftest import SCHEMA, People, people
+
+
+def older_than(age: float) -> Predicate:
+    return Compare("age", CompareOp.GT, pa.scalar(age))
+
+
+STAGES: dict[str, Callable[[People], StagedTransaction | None]] = {
+    "append": lambda t: t.storage.stage_append(t.head(), people(100, 103)),
+    "append_stream": lambda t: t.storage.stage_append_stream(
+        t.head(), people(100, 103).to_batches(max_chunksize=1)
+    ),
+    "merge_insert": lambda t: t.storage.stage_merge_insert(t.head(), people(8, 12, age=7)),
+    "overwrite": lambda t: t.storage.stage_overwrite(t.head(), people(50, 52)),
+    "delete": lambda t: t.storage.stage_delete(t.head(), older_than(4.5)),
+    "create_index": lambda t: (
+        t.storage.stage_create_index(t.head(), IndexSpec("id", IndexKind.BTREE)).transaction
+    ),
+    "compaction": lambda t: t.storage.stage_compaction(t.head()),
+    "restore": lambda t: t.storage.stage_restore(t.head(), 2),
+}
+
+
+@pytest.fixture
+def filled(any_table: People) -> People:
+    """Ten rows in two fragments."""
+    any_table.append(0, 5)
+    any_table.append(5, 10)
+    return any_table
+
+
+def test_a_table_is_created_by_the_rules(table: People) -> None:
+    """Stable row ids, storage 2.2, no clean-up behind our back, `id` marked as primary key."""
+    dataset = lance.dataset(table.location.uri)
+
+    assert dataset.has_stable_row_ids
+    assert dataset.data_storage_version == "2.2"
+    assert dataset.config() == {}
+    mark = {b"lance-schema:unenforced-primary-key": b"true"}
+    assert dataset.schema.field("id").metadata == mark
+    assert table.head().schema.field("photo").type == pa.large_binary()
+
+
+def test_creation_never_replaces_a_table(any_table: People) -> None:
+    any_table.append(0, 3)
+
+    with pytest.raises(TableExists):
+        any_table.storage.create_table(any_table.location, SCHEMA)
+
+    assert any_table.ids() == ["p0", "p1", "p2"]
+
+
+def test_what_is_not_there_is_typed(any_table: People) -> None:
+    storage, location = any_table.storage, any_table.location
+    nowhere = storage.root.table("nodes/nowhere")
+
+    assert storage.exists(location.uri)
+    assert not storage.exists(nowhere.uri)
+    with pytest.raises(TableNotFound):
+        storage.head_version(nowhere)
+    with pytest.raises(TableVersionNotFound) as caught:
+        storage.open_at(location, 99)
+    assert caught.value.version == 99
+
+
+@pytest.mark.accepts("S-046")
+@pytest.mark.parametrize("kind", STAGES)
+def test_staging_never_moves_head_and_commit_moves_it_by_one(filled: People, kind: str) -> None:
+    before = filled.head()
+
+    staged = STAGES[kind](filled)
+
+    assert staged is not None
+    assert filled.storage.head_version(filled.location) == before.version
+    assert filled.storage.count_rows(before) == 10
+    committed = filled.commit(staged)
+    assert committed.version == before.version + 1 == filled.storage.head_version(filled.location)
+    made = filled.storage.read_transaction(filled.location, committed.version)
+    assert made is not None
+    assert made.uuid == staged.uuid == committed.transaction_uuid
+
+
+def test_an_upsert_replaces_known_rows_whole_and_inserts_the_others(filled: People) -> None:
+    before = filled.storage.scan(filled.head(), ["id"], with_row_id=True)
+    change = pa.table({"id": ["p3", "new"], "age": [33, 44]})
+
+    filled.commit(filled.storage.stage_merge_insert(filled.head(), change))
+
+    rows = filled.storage.scan(filled.head(), ["id", "name", "age"], with_row_id=True).to_pylist()
+    by_id = {row["id"]: row for row in rows}
+    assert len(rows) == 11
+    assert (by_id["p3"]["age"], by_id["p3"]["name"]) == (33, None)
+    assert by_id["new"]["age"] == 44
+    kept = {row["id"]: row["_rowid"] for row in before.to_pylist()}
+    assert {id_: by_id[id_]["_rowid"] for id_ in kept} == kept
+
+
+def test_an_upsert_finds_rows_that_an_index_does_not_cover(table: People) -> None:
+    """A BTREE on the key that lags behind must not turn an update into a second row."""
+    table.append(0, 50)
+    index = table.storage.stage_create_index(table.head(), IndexSpec("id", IndexKind.BTREE))
+    table.commit(index.transaction)
+    table.append(50, 60)
+
+    table.commit(table.storage.stage_merge_insert(table.head(), people(45, 65, age=1)))
+
+    assert table.ids() == sorted(f"p{number}" for number in range(65))
+    ones = Compare("age", CompareOp.EQ, pa.scalar(1))
+    # p1 has the age 1 as well.
+    assert table.storage.count_rows(table.head(), ones) == 21
+
+
+@pytest.mark.accepts("S-054")
+@pytest.mark.parametrize("ids", [["new", "new"], ["p1", "p1"]])
+def test_a_merge_with_a_key_twice_is_refused(table: People, ids: list[str]) -> None:
+    table.append(0, 3)
+
+    with pytest.raises(ConstraintError, match="more than once"):
+        table.storage.stage_merge_insert(table.head(), pa.table({"id": ids, "age": [1, 2]}))
+
+
+def test_lance_itself_inserts_a_new_key_twice(table: People) -> None:
+    """Why the refusal exists. When this fails, Lance has changed for the better."""
+    dataset = lance.dataset(table.location.uri)
+    rows = pa.table({"id": ["new", "new"]})
+
+    transaction: Any = (
+        dataset.merge_insert("id")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute_uncommitted(rows)[0]
+    )
+
+    assert sum(f.physical_rows for f in transaction.operation.new_fragments) == 2
+
+
+@pytest.mark.parametrize("stage", ["stage_append", "stage_merge_insert"])
+def test_no_rows_are_refused(table: People, stage: str) -> None:
+    with pytest.raises(BadRequestError, match="no rows"):
+        getattr(table.storage, stage)(table.head(), people(0, 0))
+
+
+def test_an_empty_stream_is_refused(table: People) -> None:
+    with pytest.raises(BadRequestError, match="no rows"):
+        table.storage.stage_append_stream(table.head(), iter([]))
+
+
+def test_what_a_source_of_rows_raises_comes_through(table: People) -> None:
+    class SourceFailed(Exception):
+        pass
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from people(0, 5).to_batches()
+        raise SourceFailed
+
+    with pytest.raises(SourceFailed):
+        table.storage.stage_append_stream(table.head(), batches())
+    assert table.head().version == 1
+
+
+def test_rows_that_do_not_fit_are_refused_in_our_words(table: People) -> None:
+    storage, head = table.storage, table.head()
+
+    with pytest.raises(BadRequestError, match="there is no column"):
+        storage.stage_append(head, pa.table({"id": ["x"], "nmae": ["y"]}))
+    with pytest.raises(BadRequestError, match="'age' does not fit int64"):
+        storage.stage_append(head, pa.table({"id": ["x"], "age": ["old"]}))
+    with pytest.raises(ConstraintError, match="'id' is required"):
+        storage.stage_append(head, pa.table({"id": pa.array([None], pa.utf8())}))
+    with pytest.raises(ConstraintError, match="'id' is required"):
+        storage.stage_append(head, pa.table({"age": [1]}))
+
+
+@pytest.mark.accepts("S-070")
+def test_an_overwrite_with_no_rows_empties_the_table_in_one_version(filled: People) -> None:
+    before = filled.head()
+
+    committed = filled.commit(filled.storage.stage_overwrite(before, SCHEMA.empty_table()))
+
+    assert committed.version == before.version + 1
+    assert committed.row_count == 0
+    assert filled.ids() == []
+    assert filled.storage.table_state(filled.head()).fragment_count == 0
+    filled.append(0, 2)
+    assert filled.ids() == ["p0", "p1"]
+
+
+def test_an_overwrite_keeps_the_nature_of_the_table(table: People) -> None:
+    table.append(0, 3)
+
+    table.commit(table.storage.stage_overwrite(table.head(), people(7, 9)))
+
+    dataset = lance.dataset(table.location.uri)
+    assert table.ids() == ["p7", "p8"]
+    assert dataset.has_stable_row_ids
+    assert dataset.data_storage_version == "2.2"
+    assert b"lance-schema:unenforced-primary-key" in dataset.schema.field("id").metadata
+    assert table.storage.read_blob(table.head(), "photo", entity_id="p8") == b"x" * 8
+
+
+def test_row_ids_after_an_overwrite_name_the_new_rows(any_table: People) -> None:
+    """Lance numbers fragments anew here; what it cached of the old ones must not show."""
+    any_table.append(0, 5)
+    before = any_table.storage.scan(any_table.head(), ["id"], with_row_id=True)
+    any_table.storage.take_rows(any_table.head(), before["_rowid"].to_pylist(), ["id"])
+
+    any_table.commit(any_table.storage.stage_overwrite(any_table.head(), people(7, 10)))
+
+    rows = any_table.storage.scan(any_table.head(), ["id"], with_row_id=True)
+    taken = any_table.storage.take_rows(any_table.head(), rows["_rowid"].to_pylist(), ["id"])
+    assert taken["id"].to_pylist() == rows["id"].to_pylist() == ["p7", "p8", "p9"]
+    assert set(before["_rowid"].to_pylist()).isdisjoint(rows["_rowid"].to_pylist())
+
+
+def test_a_delete_removes_exactly_the_matching_rows(filled: People) -> None:
+    """Also when part of a fragment is gone already, and when a whole fragment goes."""
+    some = IsIn("id", pa.array(["p1", "p6"]))
+    filled.commit(filled.storage.stage_delete(filled.head(), some))
+
+    staged = filled.storage.stage_delete(filled.head(), Compare("age", CompareOp.LT, pa.scalar(6)))
+
+    assert staged is not None
+    assert staged.rows == 5
+    assert filled.commit(staged).row_count == 3
+    assert filled.ids() == ["p7", "p8", "p9"]
+
+
+def test_a_delete_of_nothing_stages_nothing(filled: People) -> None:
+    assert filled.storage.stage_delete(filled.head(), older_than(1e9)) is None
+
+
+def test_a_handle_shows_the_same_rows_for_ever(filled: People) -> None:
+    before = filled.head()
+
+    filled.commit(filled.storage.stage_overwrite(before, people(90, 91)))
+
+    assert filled.ids(before) == [f"p{number}" for number in range(10)]
+    assert filled.ids() == ["p90"]
+
+
+def test_a_commit_on_a_moved_head_changes_nothing(filled: People) -> None:
+    """Lance alone would rebase the stale write and say nothing."""
+    stale = filled.storage.stage_append(filled.head(), people(100, 101))
+    filled.append(200, 201)
+
+    with pytest.raises(HeadMoved) as caught:
+        filled.storage.commit_staged(stale)
+
+    assert (caught.value.expected, caught.value.actual) == (3, 4)
+    assert "p100" not in filled.ids()
+
+
+def test_a_foreign_commit_in_between_is_detected(
+    table: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer without our lock commits after the check of HEAD: the rows land one too high."""
+    table.append(0, 3)
+    staged = table.storage.stage_append(table.head(), people(10, 12))
+    commit = lance.LanceDataset.commit
+
+    def with_a_foreigner_first(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(lance.LanceDataset, "commit", commit)
+        lance.write_dataset(pa.table({"id": ["foreign"]}), table.location.uri, mode="append")
+        return commit(*args, **kwargs)
+
+    monkeypatch.setattr(lance.LanceDataset, "commit", with_a_foreigner_first)
+
+    with counting() as counters, pytest.raises(RecoveryRequired, match="another writer"):
+        table.storage.commit_staged(staged)
+
+    assert counters.commits == 0
+
+
+def test_a_commit_that_failed_after_taking_effect_is_found_by_its_uuid(
+    table: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error after the manifest was linked is not a reason to commit the rows twice."""
+    table.append(0, 3)
+    staged = table.storage.stage_append(table.head(), people(10, 12))
+    commit = lance.LanceDataset.commit
+
+    def fails_too_late(*args: Any, **kwargs: Any) -> Any:
+        commit(*args, **kwargs)
+        raise OSError("Input/output error (os error 5)")
+
+    monkeypatch.setattr(lance.LanceDataset, "commit", fails_too_late)
+
+    committed = table.storage.commit_staged(staged)
+
+    assert committed.transaction_uuid == staged.uuid
+    assert table.ids() == ["p0", "p1", "p10", "p11", "p2"]
+
+
+def test_a_transaction_is_committed_once(table: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lance would apply it again and duplicate the rows; also after a failure it is used up."""
+    done = table.storage.stage_append(table.head(), people(0, 2))
+    table.commit(done)
+    with pytest.raises(HeadMoved):
+        table.storage.commit_staged(done)
+    failed = table.storage.stage_append(table.head(), people(2, 4))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lance.LanceDataset, "commit", raise_io_error)
+        with pytest.raises(StorageError):
+            table.storage.commit_staged(failed)
+    with pytest.raises(InvariantViolated, match="stage the write again"):
+        table.storage.commit_staged(failed)
+
+    assert table.ids() == ["p0", "p1"]
+
+
+def raise_io_error(*args: Any, **kwargs: Any) -> None:
+    raise OSError("Input/output error (os error 5)")
+
+
+def test_a_commit_carries_its_operation(filled: People) -> None:
+    staged = filled.storage.stage_append(filled.head(), people(100, 101))
+
+    committed = filled.storage.commit_staged(staged, operation_id="01OPERATION")
+
+    made = filled.storage.read_transaction(filled.location, committed.version)
+    assert made is not None
+    assert made.operation_name == "Append"
+    assert made.properties == {"omnigraph.operation_id": "01OPERATION"}
+
+
+def test_a_commit_says_where_its_manifest_is(table: People) -> None:
+    committed = table.append(0, 3)
+
+    state = table.storage.table_state(table.head())
+    metadata = committed.metadata()
+    assert metadata["manifest_path"] == state.manifest_path
+    assert metadata["manifest_size"] == state.manifest_size
+    with open("/" + committed.manifest_path, "rb") as manifest:
+        assert len(manifest.read()) == committed.manifest_size
+    assert state.transaction_uuid == committed.transaction_uuid
+
+
+def test_restore_brings_old_rows_back_as_a_new_version(filled: People) -> None:
+    filled.commit(filled.storage.stage_overwrite(filled.head(), people(50, 51)))
+
+    version = filled.storage.restore(filled.location, 2)
+
+    assert version == 5
+    assert filled.ids() == ["p0", "p1", "p2", "p3", "p4"]
+
+
+def test_the_transaction_of_a_foreign_compaction_is_read(table: People) -> None:
+    """Lance's own compaction may rewrite an index, which its Python binding cannot read back."""
+    for first in range(0, 40, 10):
+        table.append(first, first + 10)
+    index = table.storage.stage_create_index(table.head(), IndexSpec("id", IndexKind.BTREE))
+    table.commit(index.transaction)
+    lance.dataset(table.location.uri).optimize.compact_files()
+
+    made = table.storage.read_transaction(
+        table.location, table.storage.head_version(table.location)
+    )
+
+    assert made is not None
+    assert len(made.uuid) == 36
+
+
+def test_table_state_counts_fragments_and_deleted_rows(filled: People) -> None:
+    filled.commit(filled.storage.stage_delete(filled.head(), older_than(8.5)))
+
+    state = filled.storage.table_state(filled.head())
+
+    assert (state.row_count, state.fragment_count, state.small_fragments) == (9, 2, 2)
+    assert state.deleted_rows == 1
+
+
+# Reading
+
+
+@pytest.mark.accepts("S-053")
+def test_reads_go_by_location_and_version(filled: People) -> None:
+    second = filled.storage.open_at(filled.location, 2)
+
+    assert filled.ids(second) == ["p0", "p1", "p2", "p3", "p4"]
+    assert second.row_count == 5
+
+
+def test_a_scan_projects_filters_and_limits(filled: People) -> None:
+    rows = filled.storage.scan(
+        filled.head(), ["camelCase", "id"], older_than(2), with_row_id=True, limit=3
+    )
+
+    assert rows.column_names == ["camelCase", "id", "_rowid"]
+    assert rows.column("id").to_pylist() == ["p3", "p4", "p5"]
+    assert filled.storage.scan(filled.head(), ["id"], limit=0).num_rows == 0
+
+
+def test_a_scan_leaves_blobs_out_unless_asked(filled: People) -> None:
+    storage, head = filled.storage, filled.head()
+
+    assert "photo" not in storage.scan(head).column_names
+    with pytest.raises(BadRequestError, match="blobs"):
+        storage.scan(head, ["photo"])
+    photos = storage.scan(head, ["id", "photo"], include_blobs=True)
+    assert photos.schema.field("photo").type == pa.large_binary()
+    assert photos.to_pylist() == people(0, 10).select(["id", "photo"]).to_pylist()
+
+
+def test_a_scan_of_nothing_has_the_schema_of_the_table(filled: People) -> None:
+    rows = filled.storage.scan(filled.head(), ["id", "vector"], older_than(1e9))
+
+    assert rows.num_rows == 0
+    assert rows.schema.field("vector").type == SCHEMA.field("vector").type
+
+
+def test_a_stream_holds_a_batch_at_a_time(filled: People) -> None:
+    batches = filled.storage.scan_stream(filled.head(), ["id"], older_than(1), batch_rows=2)
+
+    first = next(batches)
+
+    assert first.num_rows <= 2
+    assert first.num_rows + sum(batch.num_rows for batch in batches) == 8
+
+
+def test_an_unknown_column_is_refused(filled: People) -> None:
+    with pytest.raises(BadRequestError, match="nmae"):
+        filled.storage.scan(filled.head(), ["nmae"])
+
+
+def test_rows_are_taken_by_row_id_in_the_order_given(filled: People) -> None:
+    ids = filled.storage.scan(filled.head(), ["id"], with_row_id=True)
+    row_ids = dict(zip(ids["id"].to_pylist(), ids["_rowid"].to_pylist(), strict=True))
+    wanted = ["p7", "p1", "p7", "p0"]
+
+    rows = filled.storage.take_rows(filled.head(), [row_ids[one] for one in wanted], ["id", "age"])
+
+    assert rows.column("id").to_pylist() == wanted
+    assert filled.storage.take_rows(filled.head(), [], ["id"]).num_rows == 0
+
+
+def test_a_row_id_that_is_not_there_is_refused(filled: People) -> None:
+    with pytest.raises(BadRequestError, match="1 of 2 row ids"):
+        filled.storage.take_rows(filled.head(), [0, 999], ["id"])
+
+
+def test_a_blob_is_read_by_entity_and_by_row_id(filled: People) -> None:
+    storage, head = filled.storage, filled.head()
+
+    assert storage.read_blob(head, "photo", entity_id="p7") == b"x" * 7
+    assert storage.read_blob(head, "photo", entity_id="p3") is None
+    assert storage.read_blob(head, "photo", row_id=8) == b"x" * 8
+    with pytest.raises(NotFoundError, match="nobody"):
+        storage.read_blob(head, "photo", entity_id="nobody")
+    with pytest.raises(BadRequestError, match="not a Blob"):
+        storage.read_blob(head, "name", entity_id="p7")
+
+
+@pytest.mark.parametrize("size", [0, 10, 200_000, 5_000_000])
+def test_a_blob_of_any_size_survives_upsert_and_compaction(table: People, size: int) -> None:
+    """Null and empty stay apart; large blobs lie beside the data file."""
+    data = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
+    rows = pa.table({"id": ["a", "b"], "photo": pa.array([data, None], pa.large_binary())})
+    table.append(0, 3)
+    table.commit(table.storage.stage_merge_insert(table.head(), rows))
+
+    table.commit(table.storage.stage_compaction(table.head()))
+
+    assert table.storage.read_blob(table.head(), "photo", entity_id="a") == data
+    assert table.storage.read_blob(table.head(), "photo", entity_id="b") is None
+    assert table.storage.read_blob(table.head(), "photo", entity_id="p2") == b"xx"
+
+
+def test_a_handle_does_not_leave_its_process(filled: People) -> None:
+    """Lance would bring a pickled fork back as the main lineage."""
+    with pytest.raises(TypeError, match="location and version"):
+        pickle.dumps(filled.head())
+    with pytest.raises(TypeError, match="process that staged it"):
+        pickle.dumps(filled.storage.stage_append(filled.head(), people(100, 101)))
+
+
+def test_opening_the_same_version_again_opens_nothing(table: People) -> None:
+    table.append(0, 3)
+    table.head()
+
+    with counting() as counters:
+        for _ in range(5):
+            table.storage.open_at(table.location, 2)
+
+    assert counters.opens == 0
+
+
+def test_the_handle_cache_is_bounded_and_forgets(table: People) -> None:
+    for number in range(70):
+        table.storage.open_at(table.location, 1, incarnation=str(number))
+
+    with counting() as counters:
+        table.storage.open_at(table.location, 1, incarnation="69")
+        table.storage.open_at(table.location, 1, incarnation="0")
+        table.storage.forget()
+        table.storage.open_at(table.location, 1, incarnation="69")
+
+    assert counters.opens == 2
+
+
+def test_two_storages_share_one_lance_session(table: People) -> None:
+    other = TableStorage(table.storage.root)
+    first: Any = table.storage.open_at(table.location, 1)._dataset
+    second: Any = other.open_at(table.location, 1)._dataset
+
+    assert first.session().is_same_as(second.session())
+
+
+def test_a_staged_kind_is_named(filled: People) -> None:
+    kinds = {name: STAGES[name](filled) for name in ("append", "append_stream", "delete")}
+
+    assert {name: staged.kind for name, staged in kinds.items() if staged} == {
+        "append": StageKind.APPEND,
+        "append_stream": StageKind.APPEND,
+        "delete": StageKind.DELETE,
+    }

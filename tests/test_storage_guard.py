@@ -1,0 +1,227 @@
+"""Storage is sealed: nobody else reaches Lance, and nothing on its surface commits by surprise."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.tables import TableStorage
+
+SOURCE = Path(omnigraph.__file__).parent
+STORAGE = SOURCE / "storage"
+
+# Calls that move a Lance HEAD by themselves. `.commit` and `.execute` are listed with their
+# receivers, as others have methods of these names.
+INLINE_COMMITS = {
+    "write_dataset",
+    "merge_insert",
+    "compact_files",
+    "optimize_indices",
+    "create_scalar_index",
+    "update_schema_metadata",
+    "update_field_metadata",
+    "cleanup_old_versions",
+    "commit_batch",
+    "truncate_table",
+    "add_columns",
+    "alter_columns",
+}
+SEALED = {"_dataset", "_operation", "_ds"}
+
+# The residuals: where storage itself commits inline, each with its reason.
+RESIDUALS = {
+    "control.py": "a publish has to be one shot to be fenced by key; history and stamps follow",
+    "tables.py": "creating an empty table is its first commit",
+}
+
+
+def violations(source: str) -> Iterator[str]:
+    """What a module outside storage may not do."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                if any(name.name.split(".")[0] == "lance" for name in names):
+                    yield f"line {node.lineno}: imports lance"
+            case ast.ImportFrom(module=str(module), level=0):
+                if module.split(".")[0] == "lance":
+                    yield f"line {node.lineno}: imports lance"
+            case ast.Attribute(attr=name) if name in SEALED | INLINE_COMMITS:
+                yield f"line {node.lineno}: reaches for .{name}"
+            case ast.Call(func=ast.Name(id=name)) if name in INLINE_COMMITS | {"__import__"}:
+                yield f"line {node.lineno}: calls {name}"
+
+
+def modules_outside_storage() -> list[Path]:
+    return [path for path in SOURCE.rglob("*.py") if STORAGE not in path.parents]
+
+
+@pytest.mark.accepts("S-050", "S-052")
+def test_nobody_outside_storage_reaches_lance() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): problems
+        for path in modules_outside_storage()
+        if (problems := list(violations(path.read_text())))
+    }
+
+    assert found == {}
+
+
+@pytest.mark.accepts("S-050")
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import lance",
+        "import lance.dataset as d",
+        "from lance import dataset",
+        "def f():\n    from lance.fragment import write_fragments",
+        "handle._dataset.delete('true')",
+        "staged._operation",
+        "x.merge_insert('id')",
+        "write_dataset(rows, uri)",
+        "table.optimize.compact_files()",
+        "__import__('lance')",
+    ],
+)
+def test_the_guard_sees_a_planted_violation(planted: str) -> None:
+    assert list(violations(planted))
+
+
+def test_the_guard_lets_ordinary_code_pass() -> None:
+    assert not list(violations("import lancelot\nstorage.commit_staged(staged)\nx.execute()"))
+
+
+def calls(path: Path) -> set[str]:
+    return {
+        node.func.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+
+
+@pytest.mark.accepts("S-048", "S-049")
+def test_inline_commits_inside_storage_are_the_named_ones() -> None:
+    """Staging only ever uses the uncommitted forms; each residual has a reason above."""
+    inline = INLINE_COMMITS - {"merge_insert"} | {"execute"}
+
+    found = {path.name for path in STORAGE.glob("*.py") if calls(path) & inline}
+
+    assert found - {"compaction.py"} == set(RESIDUALS)
+    assert all(RESIDUALS.values())
+    # A compaction task's `execute` writes files and commits nothing.
+    assert calls(STORAGE / "compaction.py") & inline == {"execute"}
+
+
+def public_methods(kind: type) -> set[str]:
+    return {
+        name
+        for name, value in vars(kind).items()
+        if not name.startswith("_") and inspect.isfunction(value)
+    }
+
+
+def methods_that_call(path: Path, wanted: set[str]) -> set[str]:
+    """The functions of a module whose body calls one of `wanted`, given as dotted text."""
+    return {
+        function.name
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in wanted
+    }
+
+
+@pytest.mark.accepts("S-046", "S-047")
+def test_no_method_commits_as_a_side_effect_of_writing() -> None:
+    """What is named `stage_*` gives a staged value back; HEADs move in the methods named for it."""
+    tables = STORAGE / "tables.py"
+    staged = {name for name in public_methods(TableStorage) if name.startswith("stage_")}
+
+    for name in staged:
+        result = str(inspect.signature(getattr(TableStorage, name)).return_annotation)
+        assert result.startswith("Staged"), name
+    assert methods_that_call(tables, {"self._committer.commit"}) == {"commit_staged"}
+    assert methods_that_call(tables, {"self.commit_staged"}) == {"restore"}
+    assert methods_that_call(tables, {"lance.write_dataset"}) == {"create_table"}
+    assert methods_that_call(tables, {"self._forks.create"}) == {"fork_branch"}
+
+
+@pytest.mark.accepts("S-047")
+def test_lance_commits_in_one_place() -> None:
+    commits = {"LanceDataset.commit", "lance.LanceDataset.commit"}
+
+    found = {path.name for path in STORAGE.glob("*.py") if methods_that_call(path, commits)}
+
+    assert found == {"transactions.py"}
+
+
+@pytest.mark.accepts("S-051")
+def test_dead_inline_methods_do_not_exist() -> None:
+    dead = {
+        "append_batch",
+        "merge_insert_batch",
+        "merge_insert_batches",
+        "overwrite_batch",
+        "create_btree_index",
+        "create_inverted_index",
+        "create_vector_index",
+        "delete_where",
+    }
+
+    assert dead.isdisjoint(dir(TableStorage))
+    assert dead.isdisjoint(dir(ControlTable))
+
+
+@pytest.mark.accepts("S-046")
+def test_no_lance_type_is_in_a_public_signature() -> None:
+    for kind in (TableStorage, ControlTable):
+        for name in public_methods(kind):
+            assert not re.search(r"\blance\b|Lance", str(inspect.signature(getattr(kind, name))))
+
+
+def hand_written_filters(source: str) -> list[int]:
+    """The lines that give a filter as text of their own, instead of from `to_lance`."""
+    written = (ast.Constant, ast.JoinedStr, ast.BinOp)
+    values: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.keyword) and node.arg == "filter":
+            values.append(node.value)
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            values += [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == "filter"]
+    return [value.lineno for value in values if isinstance(value, written)]
+
+
+def test_filter_text_is_built_in_one_module() -> None:
+    """Anything else that held SQL would have to quote by itself."""
+    functions = re.compile(r"array_has\(|arrow_cast\(")
+    sources = {path: path.read_text() for path in SOURCE.rglob("*.py")}
+
+    assert [path.name for path, text in sources.items() if hand_written_filters(text)] == []
+    assert [path.name for path, text in sources.items() if functions.search(text)] == ["filters.py"]
+
+
+@pytest.mark.parametrize(
+    "planted", ["ds.scanner(filter=f\"id = '{x}'\")", "options = {'filter': 'a' + b}"]
+)
+def test_the_guard_sees_a_planted_filter(planted: str) -> None:
+    assert hand_written_filters(planted)
+
+
+def test_importing_the_package_does_not_import_lance() -> None:
+    """Parsing and checking never pay for it, nor do text files and locations."""
+    script = (
+        "import sys, omnigraph, omnigraph.storage, omnigraph.storage.text_local\n"
+        "import omnigraph.storage.queues, omnigraph.storage.predicates\n"
+        "sys.exit('lance' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
