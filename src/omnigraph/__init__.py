@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omnigraph.compiler import LintReport as LintReport
     from omnigraph.compiler import compile_query as compile_query
     from omnigraph.compiler import lint as lint
+    from omnigraph.executor import QueryResult as QueryResult
     from omnigraph.graph import Commit as Commit
     from omnigraph.graph import Graph as Graph
     from omnigraph.graph import LoadResult as LoadResult
@@ -40,6 +41,7 @@ _HOMES = {
     "LoadResult": "omnigraph.graph",
     "MigrationPlan": "omnigraph.catalog",
     "MutationResult": "omnigraph.graph",
+    "QueryResult": "omnigraph.executor",
     "Snapshot": "omnigraph.manifest",
     "build_catalog": "omnigraph.catalog",
     "compile_query": "omnigraph.compiler",

@@ -11,6 +11,7 @@
     │                                                          CommitNotFound VersionNotFound
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
     │                                                          GraphExists PreconditionFailed (412)
+    │                                                          MergeConflicts
     ├── ResourceLimitError  send less                    413
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
     └── RecoveryRequired    effects may exist; reopen    503
@@ -23,9 +24,9 @@ Facts are attributes; text is for people. `kind` is the error class of the langu
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,27 @@ class MigrationError(BadRequestError):
         super().__init__(f"[{code}] {message}" if code else message, code=code)
 
 
+class EmbeddingNotConfigured(BadRequestError):
+    """Text has to be embedded and there is nothing to do it with. Names what to set."""
+
+    kind = "embedding_not_configured"
+
+
+class EmbeddingModelMismatch(BadRequestError):
+    """A text would be embedded by another model than the vectors it is compared with."""
+
+    kind = "embedding_model_mismatch"
+
+    def __init__(self, property_name: str, *, recorded: str, configured: str) -> None:
+        super().__init__(
+            f"'{property_name}' holds vectors of model '{recorded}', but the configured embedder "
+            f"uses '{configured}' — set OMNIGRAPH_EMBED_MODEL={recorded}, or give a vector"
+        )
+        self.property_name = property_name
+        self.recorded = recorded
+        self.configured = configured
+
+
 class PolicyError(OmnigraphError):
     """The policy does not let this actor do that."""
 
@@ -372,6 +394,59 @@ class KeyConflict(ConflictError):
         self.entity_id = entity_id
 
 
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """One thing a merge cannot decide. `kind` is snake case, as on the wire.
+
+    `base`, `ours` (the target) and `theirs` (the source) hold the properties that differ, None
+    where the row is not there. A rule that only the merged graph breaks has no three sides.
+    """
+
+    kind: str
+    table_key: str
+    row_id: str | None
+    message: str
+    base: Mapping[str, Any] | None = None
+    ours: Mapping[str, Any] | None = None
+    theirs: Mapping[str, Any] | None = None
+
+    def __str__(self) -> str:
+        row = "" if self.row_id is None else f" '{self.row_id}'"
+        return f"{self.table_key}{row} {self.kind}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The wire form, with the sides where there are any."""
+        value: dict[str, Any] = {
+            "table_key": self.table_key,
+            "row_id": self.row_id,
+            "kind": self.kind,
+            "message": self.message,
+        }
+        sides = {"base": self.base, "ours": self.ours, "theirs": self.theirs}
+        if any(side is not None for side in sides.values()):
+            value |= {name: None if side is None else dict(side) for name, side in sides.items()}
+        return value
+
+
+class MergeConflicts(ConflictError):
+    """Two branches cannot be joined as they are. The target is unchanged."""
+
+    def __init__(self, conflicts: Sequence[MergeConflict], *, into: str) -> None:
+        shown = "; ".join(str(each) for each in conflicts[:3])
+        more = f"; and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+        super().__init__(f"merge conflicts: {shown}{more}")
+        self.conflicts = tuple(conflicts)
+        self.into = into
+        self.add_note(self._advice)
+
+    @property
+    def _advice(self) -> str:
+        return f"{self.into} is unchanged. Change one side, or say how to resolve, and merge again."
+
+    def render(self) -> str:
+        return f"{self}\n{self._advice}"
+
+
 class GraphExists(ConflictError):
     """There is already a graph, or part of one, at the location."""
 
@@ -414,6 +489,13 @@ class ResourceLimitError(OmnigraphError):
         self.resource = resource
         self.limit = limit
         self.actual = actual
+
+
+class EmbeddingFailed(OmnigraphError):
+    """The provider did not give usable vectors. Nothing was written."""
+
+    kind = "embedding_failed"
+    http_status = 500
 
 
 class StorageError(OmnigraphError):

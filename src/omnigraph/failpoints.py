@@ -6,8 +6,9 @@ with the `armed` context manager, or for a child process through the environment
     OMNIGRAPH_FAILPOINTS="recovery.sidecar_write=kill,graph_publish.before_manifest_commit=sleep:2"
 
 Modes: `raise` raises FailpointError, `kill` ends the process with SIGKILL, `sleep:<seconds>`,
-`count` only counts, and a callable (context manager only) is called. `@n` behind a mode fires it
-at the n-th hit only.
+`wait:<path>` makes the file `<path>.reached` and goes on once `<path>` exists, so that a test can
+hold another process still, `count` only counts, and a callable (context manager only) is called.
+`@n` behind a mode fires it at the n-th hit only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeAlias
 
 ENVIRONMENT_VARIABLE = "OMNIGRAPH_FAILPOINTS"
@@ -29,24 +31,39 @@ class Failpoint(StrEnum):
 
     INIT_AFTER_SCHEMA_PG_WRITTEN = "init.after_schema_pg_written"
     INIT_AFTER_SCHEMA_CONTRACT_WRITTEN = "init.after_schema_contract_written"
+    INIT_AFTER_TABLE = "init.after_table"
     INIT_AFTER_COORDINATOR_INIT = "init.after_coordinator_init"
     BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE = "branch_create.after_manifest_branch_create"
     BRANCH_DELETE_BEFORE_TABLE_CLEANUP = "branch_delete.before_table_cleanup"
+    FORK_AFTER_CREATE = "fork.after_create"
     FORK_BEFORE_CLASSIFY = "fork.before_classify"
     FORK_BEFORE_RECLAIM = "fork.before_reclaim"
     CLASSIFY_FRESH_READ = "classify.fresh_read"
     MUTATION_DELETE_NODE_PRE_PRIMARY_DELETE = "mutation.delete_node_pre_primary_delete"
     MUTATION_POST_FINALIZE_PRE_PUBLISHER = "mutation.post_finalize_pre_publisher"
+    COMMIT_AFTER_STAGE = "commit.after_stage"
     COMMIT_AFTER_SIDECAR = "commit.after_sidecar"
     COMMIT_AFTER_TABLE = "commit.after_table"
     GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT = "graph_publish.before_manifest_commit"
     GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT = "graph_publish.after_manifest_commit"
     OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT = "optimize.post_phase_b_pre_manifest_commit"
+    OPTIMIZE_BEFORE_MANIFEST_COMPACTION = "optimize.before_manifest_compaction"
+    OPTIMIZE_AFTER_MANIFEST_COMPACTION = "optimize.after_manifest_compaction"
+    BRANCH_MERGE_ADOPT_AFTER_APPEND_PRE_UPSERT = "branch_merge.adopt_after_append_pre_upsert"
+    BRANCH_MERGE_ADOPT_AFTER_UPSERT_PRE_DELETE = "branch_merge.adopt_after_upsert_pre_delete"
+    BRANCH_MERGE_REWRITE_AFTER_MERGE_PRE_DELETE = "branch_merge.rewrite_after_merge_pre_delete"
+    BRANCH_MERGE_REWRITE_AFTER_DELETE_PRE_INDEX = "branch_merge.rewrite_after_delete_pre_index"
+    BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT = "branch_merge.post_phase_b_pre_manifest_commit"
+    LOAD_AFTER_PIECE = "load.after_piece"
+    LOAD_BEFORE_COMMIT = "load.before_commit"
     RECOVERY_SIDECAR_WRITE = "recovery.sidecar_write"
+    RECOVERY_SIDECAR_CONFIRM = "recovery.sidecar_confirm"
     RECOVERY_SIDECAR_DELETE = "recovery.sidecar_delete"
+    RECOVERY_AFTER_SIDECAR_DELETE = "recovery.after_sidecar_delete"
     RECOVERY_SIDECAR_LIST = "recovery.sidecar_list"
     RECOVERY_RECORD_AUDIT = "recovery.record_audit"
     RECOVERY_ORPHAN_DISCARD_AUDIT_APPEND = "recovery.orphan_discard_audit_append"
+    RECOVERY_AFTER_CLASSIFY = "recovery.after_classify"
     RECOVERY_AFTER_RESTORE = "recovery.after_restore"
     RECOVERY_AFTER_PUBLISH = "recovery.after_publish"
 
@@ -79,6 +96,14 @@ def hit(point: Failpoint) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if action.startswith("sleep:"):
         time.sleep(float(action.removeprefix("sleep:")))
+    if action.startswith("wait:"):
+        _wait(Path(action.removeprefix("wait:")))
+
+
+def _wait(path: Path) -> None:
+    path.with_name(f"{path.name}.reached").touch()
+    while not path.exists():
+        time.sleep(0.005)
 
 
 @contextmanager

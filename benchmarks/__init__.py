@@ -1,0 +1,1 @@
+"""Numbers, not tests: what operations cost, beside what they cost the last time."""

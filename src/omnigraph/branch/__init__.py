@@ -1,0 +1,1 @@
+"""Branches of the whole graph: `create.py` makes one, `delete.py` removes one and its forks."""

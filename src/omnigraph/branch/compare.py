@@ -1,0 +1,213 @@
+"""Compare: the rows in which two versions of a table differ.
+
+Two steps. The first finds candidates: ids that are on one side only, and ids on both sides whose
+rows may differ. The second looks at the content of the latter, a bounded piece at a time, and
+drops those that are equal. Rows on one side only are never read.
+
+    candidates by row version   both versions come from one: only what was touched since is listed
+    candidates by id            otherwise: every id of both sides, in order
+
+Both give the same answer after the second step; only the cost differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.branch.descent import common_ancestor
+from omnigraph.branch.equality import equal_rows
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.row_versions import RowIds
+from omnigraph.storage.tables import TableStorage
+
+BATCH_BYTES = 4 * 1024 * 1024
+BATCH_ROWS_MAX = 8_192
+_BYTES_OF_TEXT = 64
+
+SCHEMA = pa.schema([("id", pa.utf8()), ("before", pa.uint64()), ("after", pa.uint64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Rows by id, with the row id on each side, null where the row is not there. Sorted by id."""
+
+    rows: pa.Table
+
+    @property
+    def ids(self) -> pa.StringArray:
+        return self.rows["id"].combine_chunks()
+
+    def inserts(self) -> pa.Table:
+        return self.rows.filter(self.rows["before"].is_null())
+
+    def deletes(self) -> pa.Table:
+        return self.rows.filter(self.rows["after"].is_null())
+
+    def updates(self) -> pa.Table:
+        is_update = pc.and_(self.rows["before"].is_valid(), self.rows["after"].is_valid())
+        return self.rows.filter(is_update)
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+
+NO_DIFFERENCES = Differences(SCHEMA.empty_table())
+
+
+def differences(tables: TableStorage, before: TableHandle, after: TableHandle) -> Differences:
+    """The rows that differ between two versions of a table."""
+    return settled(tables, before, after, candidates(tables, before, after))
+
+
+def candidates(tables: TableStorage, before: TableHandle, after: TableHandle) -> Differences:
+    """Every id that may differ; the cheapest way that can be proved right."""
+    ancestor = common_ancestor(tables, before, after)
+    if ancestor is None:
+        return candidates_by_id(tables, before, after)
+    return candidates_by_row_version(tables, before, after, ancestor)
+
+
+def candidates_by_row_version(
+    tables: TableStorage, before: TableHandle, after: TableHandle, ancestor: TableHandle
+) -> Differences:
+    """What happened on either side since both were one."""
+    old = _since(tables, ancestor, before)
+    new = _since(tables, ancestor, after)
+    if old.num_rows == 0:
+        return _sorted(new)
+    joined = old.join(
+        new, "id", join_type="full outer", left_suffix="_old", right_suffix="_new"
+    )
+    # A side that did not touch the row still has the ancestor's.
+    in_old, in_new = joined["side_old"].is_valid(), joined["side_new"].is_valid()
+    rows = pa.table(
+        {
+            "id": joined["id"],
+            "before": pc.if_else(in_old, joined["after_old"], joined["before_new"]),
+            "after": pc.if_else(in_new, joined["after_new"], joined["before_old"]),
+        },
+        schema=SCHEMA,
+    )
+    is_anywhere = pc.or_(rows["before"].is_valid(), rows["after"].is_valid())
+    return _sorted(rows.filter(is_anywhere))
+
+
+def _since(tables: TableStorage, ancestor: TableHandle, handle: TableHandle) -> pa.Table:
+    """Ids touched between an ancestor and a version; `side` marks the rows for an outer join."""
+    ids, row_ids, made_at = tables.touched_since(handle, ancestor)
+    is_new = made_at > ancestor.version
+    kept = handle.row_count - int(is_new.sum())
+    gone = tables.gone_since(handle, ancestor, ancestor.row_count - kept)
+    lost = pa.table({"id": _ids_of(tables, ancestor, gone), "before": pa.array(gone)})
+    made = pa.table({"id": ids.filter(pa.array(is_new)), "after": pa.array(row_ids[is_new])})
+    changed = pa.table(
+        {
+            "id": ids.filter(pa.array(~is_new)),
+            "before": pa.array(row_ids[~is_new]),
+            "after": pa.array(row_ids[~is_new]),
+        },
+        schema=SCHEMA,
+    )
+    # An id that was taken away and written again is one row that changed.
+    replaced = (
+        made.join(lost, "id", join_type="full outer").select(SCHEMA.names).cast(SCHEMA)
+        if lost.num_rows
+        else made.append_column("before", pa.nulls(made.num_rows, pa.uint64())).select(SCHEMA.names)
+    )
+    rows = pa.concat_tables([changed, replaced])
+    return rows.append_column("side", pa.repeat(pa.scalar(True), rows.num_rows))
+
+
+def _ids_of(tables: TableStorage, handle: TableHandle, row_ids: RowIds) -> pa.Array:
+    batches = tables.take_stream(handle, row_ids, ["id"])
+    return pa.concat_arrays([pa.array([], pa.utf8()), *(batch.column("id") for batch in batches)])
+
+
+def candidates_by_id(
+    tables: TableStorage, before: TableHandle, after: TableHandle
+) -> Differences:
+    """Every id of both sides: always right, and as dear as the tables are long."""
+    old = _all_ids(tables, before, "before")
+    new = _all_ids(tables, after, "after")
+    joined = old.join(new, "id", join_type="full outer")
+    return _sorted(joined)
+
+
+def _all_ids(tables: TableStorage, handle: TableHandle, name: str) -> pa.Table:
+    return tables.scan(handle, ["id"], with_row_id=True).rename_columns(["id", name])
+
+
+def _sorted(rows: pa.Table) -> Differences:
+    return Differences(rows.select(SCHEMA.names).sort_by("id").combine_chunks())
+
+
+def settled(
+    tables: TableStorage, before: TableHandle, after: TableHandle, found: Differences
+) -> Differences:
+    """Drop the rows that are on both sides with the same content."""
+    rows = found.rows
+    on_both = _flags(pc.and_(rows["before"].is_valid(), rows["after"].is_valid()))
+    if not on_both.any():
+        return found
+    pairs = rows.filter(pa.array(on_both))
+    is_equal = equal_content(
+        tables, before, _numbers(pairs["before"]), after, _numbers(pairs["after"])
+    )
+    keep = ~on_both
+    keep[on_both] = ~is_equal
+    return Differences(rows.filter(pa.array(keep)))
+
+
+def equal_content(
+    tables: TableStorage,
+    first: TableHandle,
+    first_rows: RowIds,
+    second: TableHandle,
+    second_rows: RowIds,
+) -> np.ndarray:
+    """Which of the paired rows are equal, read a bounded piece at a time."""
+    size = min(batch_rows(first.schema), batch_rows(second.schema))
+    pairs = zip(
+        tables.take_stream(first, first_rows, batch_rows=size),
+        tables.take_stream(second, second_rows, batch_rows=size),
+        strict=True,
+    )
+    parts = [equal_rows(one, other) for one, other in pairs]
+    return np.concatenate([np.empty(0, dtype=np.bool_), *parts])
+
+
+def batch_rows(schema: pa.Schema) -> int:
+    """How many rows may be in memory at once: fewer when rows are wide."""
+    width = sum(_width(field.type) for field in schema)
+    return max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // max(width, 1)))
+
+
+def _width(type_: pa.DataType) -> int:
+    if pa.types.is_fixed_size_list(type_):
+        return int(type_.list_size) * _width(type_.value_type)
+    if pa.types.is_large_binary(type_):
+        return 64 * 1024
+    try:
+        return int(max(type_.bit_width // 8, 1))
+    except ValueError:
+        return _BYTES_OF_TEXT
+
+
+def take_rows(
+    tables: TableStorage, handle: TableHandle, rows: pa.ChunkedArray
+) -> Iterator[pa.RecordBatch]:
+    """The rows with these row ids, in that order, a bounded piece at a time."""
+    return tables.take_stream(handle, _numbers(rows), batch_rows=batch_rows(handle.schema))
+
+
+def _numbers(column: pa.ChunkedArray) -> RowIds:
+    return np.asarray(column.to_numpy(), dtype=np.uint64)
+
+
+def _flags(flags: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(flags.to_numpy(), dtype=np.bool_)

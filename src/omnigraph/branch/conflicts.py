@@ -1,0 +1,172 @@
+"""Conflicts: rows that both sides changed since the base, and not in the same way.
+
+    source vs base   target vs base   then
+    same             any              the target's row stays
+    changed          same             the source's row is taken
+    changed          changed alike    the target's row stays: both meant the same
+    changed          changed          divergent insert, divergent update, or delete against update
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.branch.compare import SCHEMA, Differences, equal_content, take_rows
+from omnigraph.branch.images import changed_properties, images
+from omnigraph.catalog import EntityType
+from omnigraph.errors import MergeConflict
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.tables import TableStorage
+
+
+class ConflictKind(StrEnum):
+    """Why a merge cannot decide."""
+
+    DIVERGENT_INSERT = "divergent_insert"
+    DIVERGENT_UPDATE = "divergent_update"
+    DELETE_VS_UPDATE = "delete_vs_update"
+    ORPHAN_EDGE = "orphan_edge"
+    UNIQUE_VIOLATION = "unique_violation"
+    CARDINALITY_VIOLATION = "cardinality_violation"
+    VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A row of a table's delta put in place of what is there for the id; None drops it."""
+
+    table_key: str
+    row_id: str
+    row: tuple[int | None, int | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A conflict, and what keeping either side would mean; None where a side cannot be kept."""
+
+    conflict: MergeConflict
+    ours: Sequence[Edit] | None
+    theirs: Sequence[Edit] | None
+
+
+def contest(
+    tables: TableStorage,
+    entity: EntityType,
+    base: TableHandle,
+    source: TableHandle,
+    target: TableHandle,
+    theirs: Differences,
+    ours_candidates: Differences,
+    ours: Differences,
+) -> tuple[Differences, list[Contest]]:
+    """What the source did that the target can take, and what both did in different ways."""
+    joined = _with_target_rows(theirs, ours_candidates)
+    is_contested = pc.is_in(joined["id"], value_set=ours.ids)
+    free = joined.filter(pc.invert(is_contested))
+    both = joined.filter(is_contested)
+    delta = pa.table({"id": free["id"], "before": free["target"], "after": free["after"]})
+    unequal = both.filter(pa.array(_is_unequal(tables, source, target, both)))
+    found = _contests(tables, entity, (base, target, source), unequal)
+    return Differences(delta.cast(SCHEMA)), found
+
+
+def _with_target_rows(theirs: Differences, ours_candidates: Differences) -> pa.Table:
+    """Add where each row is in the target: where the base has it, unless the target moved it."""
+    place = pc.index_in(theirs.rows["id"], value_set=ours_candidates.ids)
+    moved = ours_candidates.rows["after"].take(place)
+    target = pc.if_else(place.is_valid(), moved, theirs.rows["before"])
+    return theirs.rows.append_column("target", target)
+
+
+def _is_unequal(
+    tables: TableStorage, source: TableHandle, target: TableHandle, both: pa.Table
+) -> np.ndarray:
+    in_source, in_target = _valid(both["after"]), _valid(both["target"])
+    result = in_source | in_target  # gone on both sides is the same
+    pairs = in_source & in_target
+    if pairs.any():
+        chosen = both.filter(pa.array(pairs))
+        result[pairs] = ~equal_content(
+            tables, source, _numbers(chosen["after"]), target, _numbers(chosen["target"])
+        )
+    return result
+
+
+def _contests(
+    tables: TableStorage,
+    entity: EntityType,
+    handles: tuple[TableHandle, TableHandle, TableHandle],
+    rows: pa.Table,
+) -> list[Contest]:
+    sides = [
+        _images(tables, handle, rows[column])
+        for handle, column in zip(handles, ("before", "target", "after"), strict=True)
+    ]
+    found = []
+    for row, base, ours, theirs in zip(rows.to_pylist(), *sides, strict=True):
+        conflict = _conflict(entity, row["id"], base, ours, theirs)
+        take_theirs = Edit(entity.table_key, row["id"], (row["target"], row["after"]))
+        found.append(Contest(conflict, ours=(), theirs=(take_theirs,)))
+    return found
+
+
+def _images(
+    tables: TableStorage, handle: TableHandle, rows: pa.ChunkedArray
+) -> list[dict[str, Any] | None]:
+    """The row of each place, None where there is none."""
+    shown = (
+        image for batch in take_rows(tables, handle, rows.drop_null()) for image in images(batch)
+    )
+    return [next(shown) if there else None for there in _valid(rows)]
+
+
+def _conflict(
+    entity: EntityType,
+    row_id: str,
+    base: dict[str, Any] | None,
+    ours: dict[str, Any] | None,
+    theirs: dict[str, Any] | None,
+) -> MergeConflict:
+    subject = f"{entity.name} '{row_id}'"
+    if ours is None or theirs is None:
+        kind = ConflictKind.DELETE_VS_UPDATE
+        who, other = ("target", "source") if ours is None else ("source", "target")
+        message = f"{subject}: deleted in the {who}, changed in the {other}"
+        changed = changed_properties(base or {}, ours or theirs or {})
+    else:
+        changed = changed_properties(ours, theirs)
+        listed = ", ".join(changed)
+        if base is None:
+            kind = ConflictKind.DIVERGENT_INSERT
+            message = f"{subject}: added on both sides with different {listed}"
+        else:
+            kind = ConflictKind.DIVERGENT_UPDATE
+            message = f"{subject}: changed on both sides, with different {listed}"
+    return MergeConflict(
+        kind=kind.value,
+        table_key=entity.table_key,
+        row_id=row_id,
+        message=message,
+        base=_only(base, changed),
+        ours=_only(ours, changed),
+        theirs=_only(theirs, changed),
+    )
+
+
+def _only(image: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:
+    return None if image is None else {name: image.get(name) for name in names}
+
+
+def _valid(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.is_valid().to_numpy(), dtype=np.bool_)
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.to_numpy(), dtype=np.uint64)

@@ -1,0 +1,318 @@
+"""Merge: bring what one branch did into another, row by row, as one commit or not at all.
+
+    already_up_to_date   the source has nothing the target has not seen; nothing is written
+    fast_forward         the target has not changed since; it ends up as the source is
+    merged               both changed; the target gets what the source did
+
+The plan is made without any lock over three fixed states. Conflicts are all found before anything
+is written; with none left, `apply.py` publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.branch.apply import MergeRequest, apply_merge
+from omnigraph.branch.changes import ChangeSet, TableChanges
+from omnigraph.branch.conflicts import Contest, Edit
+from omnigraph.branch.merge_base import CommitDag, merge_base
+from omnigraph.branch.plan import (
+    Plan,
+    Snapshots,
+    TablePlan,
+    choose_how,
+    plan_merge,
+    unchanged_table,
+)
+from omnigraph.branch.resolve import Choices, Resolution, edited, edits_of
+from omnigraph.branch.rules import MergedGraph
+from omnigraph.catalog import Catalog
+from omnigraph.errors import BadRequestError, MergeConflict, MergeConflicts
+from omnigraph.manifest import GraphCommit, ManifestState
+from omnigraph.write.commit import WriteEnvironment
+
+
+class MergeOutcome(StrEnum):
+    """What a merge found."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class TableMerge:
+    """How many rows of one table a merge added, changed and removed in the target."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did. `tables` has the tables whose rows changed; no commit when up to date."""
+
+    source: str
+    target: str
+    outcome: MergeOutcome
+    commit_id: str | None = None
+    tables: Mapping[str, TableMerge] = field(default_factory=dict)
+    actor: str | None = None
+    branch_deleted: bool | None = None
+    branch_delete_error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The wire form, with the commit and the tables besides."""
+        value: dict[str, Any] = {
+            "source": self.source,
+            "target": self.target,
+            "outcome": self.outcome.value,
+            "actor_id": self.actor,
+            "commit_id": self.commit_id,
+            "tables": {
+                key: {
+                    "inserted": each.inserted,
+                    "updated": each.updated,
+                    "deleted": each.deleted,
+                }
+                for key, each in self.tables.items()
+            },
+        }
+        if self.branch_deleted is not None:
+            value["branch_deleted"] = self.branch_deleted
+        if self.branch_delete_error is not None:
+            value["branch_delete_error"] = self.branch_delete_error
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class MergePreview:
+    """What a merge would do: its outcome, the changes of the target, what stands in the way."""
+
+    source: str
+    target: str
+    outcome: MergeOutcome
+    changes: ChangeSet
+    conflicts: Sequence[MergeConflict] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "target": self.target,
+            "outcome": self.outcome.value,
+            "changes": self.changes.to_json(),
+            "conflicts": [each.to_json() for each in self.conflicts],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A plan after resolution: what to write, what was settled how, what is still open."""
+
+    source: ManifestState
+    target: ManifestState
+    base: GraphCommit
+    outcome: MergeOutcome
+    plans: Mapping[str, TablePlan] = field(default_factory=dict)
+    read_versions: Mapping[str, int] = field(default_factory=dict)
+    settled: Sequence[tuple[MergeConflict, str]] = ()
+    conflicts: Sequence[MergeConflict] = ()
+
+
+def merge(
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    source: str,
+    target: str,
+    *,
+    actor: str | None = None,
+    resolution: Resolution | None = None,
+) -> MergeResult:
+    """Merge `source` into `target`.
+
+    Raises:
+        MergeConflicts: Both sides changed something differently, or the result would break a
+            rule of the schema. All of it is listed; the target is unchanged.
+        ExpectedVersionMismatch: The target changed meanwhile. Nothing is visible; merge again.
+    """
+    joined = _join(environment, catalog, source, target, resolution)
+    if joined.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+        return MergeResult(source, target, joined.outcome, actor=actor)
+    if joined.conflicts:
+        raise MergeConflicts(joined.conflicts, into=target)
+    plans = {key: plan for key, plan in joined.plans.items() if len(plan.delta)}
+    commit = apply_merge(
+        environment,
+        MergeRequest(
+            source=joined.source,
+            target=joined.target,
+            plans=plans,
+            read_versions=joined.read_versions,
+            actor=actor,
+            properties=_properties(joined),
+        ),
+    )
+    return MergeResult(
+        source, target, joined.outcome, commit.commit_id, _counts(plans), actor=actor
+    )
+
+
+def preview_merge(
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    source: str,
+    target: str,
+    *,
+    resolution: Resolution | None = None,
+) -> MergePreview:
+    """Say what `merge` would do, and write nothing."""
+    joined = _join(environment, catalog, source, target, resolution)
+    changes = ChangeSet(
+        tables=environment.tables,
+        from_version=joined.target.version,
+        to_version=joined.target.version,
+        branch=target,
+        table_changes=tuple(
+            TableChanges(plan.entity, plan.target, plan.source, plan.delta)
+            for plan in joined.plans.values()
+            if len(plan.delta)
+        ),
+    )
+    return MergePreview(source, target, joined.outcome, changes, tuple(joined.conflicts))
+
+
+def _join(
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    source: str,
+    target: str,
+    resolution: Resolution | None,
+) -> _Joined:
+    """Find base and outcome, plan every table, check the result, settle what can be settled."""
+    choices = Choices.read(resolution)
+    if source == target:
+        raise BadRequestError(f"cannot merge branch '{source}' into itself")
+    coordinator = environment.coordinator
+    theirs, ours = coordinator.fresh(source), coordinator.fresh(target)
+    base = merge_base(CommitDag(coordinator, (source, target)), theirs.head, ours.head)
+    if base.commit_id == theirs.head.commit_id:
+        return _Joined(theirs, ours, base, MergeOutcome.ALREADY_UP_TO_DATE)
+    is_fast_forward = base.commit_id == ours.head.commit_id
+    three = Snapshots(
+        coordinator.at_version(base.branch, base.manifest_version).snapshot(),
+        theirs.snapshot(),
+        ours.snapshot(),
+    )
+    plan = plan_merge(environment.tables, catalog, three)
+    outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
+    settled, plans, reads, conflicts = _settle(
+        environment, catalog, three, plan, choices, is_checked=is_fast_forward
+    )
+    plans = {
+        key: _with_how(each, target, is_edited=bool(settled)) for key, each in plans.items()
+    }
+    return _Joined(theirs, ours, base, outcome, plans, reads, settled, conflicts)
+
+
+def _with_how(plan: TablePlan, target: str, *, is_edited: bool) -> TablePlan:
+    from dataclasses import replace
+
+    return replace(plan, how=choose_how(plan, target))
+
+
+def _settle(
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    three: Snapshots,
+    plan: Plan,
+    choices: Choices,
+    *,
+    is_checked: bool,
+) -> tuple[
+    list[tuple[MergeConflict, str]], Mapping[str, TablePlan], Mapping[str, int], list[MergeConflict]
+]:
+    """Apply the caller's choices until none applies any more; what is left are conflicts.
+
+    Settling one thing can break another (a node kept out leaves its edges without an end), so the
+    rules are checked again after each round. `is_checked` says the result is a state that was
+    checked when it was written: a fast forward.
+    """
+
+    def unchanged(key: str) -> TablePlan:
+        return unchanged_table(environment.tables, catalog, three.source, three.target, key)
+
+    plans = plan.tables
+    reads = dict(plan.read_versions)
+    settled: list[tuple[MergeConflict, str]] = []
+    seen: list[MergeConflict] = []
+    contests: list[Contest] = list(plan.contests)
+    open_contests: list[Contest] = []
+    while True:
+        edits: list[Edit] = []
+        for each in contests:
+            seen.append(each.conflict)
+            side = choices.side_of(each.conflict)
+            found = None if side is None else edits_of(each, side)
+            if side is None or found is None:
+                open_contests.append(each)
+            else:
+                settled.append((each.conflict, side))
+                edits += found
+        plans = edited(plans, edits, unchanged) if edits else plans
+        reads |= {key: each.target_entry.version for key, each in plans.items()}
+        if is_checked and not settled:
+            break
+        graph = MergedGraph(
+            environment.tables, catalog, three.source, three.target, plans, reads
+        )
+        done = {(each.kind, each.table_key, each.row_id, each.message) for each in seen}
+        contests = [
+            each
+            for each in graph.violations()
+            if (
+                each.conflict.kind,
+                each.conflict.table_key,
+                each.conflict.row_id,
+                each.conflict.message,
+            )
+            not in done
+        ]
+        if not contests:
+            break
+    choices.check_used(seen)
+    return settled, plans, reads, [each.conflict for each in open_contests]
+
+
+def _properties(joined: _Joined) -> dict[str, Any]:
+    """What the commit records: whence, and how conflicts were settled."""
+    noted: dict[str, Any] = {
+        "merged_from": joined.source.branch,
+        "merge_base": joined.base.commit_id,
+        "merge_outcome": joined.outcome.value,
+    }
+    if joined.settled:
+        noted["resolved"] = [
+            {
+                "table_key": conflict.table_key,
+                "row_id": conflict.row_id,
+                "kind": conflict.kind,
+                "take": side,
+            }
+            for conflict, side in joined.settled
+        ]
+    return noted
+
+
+def _counts(plans: Mapping[str, TablePlan]) -> dict[str, TableMerge]:
+    return {
+        key: TableMerge(
+            plan.delta.inserts().num_rows,
+            plan.delta.updates().num_rows,
+            plan.delta.deletes().num_rows,
+        )
+        for key, plan in sorted(plans.items())
+    }

@@ -1,0 +1,54 @@
+"""Branch names: one canonical spelling, checked before anything looks at the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from omnigraph.errors import BadRequestError, ConflictError
+from omnigraph.manifest.model import MAIN
+
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
+
+_SEGMENT = re.compile(r"[\w.-]+")
+_LENGTH_MAX = 200
+
+
+def canonical_branch(name: str) -> str:
+    """Return the name to use, or refuse it.
+
+    Segments of letters, digits, `.`, `-` and `_`, separated by single `/`.
+    """
+    trimmed = name.strip()
+    segments = trimmed.split("/")
+    if (
+        len(trimmed.encode(errors="replace")) > _LENGTH_MAX
+        or any(not _SEGMENT.fullmatch(segment) for segment in segments)
+        or any(set(segment) == {"."} or ".." in segment for segment in segments)
+        or trimmed.endswith(".lock")
+    ):
+        raise BadRequestError(
+            f"'{name[:80]}' is not a branch name — use letters, digits, '.', '-' and '_', "
+            "in parts separated by '/'"
+        )
+    if trimmed == SCHEMA_APPLY_LOCK:
+        raise BadRequestError(f"'{trimmed}' is a name of the engine — choose another")
+    return trimmed
+
+
+def check_new_branch(name: str, existing: Iterable[str]) -> str:
+    """Return the canonical name of a branch to create, or refuse it.
+
+    A name that is a path above or below a live one is refused: their files would lie inside one
+    another, and deleting the shorter one would take the longer one along.
+    """
+    branch = canonical_branch(name)
+    if branch == MAIN:
+        raise BadRequestError("'main' is always there — choose another name")
+    for other in existing:
+        if branch.startswith(f"{other}/") or other.startswith(f"{branch}/"):
+            raise ConflictError(
+                f"'{branch}' overlaps the branch '{other}' — a name may not be a path above or "
+                "below another one"
+            )
+    return branch

@@ -1,0 +1,88 @@
+"""The schema contract: the three text files that say what a graph's schema is, and that they agree.
+
+    _schema.pg            the source, as a person wrote it
+    _schema.ir.json       the catalogue it was accepted as, with identities
+    __schema_state.json   the hash that both must have
+
+Every operation on a handle reads them again, so an edit behind the engine's back is noticed
+before it can do harm, and a schema applied by another process is picked up.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from omnigraph.catalog import Catalog, build_catalog, catalog_from_json, catalog_to_json
+from omnigraph.errors import ConflictError, OmnigraphError
+from omnigraph.storage.graph_texts import GraphTexts
+from omnigraph.syntax import parse_schema
+
+SOURCE_FILE = "_schema.pg"
+IR_FILE = "_schema.ir.json"
+STATE_FILE = "__schema_state.json"
+FILES = (SOURCE_FILE, IR_FILE, STATE_FILE)
+
+_FORMAT_VERSION = 1
+_IDENTITY_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaContract:
+    """An accepted schema, and the exact texts it was read from."""
+
+    source: str
+    catalog: Catalog
+    texts: tuple[str | None, ...]
+
+
+def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
+    """The contents of the three files for an accepted schema."""
+    state = {
+        "format_version": _FORMAT_VERSION,
+        "schema_ir_hash": catalog.shape_hash,
+        "schema_identity_version": _IDENTITY_VERSION,
+    }
+    return {
+        SOURCE_FILE: source,
+        IR_FILE: catalog_to_json(catalog),
+        STATE_FILE: json.dumps(state, indent=2),
+    }
+
+
+def load_contract(store: GraphTexts, known: SchemaContract | None = None) -> SchemaContract:
+    """Read the files and check that they agree; `known` is given back when nothing changed.
+
+    Raises:
+        ConflictError: A file is missing, damaged, or does not fit the others.
+    """
+    texts = tuple(store.read_text_if_exists(name) for name in FILES)
+    if known is not None and known.texts == texts:
+        return known
+    source, ir, state = texts
+    if source is None or ir is None or state is None:
+        missing = ", ".join(name for name, text in zip(FILES, texts, strict=True) if text is None)
+        raise ConflictError(f"the schema of this graph is incomplete: {missing} is missing")
+    return SchemaContract(source, _agreed_catalog(source, ir, state), texts)
+
+
+def _agreed_catalog(source: str, ir: str, state: str) -> Catalog:
+    try:
+        accepted_hash = json.loads(state)["schema_ir_hash"]
+    except (ValueError, KeyError, TypeError):
+        raise ConflictError(f"{STATE_FILE} cannot be read — restore it from a backup") from None
+    try:
+        catalog = catalog_from_json(ir)
+        written = build_catalog(parse_schema(source, name=SOURCE_FILE))
+    except OmnigraphError as error:
+        raise ConflictError(
+            f"the schema files of this graph were changed by hand: {error.message} — "
+            "put back the accepted text and change it with `omnigraph schema apply`"
+        ) from error
+    for name, actual in ((IR_FILE, catalog.shape_hash), (SOURCE_FILE, written.shape_hash)):
+        if actual != accepted_hash:
+            raise ConflictError(
+                f"{name} is not the accepted schema of this graph — "
+                "put back the accepted text and change it with `omnigraph schema apply`"
+            )
+    return catalog

@@ -1,0 +1,198 @@
+"""Coordinator: what a handle knows of each branch's manifest, and how it learns more.
+
+States are immutable and cached per branch. `last_seen` costs no I/O, `fresh` one probe and a scan
+only when the branch has moved. All changes go through the publisher, which hands the new state
+back, so a single writer never reads the manifest again.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import (
+    BranchExists,
+    BranchNotFound,
+    CommitNotFound,
+    ForkExists,
+    TableVersionNotFound,
+    VersionNotFound,
+)
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, canonical_branch, check_new_branch
+from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState
+from omnigraph.manifest.rows import commit_of_row, fold
+from omnigraph.manifest.stamp import migrate, read_stamp
+from omnigraph.storage.control import ControlTable
+
+FRAGMENTS_MAX = 32
+"""Pieces of `__manifest` that are worth a compaction: each publish leaves one."""
+
+
+class Coordinator:
+    """The manifest of one graph, on all of its branches. Thread-safe."""
+
+    def __init__(self, control: ControlTable) -> None:
+        self._control = control
+        self._states: dict[str, ManifestState] = {}
+        self._fragments: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    # Reading
+
+    def last_seen(self, branch: str) -> ManifestState:
+        """The newest state this handle knows; reads only a branch it has never seen."""
+        with self._lock:
+            known = self._states.get(branch)
+        return known if known is not None else self.fresh(branch)
+
+    def fresh(self, branch: str) -> ManifestState:
+        """The branch as it stands now.
+
+        Raises:
+            BranchNotFound: There is no such branch.
+        """
+        native_id = self._native_id(branch)
+        lane = _lane(branch)
+        with self._lock:
+            known = self._states.get(branch)
+        if (
+            known is not None
+            and known.native_id == native_id
+            and known.version == self._control.latest_version(lane)
+        ):
+            return known
+        # A stamp is a new version as well, so a handle that sees no new version need not look.
+        read_stamp(self._control)
+        found = self._control.read(lane)
+        return self.advance(fold(branch, found.version, found.rows, native_id))
+
+    def at_version(self, branch: str, version: int) -> ManifestState:
+        """The branch as it stood at a manifest version. Never cached: cleanup may remove it."""
+        known = self.last_seen(branch)
+        if known.version == version:
+            return known
+        try:
+            found = self._control.read(_lane(branch), version)
+        except TableVersionNotFound:
+            raise VersionNotFound(version, branch) from None
+        return fold(branch, version, found.rows, known.native_id)
+
+    def at_commit(self, commit_id: str) -> ManifestState:
+        """The graph as a commit left it."""
+        commit = self.commit(commit_id)
+        return self.at_version(commit.branch, commit.manifest_version)
+
+    def commit(self, commit_id: str) -> GraphCommit:
+        """Find a commit on any branch.
+
+        Raises:
+            CommitNotFound: No branch knows it.
+        """
+        for branch in self.branches():
+            state = self.fresh(branch)
+            ids = state.commit_rows["object_id"]
+            index = pc.index(ids, pa.scalar(commit_id)).as_py()
+            if index >= 0:
+                return commit_of_row(state.commit_rows.slice(index, 1).to_pylist()[0])
+        raise CommitNotFound(commit_id)
+
+    def commits(self, branch: str) -> list[GraphCommit]:
+        """Every commit visible on a branch, newest first."""
+        rows = self.fresh(branch).commit_rows.to_pylist()
+        return sorted(map(commit_of_row, rows), key=lambda commit: commit.order, reverse=True)
+
+    # Publishing
+
+    def migrate(self) -> bool:
+        """Bring the manifest up to the current format, whatever came by since it was opened."""
+        return migrate(self._control)
+
+    def merge(self, state: ManifestState, rows: pa.Table) -> int:
+        """Merge rows into the manifest as it stood at `state`; returns the version made."""
+        version = self._control.merge_rows(
+            rows, read_version=state.version, branch=_lane(state.branch)
+        )
+        with self._lock:
+            if state.branch in self._fragments:
+                self._fragments[state.branch] += 1
+        return version
+
+    def advance(self, state: ManifestState) -> ManifestState:
+        """Remember a state, unless a newer one of the same branch is known."""
+        with self._lock:
+            known = self._states.get(state.branch)
+            if (
+                known is None
+                or known.native_id != state.native_id
+                or known.version <= state.version
+            ):
+                self._states[state.branch] = state
+        return state
+
+    def compact_if_due(self, branch: str) -> bool:
+        """Compact the manifest when enough publishes have left it in pieces; whether it was.
+
+        Pieces are counted in storage once and then in memory; another process's publishes are
+        counted by that process. The caller holds the branch's publish turn, so that no publish
+        can be in flight.
+        """
+        lane = _lane(branch)
+        with self._lock:
+            fragments = self._fragments.get(branch)
+        if fragments is None:
+            fragments = self._control.fragment_count(lane)
+        is_due = fragments >= FRAGMENTS_MAX
+        if is_due:
+            hit(Failpoint.OPTIMIZE_BEFORE_MANIFEST_COMPACTION)
+            self._control.compact(lane)
+            hit(Failpoint.OPTIMIZE_AFTER_MANIFEST_COMPACTION)
+            self.fresh(branch)
+        with self._lock:
+            self._fragments[branch] = 1 if is_due else fragments
+        return is_due
+
+    # Branches
+
+    def branches(self) -> list[str]:
+        """Every branch, `main` first, the others sorted."""
+        hidden = {SCHEMA_APPLY_LOCK}
+        return [MAIN, *sorted(set(self._control.list_branches()) - hidden)]
+
+    def create_branch(self, name: str, source: str) -> ManifestState:
+        """Make a branch that shows what `source` shows now. Copies nothing."""
+        existing = self.branches()
+        branch = check_new_branch(name, existing)
+        if branch in existing:
+            raise BranchExists(branch)
+        origin = self.fresh(canonical_branch(source))
+        try:
+            self._control.create_branch(branch, source=_lane(origin.branch), version=origin.version)
+        except ForkExists as collision:
+            if collision.has_ref:
+                raise BranchExists(branch) from None
+            # Files of a creation that died before its ref was written: nobody can see them.
+            self._control.delete_branch_tree(branch)
+            self._control.create_branch(branch, source=_lane(origin.branch), version=origin.version)
+        hit(Failpoint.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE)
+        return self.fresh(branch)
+
+    def delete_branch(self, branch: str) -> None:
+        """Remove the branch's ref: from here on the branch does not exist."""
+        self._control.delete_branch(branch)
+        with self._lock:
+            self._states.pop(branch, None)
+
+    def _native_id(self, branch: str) -> str | None:
+        if branch == MAIN:
+            return None
+        known = self._control.list_branches()
+        if branch not in known:
+            raise BranchNotFound(branch, [MAIN, *known])
+        return known[branch].identifier
+
+
+def _lane(branch: str) -> str | None:
+    return None if branch == MAIN else branch

@@ -1,0 +1,117 @@
+"""Genesis: create a graph, so that of two who try at once exactly one succeeds.
+
+`_schema.pg` is the claim: it is created only if absent, and whoever created it goes on. When a
+later step fails the claim is taken back, so the same command can be tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+from ulid import ULID
+
+from omnigraph.catalog import Catalog, arrow_schema
+from omnigraph.errors import GraphExists, OmnigraphError
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest.contract import FILES, IR_FILE, SOURCE_FILE, STATE_FILE, contract_texts
+from omnigraph.manifest.history import rows_of_commits
+from omnigraph.manifest.model import MAIN, Change, GraphCommit, RegisterTable, UpdatePin
+from omnigraph.manifest.rows import SCHEMA, row_of_change, row_of_commit, row_of_head, table_of
+from omnigraph.manifest.stamp import fresh_stamp
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.graph_texts import GraphTexts
+from omnigraph.storage.location import table_path
+from omnigraph.storage.tables import TableStorage
+
+log = logging.getLogger("omnigraph.manifest")
+
+
+def create_graph(
+    texts: GraphTexts,
+    tables: TableStorage,
+    manifest: ControlTable,
+    history: ControlTable,
+    *,
+    source: str,
+    catalog: Catalog,
+    actor: str | None,
+) -> None:
+    """Lay down an empty graph.
+
+    Raises:
+        GraphExists: A graph, or part of one, is already there.
+    """
+    if any(texts.exists(name) for name in FILES) or manifest.exists():
+        raise GraphExists(str(tables.root))
+    contract = contract_texts(source, catalog)
+    if not texts.write_text_if_absent(SOURCE_FILE, contract[SOURCE_FILE]):
+        raise GraphExists(str(tables.root))
+    try:
+        hit(Failpoint.INIT_AFTER_SCHEMA_PG_WRITTEN)
+        for name in (IR_FILE, STATE_FILE):
+            texts.write_text(name, contract[name])
+        hit(Failpoint.INIT_AFTER_SCHEMA_CONTRACT_WRITTEN)
+        commit = _genesis_commit(actor)
+        changes = _create_tables(tables, catalog)
+        history.create(rows_of_commits([commit]))
+        # Last: a graph exists from the moment it has a manifest.
+        manifest.create(_manifest_rows(changes, commit))
+        hit(Failpoint.INIT_AFTER_COORDINATOR_INIT)
+    except BaseException:
+        _release_claim(texts, manifest)
+        raise
+
+
+def _genesis_commit(actor: str | None) -> GraphCommit:
+    return GraphCommit(
+        commit_id=str(ULID()),
+        branch=MAIN,
+        manifest_version=1,
+        parent_id=None,
+        merged_parent_id=None,
+        actor=actor,
+        created_at=time.time_ns() // 1_000,
+    )
+
+
+def _create_tables(tables: TableStorage, catalog: Catalog) -> list[Change]:
+    changes: list[Change] = []
+    for entity in catalog.entities():
+        path = table_path(entity.kind, entity.name)
+        created = tables.create_table(tables.root.table(path), arrow_schema(entity))
+        hit(Failpoint.INIT_AFTER_TABLE)
+        changes.append(RegisterTable(entity.table_key, path))
+        changes.append(
+            UpdatePin(
+                table_key=entity.table_key,
+                version=created.version,
+                table_branch=None,
+                row_count=0,
+                manifest_path=created.manifest_path,
+                transaction_uuid=created.transaction_uuid,
+            )
+        )
+    return changes
+
+
+def _manifest_rows(changes: Sequence[Change], commit: GraphCommit) -> pa.Table:
+    rows = [
+        *map(row_of_change, changes),
+        row_of_commit(commit),
+        row_of_head(MAIN, commit.commit_id),
+    ]
+    return table_of(rows).cast(SCHEMA.with_metadata(fresh_stamp()))
+
+
+def _release_claim(texts: GraphTexts, manifest: ControlTable) -> None:
+    """Give the location back, unless the graph is whole. Never hides the first error."""
+    try:
+        if manifest.exists():
+            return
+        for name in FILES:
+            texts.delete(name)
+    except OmnigraphError as error:
+        log.warning("the schema files of a failed init could not be removed: %s", error)

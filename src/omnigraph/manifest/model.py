@@ -1,0 +1,150 @@
+"""What a manifest says: which version of each table is visible, and how it came to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """One pin: the version of a table that a branch shows.
+
+    `table_branch` is the Lance branch that owns the version, None for the main lineage.
+    """
+
+    table_key: str
+    table_path: str
+    version: int
+    table_branch: str | None
+    row_count: int
+    transaction_uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCommit:
+    """One node of the commit DAG. `created_at` is in microseconds since the epoch, UTC.
+
+    `properties` are facts a writer noted on its commit, such as how a merge settled conflicts.
+    """
+
+    commit_id: str
+    branch: str
+    manifest_version: int
+    parent_id: str | None
+    merged_parent_id: str | None
+    actor: str | None
+    created_at: int
+    properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """The newest commit visible on a branch is its head."""
+        return (self.manifest_version, self.created_at, self.commit_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Every pin of a branch at one manifest version. Immutable; no I/O to make or keep."""
+
+    branch: str
+    manifest_version: int
+    entries: Mapping[str, TableEntry]
+    head: GraphCommit
+
+    def version_of(self, table_key: str) -> int:
+        """The pinned version, 0 for a table that is not there."""
+        entry = self.entries.get(table_key)
+        return entry.version if entry is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestState:
+    """All rows of a branch's manifest at one version, folded.
+
+    `hidden` holds the tombstone version of each table that has one. `native_id` tells two branches
+    apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
+    kind `graph_commit`, not yet read.
+    """
+
+    branch: str
+    version: int
+    entries: Mapping[str, TableEntry]
+    hidden: Mapping[str, int]
+    commit_rows: pa.Table = field(compare=False, repr=False)
+    head: GraphCommit
+    native_id: str | None = None
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.branch, self.version, self.entries, self.head)
+
+    def latest_version(self, table_key: str) -> int:
+        """What an expectation is compared with: the pin, else the tombstone, else 0."""
+        entry = self.entries.get(table_key)
+        return entry.version if entry is not None else self.hidden.get(table_key, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTable:
+    """A new table exists at this path, relative to the graph root."""
+
+    table_key: str
+    table_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePin:
+    """The branch shows this version of the table from now on."""
+
+    table_key: str
+    version: int
+    table_branch: str | None
+    row_count: int
+    manifest_path: str | None = None
+    transaction_uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """The table is hidden: versions up to this one are not shown any more."""
+
+    table_key: str
+    version: int
+
+
+Change = RegisterTable | UpdatePin | Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The graph commit that a publish makes, on top of the branch's head at that moment.
+
+    Its id is minted before any effect, so that a sidecar can name it.
+    """
+
+    commit_id: str
+    actor: str | None
+    created_at: int
+    merged_parent_id: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """One request to the publication door.
+
+    `expected` names the version of every table the write touched or read. `commits` go on top of
+    the head, one on the other; there is none in a publish that keeps the content of the graph,
+    such as a compaction. With `if_commit` the publish happens only while that commit is the head.
+    """
+
+    branch: str
+    changes: tuple[Change, ...]
+    expected: Mapping[str, int] = field(default_factory=dict)
+    commits: tuple[Lineage, ...] = ()
+    if_commit: str | None = None

@@ -1,0 +1,167 @@
+"""Publisher: the one door. A set of pins becomes visible by one commit on `__manifest`, or not.
+
+Invariant: what is visible on a branch changes only here, all pins of a write at once, together
+with the graph commit that records it, and only while every table the write touched or read still
+stands where the write saw it.
+
+The fence is the primary-key merge on `object_id`. Every publish also writes the row
+`graph_head:{branch}`, so any two publishes of one branch contend: the second one reads again,
+checks its expectations again and then lands or fails. Lance's own rebase is off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from omnigraph.errors import (
+    ConflictError,
+    ExpectedVersionMismatch,
+    InvariantViolated,
+    PreconditionFailed,
+    RowLevelCasContention,
+)
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest.coordinator import Coordinator
+from omnigraph.manifest.model import (
+    Change,
+    GraphCommit,
+    ManifestState,
+    Publish,
+    RegisterTable,
+    TableEntry,
+    Tombstone,
+    UpdatePin,
+)
+from omnigraph.manifest.rows import row_of_change, row_of_commit, row_of_head, table_of
+
+RETRY_BUDGET = 5
+
+
+def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
+    """Make `request` visible and return the branch's new state.
+
+    Raises:
+        ExpectedVersionMismatch: A table moved since the write was prepared. Nothing is visible.
+        PreconditionFailed: The branch head is not the one the caller named. Nothing is visible.
+        ConflictError: The request does not fit the manifest, or contention did not end.
+    """
+    for _ in range(RETRY_BUDGET + 1):
+        coordinator.migrate()
+        state = coordinator.fresh(request.branch)
+        _check_expectations(state, request)
+        if not request.changes and not request.commits:
+            return state
+        _check_changes(state, request.changes)
+        commits = _commits_of(state, request)
+        rows = [row_of_change(change) for change in request.changes]
+        rows += [row_of_commit(commit) for commit in commits]
+        # Every publish writes the head row, moved or not: it is what publishes contend for.
+        rows.append(row_of_head(state.branch, (commits or [state.head])[-1].commit_id))
+        hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
+        try:
+            version = coordinator.merge(state, table_of(rows))
+        except RowLevelCasContention:
+            continue
+        hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
+        return coordinator.advance(_published(state, request.changes, commits, version))
+    raise ConflictError(
+        f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
+        "concurrent writers — retry"
+    )
+
+
+def _check_expectations(state: ManifestState, request: Publish) -> None:
+    if request.if_commit is not None and state.head.commit_id != request.if_commit:
+        raise PreconditionFailed(expected=request.if_commit, actual=state.head.commit_id)
+    for table_key, expected in sorted(request.expected.items()):
+        actual = state.latest_version(table_key)
+        if actual != expected:
+            raise ExpectedVersionMismatch(table_key, expected=expected, actual=actual)
+
+
+def _check_changes(state: ManifestState, changes: tuple[Change, ...]) -> None:
+    """Refuse what could not be meant: these are mistakes of ours, not races."""
+    seen: set[str] = set()
+    registered = {change.table_key for change in changes if isinstance(change, RegisterTable)}
+    for change in changes:
+        object_id = row_of_change(change)["object_id"]
+        if object_id in seen:
+            raise InvariantViolated(f"one publish names '{object_id}' twice")
+        seen.add(object_id)
+        entry = state.entries.get(change.table_key)
+        match change:
+            case RegisterTable(key, path) if entry is not None and entry.table_path != path:
+                raise InvariantViolated(f"table '{key}' is registered at '{entry.table_path}'")
+            case UpdatePin(key) if entry is None and key not in registered:
+                raise InvariantViolated(f"table '{key}' is pinned but not registered")
+            case UpdatePin() if entry is not None and _repeats(entry, change):
+                raise InvariantViolated(
+                    f"version {change.version} of table '{change.table_key}' is already published"
+                )
+            case _:
+                pass
+
+
+def _repeats(entry: TableEntry, change: UpdatePin) -> bool:
+    """Whether a pin goes back or stays. A hand-over to another lineage may keep its number."""
+    if change.version > entry.version:
+        return False
+    return change.table_branch == entry.table_branch or change.row_count != entry.row_count
+
+
+def _commits_of(state: ManifestState, request: Publish) -> list[GraphCommit]:
+    commits: list[GraphCommit] = []
+    for lineage in request.commits:
+        parent = commits[-1] if commits else state.head
+        commits.append(
+            GraphCommit(
+                commit_id=lineage.commit_id,
+                branch=request.branch,
+                manifest_version=state.version + 1,
+                parent_id=parent.commit_id,
+                merged_parent_id=lineage.merged_parent_id,
+                actor=lineage.actor,
+                created_at=lineage.created_at,
+                properties=lineage.properties,
+            )
+        )
+    return commits
+
+
+def _published(
+    state: ManifestState, changes: tuple[Change, ...], commits: list[GraphCommit], version: int
+) -> ManifestState:
+    """The state that the merge made, without reading it back."""
+    if version != state.version + 1:
+        raise InvariantViolated(
+            f"a publish on branch '{state.branch}' landed as manifest version {version} instead "
+            f"of {state.version + 1} — another process compacted the manifest without its lock"
+        )
+    entries = dict(state.entries)
+    hidden = dict(state.hidden)
+    paths = {c.table_key: c.table_path for c in changes if isinstance(c, RegisterTable)}
+    for change in changes:
+        match change:
+            case UpdatePin(key):
+                path = paths.get(key) or entries[key].table_path
+                entries[key] = TableEntry(
+                    table_key=key,
+                    table_path=path,
+                    version=change.version,
+                    table_branch=change.table_branch,
+                    row_count=change.row_count,
+                    transaction_uuid=change.transaction_uuid,
+                )
+            case Tombstone(key, hidden_version):
+                hidden[key] = max(hidden.get(key, 0), hidden_version)
+                if key in entries and entries[key].version <= hidden_version:
+                    del entries[key]
+            case RegisterTable():
+                pass
+    new = replace(state, version=version, entries=dict(sorted(entries.items())), hidden=hidden)
+    if not commits:
+        return new
+    made = table_of(map(row_of_commit, commits))
+    return replace(new, head=commits[-1], commit_rows=pa.concat_tables([state.commit_rows, made]))

@@ -1,0 +1,199 @@
+"""Blocks: a range, read in pieces that fit in memory.
+
+A block is either lines as bytes, which the parser takes as a whole, or records that are apart
+already. The first line of a range is line 1 of it; the driver knows where the range begins.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, assert_never, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.errors import BadRequestError, ResourceLimitError
+from omnigraph.pipeline.documents import RECORD_BYTES_MAX, RawRecord, scan_records
+from omnigraph.pipeline.model import (
+    FrameRange,
+    LineRange,
+    ParquetRange,
+    Range,
+    RecordsRange,
+    StreamRange,
+    TextRange,
+)
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_RECORDS_PER_BLOCK = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LinesBlock:
+    """Whole lines; `first_line` counts from 1 in the range."""
+
+    first_line: int
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RawBlock:
+    """Records as text, each with its line."""
+
+    records: list[RawRecord] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesBlock:
+    """Records as Python values; the number of a record is its line."""
+
+    first: int
+    records: tuple[Any, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsBlock:
+    """Typed rows of one table; the number of a row is its line."""
+
+    table_key: str
+    first: int
+    rows: pa.Table = field(repr=False)
+
+
+Block: TypeAlias = LinesBlock | RawBlock | ValuesBlock | RowsBlock
+
+
+def read_blocks(range_: Range, part_bytes: int) -> Iterator[Block]:
+    """Yield the blocks of a range.
+
+    Raises:
+        BadRequestError: The file cannot be read.
+    """
+    match range_:
+        case LineRange():
+            yield LinesBlock(1, _read_lines(range_))
+        case StreamRange(path, is_document):
+            with open_input(path) as file:
+                yield from _stream_blocks(file, path, is_document, part_bytes)
+        case TextRange(data, is_document):
+            if is_document:
+                yield from _stream_blocks(io.BytesIO(data), "data", True, part_bytes)
+            else:
+                yield LinesBlock(1, data)
+        case RecordsRange(first, records):
+            yield ValuesBlock(first, records)
+        case FrameRange(table_key, first, rows):
+            yield RowsBlock(table_key, first, rows)
+        case ParquetRange(table_key, path):
+            yield from _parquet_blocks(table_key, path)
+        case _:
+            assert_never(range_)
+
+
+def cannot_read(path: str, error: Exception) -> BadRequestError:
+    """Say that an input file cannot be read, and why, in words of ours."""
+    match error:
+        case FileNotFoundError():
+            reason = "no such file"
+        case IsADirectoryError():
+            reason = "it is a directory"
+        case PermissionError():
+            reason = "permission denied"
+        case EOFError() | zlib.error() | gzip.BadGzipFile():
+            reason = "it is damaged or cut off"
+        case _:
+            reason = "reading it failed"
+    return BadRequestError(f"cannot read '{path}': {reason} — nothing was written")
+
+
+def open_input(path: str) -> BinaryIO:
+    """Open an input file, decompressing it when its name says so."""
+    try:
+        if path.endswith(".gz"):
+            return cast("BinaryIO", gzip.open(path, "rb"))
+        return Path(path).open("rb")
+    except OSError as error:
+        raise cannot_read(path, error) from error
+
+
+def _read_lines(range_: LineRange) -> bytes:
+    """The lines that start within the range; the last one may end beyond it."""
+    try:
+        with Path(range_.path).open("rb") as file:
+            if range_.start > 0:
+                # The line that begins before the range belongs to the range before.
+                file.seek(range_.start - 1)
+                file.readline()
+            position = file.tell()
+            if position >= range_.end:
+                return b""
+            data = file.read(range_.end - position)
+            if not data.endswith(b"\n"):
+                data += _rest_of_line(file, range_.path)
+    except OSError as error:
+        raise cannot_read(range_.path, error) from error
+    return data.removeprefix(_BYTE_ORDER_MARK) if range_.start == 0 else data
+
+
+def _rest_of_line(file: BinaryIO, path: str) -> bytes:
+    rest = file.readline(RECORD_BYTES_MAX + 1)
+    _refuse_endless(rest, path)
+    return rest
+
+
+def _refuse_endless(line: bytes, path: str) -> None:
+    if len(line) > RECORD_BYTES_MAX:
+        raise ResourceLimitError(
+            f"the size of a record in '{path}'",
+            limit=RECORD_BYTES_MAX,
+            actual=len(line),
+            advice="split it into smaller records; nothing was written",
+        )
+
+
+def _stream_blocks(
+    file: BinaryIO, path: str, is_document: bool, part_bytes: int
+) -> Iterator[Block]:
+    def read(size: int) -> bytes:
+        try:
+            return file.read(size)
+        except (OSError, EOFError, zlib.error) as error:
+            raise cannot_read(path, error) from error
+
+    if is_document:
+        pending: list[RawRecord] = []
+        size = 0
+        for record in scan_records(read):
+            pending.append(record)
+            size += len(record.text)
+            if size >= part_bytes or len(pending) >= _RECORDS_PER_BLOCK:
+                yield RawBlock(pending)
+                pending, size = [], 0
+        if pending:
+            yield RawBlock(pending)
+        return
+    line = 1
+    data = read(part_bytes).removeprefix(_BYTE_ORDER_MARK)
+    while data:
+        more = read(part_bytes)
+        cut = data.rfind(b"\n") + 1 if more else len(data)
+        if cut:
+            yield LinesBlock(line, data[:cut])
+            line += data.count(b"\n", 0, cut)
+        data = data[cut:] + more
+        if b"\n" not in data:
+            _refuse_endless(data, path)
+
+
+def _parquet_blocks(table_key: str, path: str) -> Iterator[Block]:
+    first = 1
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group)
+            yield RowsBlock(table_key, first, rows)
+            first += rows.num_rows

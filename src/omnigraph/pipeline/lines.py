@@ -1,0 +1,99 @@
+"""Lines: the lines of a block, sorted by how they begin, without looking at each one.
+
+Records of one type usually begin with the same bytes. The head of the first line not yet sorted is
+compared with all other lines at once, so the cost is a few passes over the starts of the lines.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+_HEAD = re.compile(rb'\s*\{\s*"(type|edge)"\s*:\s*"([^"\\]*)"')
+_HEADS_MAX = 64
+_NEWLINE = 10
+
+Indexes = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Lines:
+    """Where each line of `data` starts and ends, and its number."""
+
+    data: bytes = field(repr=False)
+    starts: Indexes
+    ends: Indexes
+    numbers: Indexes
+    _heads: dict[tuple[str, str], Indexes] | None = None
+    _unclassified: Indexes | None = None
+
+    def text(self, index: int) -> bytes:
+        return self.data[self.starts[index] : self.ends[index]]
+
+    def by_head(self) -> dict[tuple[str, str], Indexes]:
+        """(`type` or `edge`, its value) → the lines that begin so, in order."""
+        if self._heads is None:
+            self._classify()
+        assert self._heads is not None
+        return self._heads
+
+    def unclassified(self) -> Indexes:
+        """The other lines that hold something, comments left out."""
+        if self._unclassified is None:
+            self._classify()
+        assert self._unclassified is not None
+        return self._unclassified
+
+    def joined(self, indexes: Indexes) -> bytes:
+        """These lines, which are in order, one after the other."""
+        breaks = np.flatnonzero(np.diff(indexes) != 1)
+        firsts = indexes[np.concatenate([[0], breaks + 1])]
+        lasts = indexes[np.concatenate([breaks, [len(indexes) - 1]])]
+        view = memoryview(self.data)
+        runs = zip(self.starts[firsts].tolist(), self.ends[lasts].tolist(), strict=True)
+        return b"\n".join([view[start:end] for start, end in runs])
+
+    def _classify(self) -> None:
+        heads: dict[tuple[str, str], list[Indexes]] = {}
+        alone: list[Indexes] = []
+        pending = np.arange(len(self.starts))
+        while len(pending):
+            first = int(pending[0])
+            found = _HEAD.match(self.data, int(self.starts[first]), int(self.ends[first]))
+            if found is None or sum(map(len, heads.values())) >= _HEADS_MAX:
+                alone.append(pending[:1])
+                pending = pending[1:]
+                continue
+            same = self._begins_with(pending, found.group())
+            head = (found[1].decode(), found[2].decode(errors="replace"))
+            heads.setdefault(head, []).append(pending[same])
+            pending = pending[~same]
+        self._heads = {head: np.sort(np.concatenate(parts)) for head, parts in heads.items()}
+        kept = [each for each in alone if not _is_blank(self.text(int(each[0])))]
+        self._unclassified = np.concatenate(kept) if kept else np.empty(0, np.int64)
+
+    def _begins_with(self, indexes: Indexes, head: bytes) -> npt.NDArray[np.bool_]:
+        raw = np.frombuffer(self.data, dtype=np.uint8)
+        same = self.ends[indexes] - self.starts[indexes] >= len(head)
+        starts = self.starts[indexes]
+        for place, byte in enumerate(head):
+            same[same] = raw[starts[same] + place] == byte
+        return same
+
+
+def split_lines(data: bytes, first_line: int) -> Lines:
+    """Find the lines of `data`, the first of which has the number `first_line`."""
+    raw = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(raw == _NEWLINE)
+    if data and not data.endswith(b"\n"):
+        ends = np.append(ends, len(raw))
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1]) if len(ends) else ends
+    return Lines(data, starts, ends, np.arange(first_line, first_line + len(ends)))
+
+
+def _is_blank(line: bytes) -> bool:
+    stripped = line.strip()
+    return not stripped or stripped.startswith(b"//")

@@ -1,0 +1,174 @@
+"""Model: what goes into a load and what comes out of each step, as values that may travel.
+
+A range is a piece of input that one task reads. Everything here is small and picklable: it crosses
+to Spark workers and back. Rows travel only in a load that stays in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.catalog import Catalog
+from omnigraph.storage.loose import LooseFragment
+from omnigraph.write.bad_rows import BadRow
+
+Ordinals: TypeAlias = npt.NDArray[np.int64]
+"""Records of one type in one range, counted from 0 in input order."""
+
+
+class LoadMode(StrEnum):
+    """How loaded records meet the rows that are there."""
+
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+    MERGE = "merge"
+
+
+class OnError(StrEnum):
+    """What happens to a load with bad rows."""
+
+    REJECT = "reject"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class LineRange:
+    """The lines of a plain file that start at or after byte `start` and before byte `end`."""
+
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRange:
+    """A whole file read from front to back: compressed, or with records over several lines."""
+
+    path: str
+    is_document: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextRange:
+    """Records handed over as bytes: some of the lines of a text."""
+
+    data: bytes = field(repr=False)
+    is_document: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsRange:
+    """Records handed over as Python values; `first` is the number of the first of them."""
+
+    first: int
+    records: tuple[Any, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRange:
+    """Typed rows of one table; `first` is the number of the first of them."""
+
+    table_key: str
+    first: int
+    rows: pa.Table = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRange:
+    """Typed rows of one table, in a file that an executor wrote."""
+
+    table_key: str
+    path: str
+
+
+Range: TypeAlias = LineRange | StreamRange | TextRange | RecordsRange | FrameRange | ParquetRange
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What every task of a load has to know.
+
+    With `scratch_uri` rows are written there as loose fragments; without, they come back in memory.
+    """
+
+    catalog: Catalog
+    mode: LoadMode
+    on_error: OnError
+    scratch_uri: str | None
+    storage_options: Mapping[str, str]
+    part_bytes: int
+    embed_settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTask:
+    """One range to read. Records named in `dropped`, by table key, are left out."""
+
+    index: int
+    range: Range
+    dropped: Mapping[str, Ordinals] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing wrong with one record. `line` counts from 1 within its range."""
+
+    line: int
+    bad: BadRow
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A record that was left out, as it came, and why."""
+
+    line: int
+    record: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Good rows of one table from one range: in memory (`rows`) or written (`fragments`).
+
+    `ordinals` says which record each row was; None when it is every one from `first_ordinal` on.
+    """
+
+    range_index: int
+    table_key: str
+    row_count: int
+    has_made_ids: bool
+    first_ordinal: int = 0
+    ordinals: Ordinals | None = None
+    rows: pa.Table | None = field(default=None, repr=False)
+    fragments: tuple[LooseFragment, ...] = ()
+
+    def ordinal(self, row: int) -> int:
+        """Which record of its type in the range a row was."""
+        return self.first_ordinal + row if self.ordinals is None else int(self.ordinals[row])
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """What one task made of its range. `lines` is how many line ends it has."""
+
+    index: int
+    lines: int = 0
+    pieces: tuple[Piece, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    findings_total: int = 0
+    rejected: tuple[Rejected, ...] = ()
+    rows_embedded: int = 0
+    rows_unembedded: int = 0
+    needs_document: bool = False
+
+    @property
+    def rows(self) -> int:
+        return sum(piece.row_count for piece in self.pieces)

@@ -1,0 +1,290 @@
+"""Parse: a block of input, taken apart by type.
+
+Lines that begin alike (`{"type":"Person"`) are read together by Arrow, straight into typed columns.
+Whatever Arrow refuses is read again record by record, which is slower and knows reasons. Both ways
+give the same rows, so a fault in one record never decides how another one is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.types as pat
+
+from omnigraph.catalog import Catalog, EdgeType, EntityType
+from omnigraph.errors import did_you_mean
+from omnigraph.pipeline.blocks import Block, LinesBlock, RawBlock, RowsBlock, ValuesBlock
+from omnigraph.pipeline.documents import BROKEN, object_end
+from omnigraph.pipeline.lines import Lines, split_lines
+from omnigraph.pipeline.model import Finding
+from omnigraph.write.bad_rows import BadRow, excerpt
+from omnigraph.write.convert import json_fields
+
+_END_NAMES = (("src", "from"), ("dst", "to"))
+
+
+@dataclass(slots=True)
+class Group:
+    """All records of one type in a block, in input order: as Arrow columns, or one by one.
+
+    `ends` holds `from` and `to` of edges, row for row. `lines` and `text` say where a record is
+    and how it reads. `reread` gives the same records one by one, for reasons.
+    """
+
+    entity: EntityType
+    lines: npt.NDArray[np.int64]
+    text: Callable[[int], str]
+    columns: pa.Table | None = None
+    records: list[Mapping[str, Any]] = field(default_factory=list)
+    ends: tuple[pa.Array, pa.Array] | None = None
+    reread: Callable[[], Parsed] | None = None
+
+
+@dataclass(slots=True)
+class Parsed:
+    """The groups of a block, and what is no record of the schema, as it came.
+
+    `needs_document` says that a record goes over several lines, which a range of lines cannot
+    follow: the file has to be read from front to back.
+    """
+
+    groups: list[Group] = field(default_factory=list)
+    unknown: list[tuple[Finding, str]] = field(default_factory=list)
+    needs_document: bool = False
+
+
+def parse_block(block: Block, catalog: Catalog) -> Parsed:
+    """Take a block apart by type."""
+    match block:
+        case LinesBlock(first_line, data):
+            return _parse_lines(split_lines(data, first_line), catalog)
+        case RawBlock(records):
+            return _parse_texts(((raw.line, raw.text) for raw in records), catalog)
+        case ValuesBlock(first, records):
+            return _parse_values(first, records, catalog)
+        case RowsBlock():
+            return Parsed([_typed_group(block, catalog)])
+        case _:
+            assert_never(block)
+
+
+def _parse_lines(lines: Lines, catalog: Catalog) -> Parsed:
+    alike: dict[str, tuple[EntityType, npt.NDArray[np.int64]]] = {}
+    others = [lines.unclassified()]
+    for (member, name), indexes in lines.by_head().items():
+        entity = _entity_named(catalog, member, name)
+        if isinstance(entity, str):
+            others.append(indexes)
+        else:
+            known = alike.get(entity.table_key)
+            joined = indexes if known is None else np.union1d(known[1], indexes)
+            alike[entity.table_key] = (entity, joined)
+    parsed = _parse_each(lines, np.sort(np.concatenate(others)), catalog)
+    # A type with even one unusual line is read one by one, so that its records stay in order.
+    unusual = {group.entity.table_key for group in parsed.groups} & alike.keys()
+    if unusual:
+        others += [alike.pop(key)[1] for key in unusual]
+        parsed = _parse_each(lines, np.sort(np.concatenate(others)), catalog)
+    for entity, indexes in alike.values():
+        group = _arrow_group(entity, lines, indexes, catalog)
+        found = Parsed([group]) if group else _parse_each(lines, indexes, catalog)
+        parsed.groups += found.groups
+        parsed.unknown += found.unknown
+        parsed.needs_document |= found.needs_document
+    return parsed
+
+
+def _parse_each(lines: Lines, indexes: npt.NDArray[np.int64], catalog: Catalog) -> Parsed:
+    texts = ((int(lines.numbers[index]), lines.text(index)) for index in indexes.tolist())
+    parsed = _parse_texts(texts, catalog)
+    parsed.needs_document = any(
+        finding.column is not None and _may_span_lines(lines, finding.line)
+        for finding, _ in parsed.unknown
+    )
+    return parsed
+
+
+def _may_span_lines(lines: Lines, number: int) -> bool:
+    """Whether a line that is no JSON by itself may be part of a record of several lines."""
+    index = int(number - lines.numbers[0])
+    rest = lines.data[lines.starts[index] :].lstrip(b" \t")
+    if not rest.startswith(b"{"):
+        return True
+    end = object_end(rest)
+    if end == BROKEN:
+        return False
+    # A range ends where a line ends, except at the end of the file: nothing follows there.
+    return b"\n" in rest if end is None else b"\n" in rest[:end]
+
+
+def _arrow_group(
+    entity: EntityType, lines: Lines, indexes: npt.NDArray[np.int64], catalog: Catalog
+) -> Group | None:
+    """Read lines of one type as columns; None when Arrow refuses one of them."""
+    is_edge = isinstance(entity, EdgeType)
+    members = ["edge", "from", "to"] if is_edge else ["type"]
+    schema = pa.schema([(name, pa.utf8()) for name in members] + [("data", json_fields(entity))])
+    data = lines.joined(indexes)
+    try:
+        table = pj.read_json(
+            pa.BufferReader(data),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pj.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="error"
+            ),
+        )
+    except (pa.ArrowException, ValueError):
+        return None
+    if table.num_rows != len(indexes):
+        return None
+    fields = table["data"].combine_chunks()
+    columns = pa.Table.from_arrays(fields.flatten(), names=[each.name for each in fields.type])
+    ends = tuple(table[name].combine_chunks() for name in ("from", "to")) if is_edge else None
+    return Group(
+        entity,
+        lines.numbers[indexes],
+        lambda row: lines.text(int(indexes[row])).decode(errors="replace"),
+        columns=columns,
+        ends=ends,
+        reread=lambda: _parse_each(lines, indexes, catalog),
+    )
+
+
+class _Collector:
+    """Gathers records by type."""
+
+    def __init__(self, catalog: Catalog, text: Callable[[int], str]) -> None:
+        self.catalog = catalog
+        self.text = text
+        self.parsed = Parsed()
+        self._rows: dict[str, tuple[EntityType, list[int], list[int], list[Any], list[Any]]] = {}
+
+    def add(self, position: int, line: int, record: object) -> None:
+        entity = entity_of(record, self.catalog)
+        if isinstance(entity, str):
+            self.refuse(position, line, entity)
+            return
+        assert isinstance(record, Mapping)
+        row = self._rows.setdefault(entity.table_key, (entity, [], [], [], []))
+        row[1].append(position)
+        row[2].append(line)
+        row[3].append(record.get("data") or {})
+        row[4].append((record.get("from"), record.get("to")))
+
+    def refuse(self, position: int, line: int, reason: str, column: int | None = None) -> None:
+        bad = BadRow(line, "record", None, "", reason)
+        self.parsed.unknown.append((Finding(line, bad, column), self.text(position)))
+
+    def finish(self) -> Parsed:
+        for entity, positions, lines, records, ends in self._rows.values():
+            self.parsed.groups.append(
+                Group(
+                    entity,
+                    np.array(lines, dtype=np.int64),
+                    lambda row, positions=positions: self.text(positions[row]),  # type: ignore[misc]
+                    records=records,
+                    ends=_text_ends(ends) if isinstance(entity, EdgeType) else None,
+                )
+            )
+        return self.parsed
+
+
+def _text_ends(ends: list[tuple[object, object]]) -> tuple[pa.Array, pa.Array]:
+    def column(side: int) -> pa.Array:
+        values = (pair[side] for pair in ends)
+        return pa.array([value if isinstance(value, str) else None for value in values], pa.utf8())
+
+    return column(0), column(1)
+
+
+def _parse_texts(items: Iterable[tuple[int, bytes]], catalog: Catalog) -> Parsed:
+    texts: list[bytes] = []
+    collector = _Collector(catalog, lambda position: texts[position].decode(errors="replace"))
+    for position, (line, text) in enumerate(items):
+        texts.append(text)
+        try:
+            record = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            at = line + error.lineno - 1
+            reason = f"not a JSON object: {error.msg.partition(':')[0]}"
+            collector.refuse(position, at, reason, error.colno)
+            continue
+        collector.add(position, line, record)
+    return collector.finish()
+
+
+def _parse_values(first: int, records: tuple[Any, ...], catalog: Catalog) -> Parsed:
+    collector = _Collector(
+        catalog, lambda position: orjson.dumps(records[position], default=str).decode()
+    )
+    for position, record in enumerate(records):
+        collector.add(position, first + position, record)
+    return collector.finish()
+
+
+def _typed_group(block: RowsBlock, catalog: Catalog) -> Group:
+    entity = catalog.by_table_key(block.table_key)
+    assert entity is not None
+    rows = block.rows
+    ends = None
+    if isinstance(entity, EdgeType):
+        columns: list[pa.Array] = []
+        for names in _END_NAMES:
+            present = [name for name in names if name in rows.column_names]
+            columns.append(_end_column(rows[present[0]]) if present else _no_ends(rows.num_rows))
+            rows = rows.drop_columns(present)
+        ends = (columns[0], columns[1])
+    return Group(
+        entity,
+        np.arange(block.first, block.first + rows.num_rows),
+        lambda row: orjson.dumps(block.rows.slice(row, 1).to_pylist()[0], default=str).decode(),
+        columns=rows,
+        ends=ends,
+    )
+
+
+def _end_column(column: pa.ChunkedArray) -> pa.Array:
+    """Node ids as text. A frame may hold them as the integers that the key of the node is."""
+    whole = column.combine_chunks()
+    if pat.is_dictionary(whole.type):
+        whole = pc.cast(whole, whole.type.value_type)
+    if pat.is_integer(whole.type) or pat.is_large_string(whole.type) or pat.is_string(whole.type):
+        return pc.cast(whole, pa.utf8())
+    return pc.cast(whole, pa.utf8()) if pat.is_string_view(whole.type) else _no_ends(len(whole))
+
+
+def _no_ends(count: int) -> pa.Array:
+    return pa.nulls(count, pa.utf8())
+
+
+def entity_of(record: object, catalog: Catalog) -> EntityType | str:
+    """The type a record names, or what is wrong with the record. Other members are ignored."""
+    if not isinstance(record, Mapping):
+        return f"a record is a JSON object, got {excerpt(record) or 'null'}"
+    if ("type" in record) == ("edge" in record):
+        return "a record has exactly one of `type` and `edge`"
+    member = "type" if "type" in record else "edge"
+    name = record[member]
+    if not isinstance(name, str):
+        return f"`{member}` is the name of a type, got {excerpt(name) or 'null'}"
+    data = record.get("data")
+    if data is not None and not isinstance(data, Mapping):
+        return f"`data` is a JSON object, got {excerpt(data)}"
+    return _entity_named(catalog, member, name)
+
+
+def _entity_named(catalog: Catalog, member: str, name: str) -> EntityType | str:
+    found = catalog.node(name) if member == "type" else catalog.edge(name)
+    if found is not None:
+        return found
+    kind = "node" if member == "type" else "edge"
+    hint = did_you_mean(name, catalog.nodes if member == "type" else catalog.edges)
+    return f"unknown {kind} type {excerpt(name)}" + (f" — {hint}" if hint else "")

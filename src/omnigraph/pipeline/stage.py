@@ -1,0 +1,115 @@
+"""Stage: one range of input becomes checked rows, written where no table sees them yet.
+
+This is the function that a runner maps over all ranges, in this process or in Spark workers. It
+holds one block at a time; what it returns is small.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from omnigraph.catalog import EntityType, arrow_schema
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.pipeline.blocks import LinesBlock, read_blocks
+from omnigraph.pipeline.model import (
+    LoadPlan,
+    OnError,
+    Ordinals,
+    Piece,
+    RangeResult,
+    RangeTask,
+)
+from omnigraph.pipeline.parse import Group, parse_block
+from omnigraph.pipeline.rows import Faults, GoodRows, good_rows
+from omnigraph.storage.location import table_path
+from omnigraph.storage.loose import LooseFragment, write_loose
+from omnigraph.write.bad_rows import SHOWN_MAX
+
+
+def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
+    """Parse, check and write the records of one range."""
+    seen: dict[str, int] = defaultdict(int)
+    pieces: list[Piece] = []
+    faults = Faults()
+    lines = embedded = unembedded = 0
+    for block in read_blocks(task.range, plan.part_bytes):
+        parsed = parse_block(block, plan.catalog)
+        if parsed.needs_document:
+            return RangeResult(task.index, needs_document=True)
+        if isinstance(block, LinesBlock):
+            lines += block.data.count(b"\n")
+        faults.add_unknown(parsed)
+        for group in parsed.groups:
+            key = group.entity.table_key
+            good = good_rows(group, plan, seen[key], task.dropped.get(key), faults)
+            seen[key] += len(group.lines)
+            embedded += good.rows_embedded
+            unembedded += good.rows_unembedded
+            if good.table.num_rows:
+                pieces.append(_piece(plan, task, group, good))
+                hit(Failpoint.LOAD_AFTER_PIECE)
+    is_aside = plan.on_error is OnError.QUARANTINE
+    findings = sorted(faults.findings, key=lambda finding: finding.line)
+    return RangeResult(
+        task.index,
+        lines=lines,
+        pieces=tuple(pieces),
+        findings=tuple(findings[:SHOWN_MAX]),
+        findings_total=faults.total,
+        rejected=tuple(faults.rejected) if is_aside else (),
+        rows_embedded=embedded,
+        rows_unembedded=unembedded,
+    )
+
+
+def records_of(plan: LoadPlan, task: RangeTask, wanted: dict[str, Ordinals]) -> list[_Located]:
+    """Where the wanted records of a range are, and how they read: the range is read again."""
+    seen: dict[str, int] = defaultdict(int)
+    found: list[_Located] = []
+    for block in read_blocks(task.range, plan.part_bytes):
+        for group in parse_block(block, plan.catalog).groups:
+            key = group.entity.table_key
+            found += _among(group, key, seen[key], wanted.get(key))
+            seen[key] += len(group.lines)
+    return found
+
+
+_Located = tuple[str, int, int, str]
+"""Table key, ordinal, line, text."""
+
+
+def _among(group: Group, key: str, first: int, wanted: Ordinals | None) -> Iterator[_Located]:
+    if wanted is None:
+        return
+    for ordinal in wanted[(wanted >= first) & (wanted < first + len(group.lines))].tolist():
+        row = ordinal - first
+        yield key, ordinal, int(group.lines[row]), group.text(row)
+
+
+def _piece(plan: LoadPlan, task: RangeTask, group: Group, good: GoodRows) -> Piece:
+    rows = good.table
+    first = int(good.ordinals[0])
+    is_whole = bool(np.array_equal(good.ordinals, np.arange(first, first + rows.num_rows)))
+    fragments = _written(plan, group.entity, good)
+    return Piece(
+        range_index=task.index,
+        table_key=group.entity.table_key,
+        row_count=rows.num_rows,
+        has_made_ids=good.has_made_ids,
+        first_ordinal=first,
+        ordinals=None if is_whole else good.ordinals,
+        rows=rows if fragments is None else None,
+        fragments=fragments or (),
+    )
+
+
+def _written(
+    plan: LoadPlan, entity: EntityType, good: GoodRows
+) -> tuple[LooseFragment, ...] | None:
+    if plan.scratch_uri is None:
+        return None
+    uri = f"{plan.scratch_uri}/{table_path(entity.kind, entity.name)}"
+    return tuple(write_loose(uri, good.table, arrow_schema(entity), plan.storage_options))

@@ -1,0 +1,73 @@
+"""Findings: what a verification reports, in plain words and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """Whether a finding has to be acted on."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be. `subject` is a table, a branch or a file."""
+
+    check: str
+    subject: str
+    message: str
+    fix: str
+    severity: Severity = Severity.ERROR
+    branch: str | None = None
+
+    def __str__(self) -> str:
+        place = f" on branch '{self.branch}'" if self.branch is not None else ""
+        return f"{self.severity}: {self.subject}{place}: {self.message} — {self.fix}"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a verification looked at and what it found, errors first."""
+
+    findings: tuple[Finding, ...]
+    branches_checked: int
+    tables_checked: int
+    rows_checked: int
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.severity is Severity.WARNING)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is no error. Warnings leave every answer right."""
+        return not self.errors
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values, ready for JSON."""
+        return {
+            "clean": self.is_clean,
+            "branches_checked": self.branches_checked,
+            "tables_checked": self.tables_checked,
+            "rows_checked": self.rows_checked,
+            "findings": [
+                {
+                    "severity": each.severity.value,
+                    "check": each.check,
+                    "subject": each.subject,
+                    "branch": each.branch,
+                    "message": each.message,
+                    "fix": each.fix,
+                }
+                for each in self.findings
+            ],
+        }

@@ -1,0 +1,212 @@
+"""Keys: the canonical string of every scalar, and the ids that are made of them.
+
+Two values of a type have the same canonical string exactly when they are equal, so ids, unique
+tuples and endpoints can all be compared as text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.layout import arrow_schema
+from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.errors import ConstraintError
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt
+from omnigraph.write.convert import ID, Columns
+from omnigraph.write.ulids import new_ulids
+from omnigraph.write.values import Unfit, stored_value
+
+_STRUCTURAL_TYPE = PropertyType(Scalar.STRING)
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """One id a row, null only where a key member is, and the rows whose own `id` disagrees."""
+
+    ids: pa.StringArray
+    bad: BadRows
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table in stored order and type, ids included. To be stored only when `bad` is empty."""
+
+    table: pa.Table
+    bad: BadRows
+
+
+def column_type(entity: EntityType, name: str) -> PropertyType:
+    """The type of a property or a structural column."""
+    if name in entity.structural_columns:
+        return _STRUCTURAL_TYPE
+    return entity.properties[name].type
+
+
+def canonical_strings(column: pa.Array, type_: PropertyType) -> pa.StringArray:
+    """Spell every value of a stored column canonically; null stays null.
+
+    Raises:
+        ConstraintError: The type has no canonical spelling, or a float is not finite.
+    """
+    if type_.is_list:
+        raise ConstraintError(f"unsupported column type {type_} in a key or @unique")
+    match type_.scalar:
+        case Scalar.STRING:
+            return column
+        case Scalar.BOOL | Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
+            return pc.cast(column, pa.utf8())
+        case Scalar.DATE:
+            return pc.cast(column.view(pa.int32()), pa.utf8())
+        case Scalar.DATETIME:
+            return pc.cast(column.view(pa.int64()), pa.utf8())
+        case Scalar.F32 | Scalar.F64:
+            if not pc.all(pc.is_finite(column), min_count=0).as_py():
+                raise ConstraintError("a key or @unique value must be a finite number")
+            return pc.if_else(pc.equal(column, 0), "0", pc.cast(column, pa.utf8()))
+        case Scalar.VECTOR | Scalar.BLOB:
+            raise ConstraintError(f"unsupported column type {type_} in a key or @unique")
+    assert_never(type_.scalar)
+
+
+def node_ids(
+    node: NodeType,
+    table: pa.Table,
+    explicit_ids: pa.StringArray,
+    limit: int | None = SHOWN_MAX,
+) -> Ids:
+    """The id of every row: its key spelled canonically, else its own `id`, else a fresh ULID."""
+    if node.key is None:
+        return Ids(edge_ids(explicit_ids), NO_BAD_ROWS)
+    ids = key_ids(node, table)
+    if explicit_ids.null_count == len(explicit_ids):
+        return Ids(ids, NO_BAD_ROWS)
+    differs = pc.fill_null(pc.not_equal(ids, explicit_ids), False)
+    suspects = np.flatnonzero(differs.to_numpy(zero_copy_only=False))
+    # Another spelling of the same key is welcome: `"007"` beside the integer 7, a date beside days.
+    wrong = [row for row in suspects if _canonical_id(node, explicit_ids[row]) != ids[row].as_py()]
+
+    def describe(row: int) -> BadRow:
+        given, made = excerpt(explicit_ids[row].as_py()), excerpt(ids[row].as_py())
+        return BadRow(
+            row, node.name, ID, given, f"id does not match the key, which makes it {made}"
+        )
+
+    return Ids(ids, BadRows.at(np.array(wrong, dtype=np.int64), describe, limit))
+
+
+def edge_ids(explicit_ids: pa.StringArray) -> pa.StringArray:
+    """The id of every edge or unkeyed node: its own, else a fresh ULID."""
+    if explicit_ids.null_count == 0:
+        return explicit_ids
+    return pc.coalesce(explicit_ids, new_ulids(len(explicit_ids)))
+
+
+def key_ids(node: NodeType, table: pa.Table) -> pa.StringArray:
+    """The ids that the key columns of a keyed node make, null where a member is null."""
+    assert node.key is not None
+    members = [
+        canonical_strings(whole_column(table, name), column_type(node, name)) for name in node.key
+    ]
+    return members[0] if len(members) == 1 else json_arrays(members)
+
+
+def node_rows(node: NodeType, columns: Columns, limit: int | None = SHOWN_MAX) -> Rows:
+    """Put ids before converted properties."""
+    made = node_ids(node, columns.table, columns.explicit_ids, limit)
+    arrays = [made.ids, *columns.table.columns]
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema(node))
+    return Rows(table, BadRows.of_batch([columns.bad, made.bad], limit))
+
+
+def edge_rows(
+    edge: EdgeType,
+    columns: Columns,
+    sources: pa.StringArray,
+    targets: pa.StringArray,
+    limit: int | None = SHOWN_MAX,
+) -> Rows:
+    """Put ids and endpoints before converted properties. An edge without an endpoint is bad."""
+
+    def missing(label: str, ids: pa.StringArray) -> BadRows:
+        return BadRows.at(
+            np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)),
+            lambda row: BadRow(row, edge.name, label, "", f"an edge needs a string `{label}`"),
+            limit,
+        )
+
+    arrays = [edge_ids(columns.explicit_ids), sources, targets, *columns.table.columns]
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema(edge))
+    parts = [missing("from", sources), missing("to", targets), columns.bad]
+    return Rows(table, BadRows.of_batch(parts, limit))
+
+
+def json_arrays(members: list[pa.StringArray]) -> pa.StringArray:
+    """A compact JSON array of strings a row, null where a member is null."""
+    parts: list[pa.StringArray | str] = ["["]
+    for place, member in enumerate(members):
+        parts += ["," if place else "", _json_strings(member)]
+    return pc.binary_join_element_wise(*parts, "]", "")
+
+
+def whole_column(table: pa.Table, name: str) -> pa.Array:
+    """One column as a single array."""
+    return table.column(name).combine_chunks()
+
+
+def _json_strings(texts: pa.StringArray) -> pa.StringArray:
+    needs_escape = pc.match_substring_regex(texts, r'["\\\x00-\x1f]')
+    if pc.any(needs_escape, min_count=0).as_py():
+        escaped = [
+            None if text is None else orjson.dumps(text).decode()
+            for text in pc.if_else(needs_escape, texts, None).to_pylist()
+        ]
+        plain = pc.if_else(needs_escape, None, texts)
+        quoted = pc.binary_join_element_wise('"', plain, '"', "")
+        return pc.coalesce(quoted, pa.array(escaped, pa.utf8()))
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def _canonical_id(node: NodeType, given: pa.StringScalar) -> str | None:
+    """The canonical id of the key tuple that `given` denotes, or None when it denotes none."""
+    assert node.key is not None
+    text: str = given.as_py()
+    members: object = [text]
+    if len(node.key) > 1:
+        try:
+            members = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return None
+    if not isinstance(members, list) or len(members) != len(node.key):
+        return None
+    try:
+        columns = {
+            name: _key_member(node.properties[name].type, member)
+            for name, member in zip(node.key, members, strict=True)
+        }
+    except (Unfit, ValueError):
+        return None
+    made: str = key_ids(node, pa.table(columns))[0].as_py()
+    return made
+
+
+def _key_member(type_: PropertyType, member: object) -> pa.Array:
+    """One key member as a column of one row, from its text or its JSON value."""
+    value = member
+    if isinstance(member, str):
+        match type_.scalar:
+            case Scalar.BOOL:
+                value = {"true": True, "false": False}.get(member)
+            case Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
+                value = int(member)
+            case Scalar.F32 | Scalar.F64:
+                value = float(member)
+            case Scalar.DATE | Scalar.DATETIME if member.lstrip("-").isdecimal():
+                value = int(member)
+    return pa.array([stored_value(type_, value)], type_.arrow_type())

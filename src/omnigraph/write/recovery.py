@@ -1,0 +1,284 @@
+"""Recovery: finish or undo what a dead writer left, so that the graph is whole again.
+
+Invariant: every write named by a sidecar ends all-or-nothing, is audited exactly once, and leaves
+pin == HEAD on every table it named. The sidecar goes last. Nothing else is remembered between
+steps: a recovery that dies is simply run again and classifies anew.
+
+    where                               what it may do
+    read-write open                     everything: `settle_all(full=True)`
+    entry of a write, refresh           roll forward only; what needs a restore waits for an open
+    read-only open                      nothing
+
+Both take the queues that the writer holds from before its sidecar until after it, so a live
+writer is waited for and never undone. Restores happen only at an open: Lance lets a restore win
+over commits in flight.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from ulid import ULID
+
+from omnigraph.errors import InvariantViolated
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, UpdatePin, publish
+from omnigraph.storage.control import ControlTable
+from omnigraph.write.audit import (
+    RecoveryKind,
+    RecoveryRecord,
+    TableOutcome,
+    is_recorded,
+    record_recovery,
+)
+from omnigraph.write.classify import Decision, TableClass, decide
+from omnigraph.write.commit import WriteEnvironment, publish_turn, queue_keys
+from omnigraph.write.evidence import Found, look_at
+from omnigraph.write.sidecar import (
+    Sidecar,
+    delete_sidecar,
+    list_sidecars,
+    read_sidecar_if_exists,
+)
+
+RECOVERY_ACTOR = "omnigraph:recovery"
+
+log = logging.getLogger("omnigraph.recovery")
+
+
+def settle_all(environment: WriteEnvironment, audit: ControlTable, *, full: bool) -> int:
+    """Settle every sidecar there is, oldest first; returns how many were.
+
+    With nothing to do this costs one listing. With `full` unset, a write that needs a restore is
+    left for the next read-write open.
+
+    Raises:
+        RecoveryRequired: A sidecar is damaged, foreign or newer than this Omnigraph. It stays.
+        InvariantViolated: A table is behind its pin. The sidecar stays for somebody to look at.
+    """
+    settled = 0
+    for operation_id in list_sidecars(environment.texts):
+        known = read_sidecar_if_exists(environment.texts, operation_id)
+        if known is None:
+            continue
+        keys = {pin.table_key for pin in known.pins} | set(known.read_versions)
+        queues = queue_keys(frozenset(keys), known.branch or MAIN)
+        with environment.queues.acquire_many(queues):
+            # A live writer has finished while we waited; then its sidecar is gone.
+            sidecar = read_sidecar_if_exists(environment.texts, operation_id)
+            if sidecar is not None:
+                settled += _settle(environment, audit, sidecar, full=full)
+    return settled
+
+
+def _settle(
+    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, *, full: bool
+) -> bool:
+    """Settle one sidecar; False when it has to wait for a read-write open."""
+    if is_recorded(audit, sidecar.operation_id):
+        # The row is written after every effect: of that recovery only this file is left.
+        delete_sidecar(environment.texts, sidecar.operation_id)
+        return True
+    state = _state_of(environment, sidecar)
+    if state is None:
+        _discard_orphan(environment, audit, sidecar)
+        return True
+    found = look_at(environment.tables, state, sidecar)
+    decision = _decision(state, sidecar, found)
+    hit(Failpoint.RECOVERY_AFTER_CLASSIFY)
+    match decision:
+        case Decision.ROLL_FORWARD:
+            _roll_forward(environment, audit, sidecar, found)
+        case Decision.SETTLED:
+            _write_up(environment, audit, sidecar, found)
+        case Decision.ROLL_BACK if full:
+            _roll_back(environment, audit, sidecar, found)
+        case Decision.ROLL_BACK:
+            log.warning("sidecar %s needs a rollback: reopen read-write", sidecar.operation_id)
+            return False
+        case Decision.ABORT if full:
+            broken = [f"'{f.pin.table_key}'" for f in found if f.seen.head < f.seen.pin]
+            raise InvariantViolated(
+                f"{', '.join(broken)} is behind its pin in the manifest: files are missing. "
+                f"Sidecar {sidecar.operation_id} is kept — restore the files from a backup"
+            )
+        case Decision.ABORT:
+            log.warning("sidecar %s names a table behind its pin", sidecar.operation_id)
+            return False
+    return True
+
+
+def _state_of(environment: WriteEnvironment, sidecar: Sidecar) -> ManifestState | None:
+    """The branch as it stands now; None when it is gone, or is another one of the same name."""
+    branch = sidecar.branch or MAIN
+    if branch not in environment.coordinator.branches():
+        return None
+    state = environment.coordinator.fresh(branch)
+    if sidecar.branch_id is not None and state.native_id != sidecar.branch_id:
+        return None
+    return state
+
+
+def _decision(state: ManifestState, sidecar: Sidecar, found: Sequence[Found]) -> Decision:
+    reads_moved = any(
+        state.latest_version(key) != version for key, version in sidecar.read_versions.items()
+    )
+    head_moved = sidecar.if_commit is not None and state.head.commit_id != sidecar.if_commit
+    return decide(
+        [each.table_class for each in found],
+        has_advanced=any(each.seen.pin > each.seen.expected for each in found),
+        is_published=any(each.proved is RecoveryKind.ROLLED_FORWARD for each in found),
+        is_stale=reads_moved or head_moved,
+    )
+
+
+def _roll_forward(
+    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, found: Sequence[Found]
+) -> None:
+    """Publish what the writer committed, at the versions that were just classified."""
+    record = _record(
+        sidecar,
+        RecoveryKind.ROLLED_FORWARD,
+        [TableOutcome(f.pin.table_key, f.seen.expected, f.seen.head) for f in found],
+    )
+    pinned = {each.pin.table_key: each.pin.expected_version for each in found}
+    _publish(
+        environment,
+        sidecar.branch or MAIN,
+        [_pin_at(environment, each, each.seen.head) for each in found],
+        expected={**sidecar.read_versions, **pinned},
+        commits=_original_commit(sidecar, record) + _recovery_commit(record),
+        if_commit=sidecar.if_commit,
+    )
+    _close(environment, audit, sidecar, record)
+
+
+def _roll_back(
+    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, found: Sequence[Found]
+) -> None:
+    """Bring back the pinned rows of every table that moved, and publish so that pin == HEAD."""
+    moved = [each for each in found if each.table_class is not TableClass.NO_MOVEMENT]
+    record = _record(
+        sidecar,
+        RecoveryKind.ROLLED_BACK,
+        [TableOutcome(f.pin.table_key, f.seen.head, f.seen.pin) for f in moved],
+    )
+    pins = []
+    for each in moved:
+        restored = environment.tables.restore(
+            each.location, each.seen.pin, operation_id=sidecar.operation_id
+        )
+        pins.append(_pin_at(environment, each, restored))
+        hit(Failpoint.RECOVERY_AFTER_RESTORE)
+    _publish(
+        environment,
+        sidecar.branch or MAIN,
+        pins,
+        expected={each.pin.table_key: each.seen.pin for each in moved},
+        commits=_recovery_commit(record),
+    )
+    _close(environment, audit, sidecar, record)
+
+
+def _write_up(
+    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, found: Sequence[Found]
+) -> None:
+    """The tables are settled already: only the paperwork is missing."""
+    outcomes = []
+    kind = RecoveryKind.ROLLED_BACK
+    for each in found:
+        # Nothing proves what an older writer's sidecar led to: the pin moved, so it was published.
+        is_provable = bool(each.pin.transaction_uuids)
+        outcome = each.proved if is_provable else RecoveryKind.ROLLED_FORWARD
+        if outcome is RecoveryKind.ROLLED_FORWARD:
+            kind = outcome
+            outcomes.append(TableOutcome(each.pin.table_key, each.seen.expected, each.seen.pin))
+        elif outcome is RecoveryKind.ROLLED_BACK:
+            outcomes.append(TableOutcome(each.pin.table_key, each.seen.pin, each.seen.expected))
+    record = _record(sidecar, kind, outcomes)
+    _publish(environment, sidecar.branch or MAIN, [], expected={}, commits=_recovery_commit(record))
+    _close(environment, audit, sidecar, record)
+
+
+def _discard_orphan(environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar) -> None:
+    """The branch is gone, and with it every way to see the write."""
+    hit(Failpoint.RECOVERY_ORPHAN_DISCARD_AUDIT_APPEND)
+    record = _record(sidecar, RecoveryKind.ORPHANED_BRANCH_DISCARDED, [])
+    _publish(environment, MAIN, [], expected={}, commits=_recovery_commit(record))
+    _close(environment, audit, sidecar, record)
+
+
+def _publish(
+    environment: WriteEnvironment,
+    branch: str,
+    pins: Sequence[UpdatePin],
+    *,
+    expected: Mapping[str, int],
+    commits: tuple[Lineage, ...],
+    if_commit: str | None = None,
+) -> None:
+    with publish_turn(environment, branch):
+        publish(
+            environment.coordinator,
+            Publish(branch, tuple(pins), expected, commits, if_commit),
+        )
+    hit(Failpoint.RECOVERY_AFTER_PUBLISH)
+
+
+def _pin_at(environment: WriteEnvironment, each: Found, version: int) -> UpdatePin:
+    # A branch that was deleted and made again may use a version number twice: the operation's own
+    # incarnation keeps a handle of the other one out.
+    handle = environment.tables.open_at(
+        each.location, version, incarnation=next(iter(each.pin.transaction_uuids), None)
+    )
+    state = environment.tables.table_state(handle)
+    return UpdatePin(
+        table_key=each.pin.table_key,
+        version=version,
+        table_branch=each.location.branch,
+        row_count=state.row_count,
+        manifest_path=state.manifest_path,
+        transaction_uuid=state.transaction_uuid,
+    )
+
+
+def _record(
+    sidecar: Sidecar, kind: RecoveryKind, outcomes: Sequence[TableOutcome]
+) -> RecoveryRecord:
+    return RecoveryRecord(
+        commit_id=str(ULID()),
+        kind=kind,
+        for_actor=sidecar.actor_id,
+        operation_id=sidecar.operation_id,
+        writer_kind=sidecar.writer_kind.value,
+        outcomes=tuple(outcomes),
+        created_at=time.time_ns() // 1_000,
+    )
+
+
+def _original_commit(sidecar: Sidecar, record: RecoveryRecord) -> tuple[Lineage, ...]:
+    """The commit the writer had announced, under the id and actor it was announced with."""
+    if sidecar.commit_id is None:
+        return ()
+    return (
+        Lineage(
+            sidecar.commit_id,
+            sidecar.actor_id,
+            created_at=record.created_at,
+            merged_parent_id=sidecar.merge_source_commit_id,
+        ),
+    )
+
+
+def _recovery_commit(record: RecoveryRecord) -> tuple[Lineage, ...]:
+    return (Lineage(record.commit_id, RECOVERY_ACTOR, created_at=record.created_at),)
+
+
+def _close(
+    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, record: RecoveryRecord
+) -> None:
+    record_recovery(audit, record)
+    delete_sidecar(environment.texts, sidecar.operation_id)
+    log.info("sidecar %s: %s", sidecar.operation_id, record.kind)

@@ -1,0 +1,111 @@
+"""A full disk: a typed error, nothing torn, and the same command works once there is room."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import OmnigraphError, RecoveryRequired, StorageError
+from tests.graph.reading import SCHEMA, add, heads, links, names, pins, rows, sidecars
+
+PAGE = 4_096
+ROOMY = 16 * 1024 * 1024
+SMALL = 2 * 1024 * 1024
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own, of 2 MB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(path)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine does not let its root mount a disk")
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def resize(disk: Path, size: int) -> None:
+    command = ["mount", "-o", f"remount,size={size}", str(disk)]
+    subprocess.run(command, check=True)
+
+
+def used(disk: Path) -> int:
+    facts = os.statvfs(disk)
+    return (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+
+def test_filling_a_small_disk_loses_nothing_that_was_acknowledged(disk: Path) -> None:
+    graph = og.init(disk / "graph", schema=SCHEMA)
+    acknowledged = 0
+
+    with pytest.raises(StorageError) as caught:
+        for number in range(10_000):
+            graph.mutate(
+                "query q($t: String) { insert Note { text: $t } }",
+                params={"t": f"{number:05}" + os.urandom(20_000).hex()},
+            )
+            acknowledged += 1
+
+    assert "No space left" in str(caught.value) or "full" in str(caught.value)
+    reader = og.open(disk / "graph", mode="r")
+    assert [row["text"][:5] for row in sorted(rows(reader, "Note"), key=lambda r: r["text"])] == [
+        f"{number:05}" for number in range(acknowledged)
+    ]
+
+    resize(disk, ROOMY)
+    again = og.open(disk / "graph")
+    add(again, "note", text="more")
+    assert len(rows(again, "Note")) == acknowledged + 1
+    assert heads(again) == pins(again)
+    assert sidecars(again) == []
+
+
+def test_at_whatever_page_the_disk_runs_out_a_write_is_old_or_new(disk: Path) -> None:
+    """Leave one page more each time: every write of a two-table mutation fails once."""
+    resize(disk, ROOMY)
+    og.init(disk / "graph", schema=SCHEMA)
+    outcomes = []
+
+    for pages in range(0, 40, 2):
+        graph = og.open(disk / "graph", self_care=False)
+        before = names(graph)
+        resize(disk, used(disk) + pages * PAGE)
+        try:
+            add(graph, "pair", a=f"a{pages:02}", b=f"b{pages:02}")
+            outcomes.append("done")
+        except (StorageError, RecoveryRequired):
+            outcomes.append("failed")
+        reader = og.open(disk / "graph", mode="r")
+        assert names(reader) in (before, sorted([*before, f"a{pages:02}", f"b{pages:02}"]))
+        assert 2 * len(links(reader)) == len(names(reader))
+
+        resize(disk, ROOMY)
+        again = og.open(disk / "graph", self_care=False)
+        assert heads(again) == pins(again)
+        assert sidecars(again) == []
+        if f"a{pages:02}" not in names(again):
+            add(again, "pair", a=f"a{pages:02}", b=f"b{pages:02}")
+        assert len(names(again)) == len(before) + 2
+        assert 2 * len(links(again)) == len(names(again))
+
+    assert {"done", "failed"} <= set(outcomes)
+
+
+def test_a_graph_that_cannot_be_created_says_why_and_can_be_created_later(disk: Path) -> None:
+    resize(disk, 8 * PAGE)
+
+    with pytest.raises(OmnigraphError):
+        og.init(disk / "graph", schema=SCHEMA)
+
+    with pytest.raises(OmnigraphError):
+        og.open(disk / "graph")
+    resize(disk, ROOMY)
+    assert og.init(disk / "graph2", schema=SCHEMA).branches() == ["main"]

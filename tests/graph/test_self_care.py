@@ -1,0 +1,122 @@
+"""Self-care: a graph written in small steps keeps itself in few pieces, and nobody notices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import StorageError
+from omnigraph.failpoints import Failpoint, armed
+from omnigraph.manifest.coordinator import FRAGMENTS_MAX
+from omnigraph.storage.counters import counting
+from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS, SMALL_FRAGMENTS_MAX
+from tests.graph.reading import add, heads, names, new_graph, pins, reopen, sidecars
+
+WRITES = 2 * CHECK_EVERY_VERSIONS + 6
+
+
+def pieces(graph: og.Graph) -> int:
+    """In how many fragments the table of people is."""
+    entry = graph.snapshot().entries["node:Person"]
+    return len(lance.dataset(f"{graph.uri}/{entry.table_path}").get_fragments())
+
+
+def manifest_pieces(graph: og.Graph) -> int:
+    return graph._store.manifest.fragment_count()
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """A graph that many small writes have gone through."""
+    graph = new_graph(tmp_path_factory.mktemp("busy") / "graph")
+    for number in range(WRITES):
+        add(graph, "person", name=f"p{number:03}")
+    return graph
+
+
+def test_many_small_writes_leave_few_pieces(busy: og.Graph) -> None:
+    assert pieces(busy) < CHECK_EVERY_VERSIONS + SMALL_FRAGMENTS_MAX < WRITES
+    assert manifest_pieces(busy) <= FRAGMENTS_MAX
+
+
+def test_compaction_changes_nothing_that_anyone_can_see(busy: og.Graph) -> None:
+    """Invariant I25: rows, commits and every earlier version are as they would have been."""
+    assert names(busy) == [f"p{number:03}" for number in range(WRITES)]
+    commits = busy.commits()
+    assert len(commits) == WRITES + 1
+    assert [commit.parent_id for commit in commits[:-1]] == [c.commit_id for c in commits[1:]]
+    for commit in commits[:: WRITES // 6]:
+        rows_then = WRITES - commits.index(commit)
+        assert len(names(busy, version=commit.manifest_version)) == rows_then
+    assert heads(busy) == pins(busy)
+    assert sidecars(busy) == []
+
+
+def test_what_a_reopened_handle_sees_is_the_same(busy: og.Graph) -> None:
+    again = reopen(busy)
+
+    assert again.snapshot().entries == busy.snapshot().entries
+    assert again.commits() == busy.commits()
+
+
+def test_planted_without_self_care_the_pieces_pile_up(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path / "graph", self_care=False)
+    for number in range(CHECK_EVERY_VERSIONS + 2):
+        add(graph, "person", name=f"p{number}")
+
+    assert pieces(graph) == CHECK_EVERY_VERSIONS + 2
+    assert manifest_pieces(graph) > FRAGMENTS_MAX
+
+
+def test_trouble_while_compacting_does_not_fail_the_write(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path / "graph")
+    due = CHECK_EVERY_VERSIONS - pins(graph)["node:Person"]
+    for number in range(due - 1):
+        add(graph, "person", name=f"p{number}")
+
+    def trouble() -> None:
+        raise StorageError("the store does not answer")
+
+    with armed({Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT: trouble}) as hits:
+        result = add(graph, "person", name="last")
+
+    assert hits[Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT] == 1
+    assert result.commit_id is not None
+    assert len(names(reopen(graph, mode="r"))) == due
+    (left,) = sidecars(graph)
+    assert left["writer_kind"] == "Optimize"
+    assert [pin["table_key"] for pin in left["tables"]] == ["node:Person"]
+
+
+def cost_of_an_insert(graph: og.Graph, name: str) -> dict[str, int]:
+    with counting() as counters:
+        add(graph, "person", name=name)
+    wanted = ("opens", "head_probes", "scans", "commits", "control_reads", "control_merges")
+    return {each: getattr(counters, each) for each in (*wanted, "text_reads", "text_lists")}
+
+
+def test_a_write_costs_the_same_however_long_the_history_is(busy: og.Graph, tmp_path: Path) -> None:
+    """Invariant I26, in things done rather than in time."""
+    young = new_graph(tmp_path / "graph")
+    add(young, "person", name="first")
+
+    assert cost_of_an_insert(busy, "z1") == cost_of_an_insert(young, "z1")
+
+
+def test_opening_reads_each_control_table_once_whatever_the_history(
+    busy: og.Graph, tmp_path: Path
+) -> None:
+    young = new_graph(tmp_path / "graph")
+    costs = []
+    for graph in (young, busy):
+        reopen(graph)
+        with counting() as counters:
+            reopen(graph)
+        costs.append((counters.control_reads, counters.opens, counters.head_probes))
+
+    assert costs[0] == costs[1]
+    # The manifest and the commit history.
+    assert costs[0][0] == 2

@@ -1,0 +1,129 @@
+"""Rows of the manifest: what is visible, and what must not be there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.errors import BadRequestError, InvariantViolated
+from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.model import (
+    MAIN,
+    GraphCommit,
+    RegisterTable,
+    Tombstone,
+    UpdatePin,
+)
+from omnigraph.manifest.rows import LINEAGE_KEY, fold, row_of_change, table_of
+
+COMMIT = GraphCommit("01A", MAIN, 1, None, None, "ada", 7)
+
+
+def commit_row(commit: GraphCommit = COMMIT) -> dict[str, Any]:
+    import json
+
+    return {
+        "object_id": commit.commit_id,
+        "object_type": "graph_commit",
+        "metadata": json.dumps(
+            {
+                "branch": commit.branch,
+                "parent": commit.parent_id,
+                "merged_parent": commit.merged_parent_id,
+                "actor": commit.actor,
+                "created_at": commit.created_at,
+            }
+        ),
+        "table_key": LINEAGE_KEY,
+        "table_version": commit.manifest_version,
+    }
+
+
+def folded(*changes: Any) -> dict[str, int]:
+    rows = [commit_row(), *map(row_of_change, changes)]
+    state = fold(MAIN, 1, table_of(rows))
+    return {key: entry.version for key, entry in state.entries.items()}
+
+
+REGISTERED = RegisterTable("node:A", "nodes/a")
+
+
+def test_the_greatest_version_of_a_table_is_shown() -> None:
+    pins = [UpdatePin("node:A", version, None, 0) for version in (2, 10, 9)]
+
+    assert folded(REGISTERED, *pins) == {"node:A": 10}
+
+
+@pytest.mark.parametrize(("hidden", "shown"), [(1, True), (4, True), (5, False), (6, False)])
+def test_a_tombstone_hides_what_is_not_newer(hidden: int, shown: bool) -> None:
+    found = folded(REGISTERED, UpdatePin("node:A", 5, None, 0), Tombstone("node:A", hidden))
+
+    assert ("node:A" in found) is shown
+
+
+def test_tables_are_sorted_by_key() -> None:
+    changes = [
+        change
+        for key in ("node:B", "edge:Z", "node:A")
+        for change in (RegisterTable(key, key), UpdatePin(key, 1, None, 0))
+    ]
+
+    assert list(folded(*changes)) == ["edge:Z", "node:A", "node:B"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "names no graph commit"),
+        ([commit_row(), row_of_change(UpdatePin("node:A", 1, None, 0))], "does not register"),
+        (
+            [
+                commit_row(),
+                row_of_change(REGISTERED),
+                {**row_of_change(UpdatePin("node:A", 1, None, 0)), "metadata": None},
+            ],
+            "has no metadata",
+        ),
+        ([commit_row(), {**row_of_change(REGISTERED), "location": None}], "has no location"),
+    ],
+)
+def test_a_manifest_that_lacks_something_is_loud(rows: list[Any], message: str) -> None:
+    with pytest.raises(InvariantViolated, match=message):
+        fold(MAIN, 1, table_of(rows))
+
+
+@pytest.mark.parametrize(
+    "name", ["b", "review/x", "a.b-c_d", "ветка", "日本", "__run__x", "1", "a/b/c", "x" * 200]
+)
+def test_a_plain_name_is_kept(name: str) -> None:
+    assert canonical_branch(f"  {name} ") == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", " ", "/", "a/", "/a", "a//b", ".", "..", "../x", "a/../b", "a/./b", "a..b"),
+        *("a b", "a\\b", "a\0b", "a\nb", "a%2e", "x.lock", "a/b.lock", "a:b", "a*", "a?", "~"),
+        *("ä" * 101, "x" * 201, "__schema_apply_lock__", "\ud800", "a\u202eb", "$(x)", "'", '"'),
+    ],
+)
+def test_a_name_that_could_lead_elsewhere_is_refused(name: str) -> None:
+    with pytest.raises(BadRequestError):
+        canonical_branch(name)
+
+
+@given(st.text(max_size=40))
+def test_a_canonical_name_stays_below_its_directory(name: str) -> None:
+    try:
+        branch = canonical_branch(name)
+    except BadRequestError:
+        return
+
+    assert canonical_branch(branch) == branch
+    assert not branch.startswith("/")
+    assert all(part not in ("", ".", "..") for part in branch.split("/"))
+    assert "\\" not in branch
+    assert branch.isprintable()
