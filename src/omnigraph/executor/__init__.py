@@ -1,0 +1,32 @@
+"""Plan and snapshot to rows: masks, messages, and rows only after reduction.
+
+In: the typed query, its parameters, one snapshot. Out: an Arrow table in the shape of `return`.
+
+    execute.py    the whole way; plans are kept by query and table sizes
+    run.py        what one execution reads through; the trace that `explain` prints
+    values.py     literals and parameters as Arrow scalars
+    filters.py    predicates over one variable → live positions; over several → rows to keep
+    compare.py    two columns row by row, by the rules of the language
+    match.py      filters → narrow → not → reduce → enumerate → settle
+    steps.py      what a traversal relates, hop bounds included
+    weights.py    messages: how many matches hang below a position, and what they sum to
+    kernels.py    expansion, reach, sums along edges, bounded walks: plain functions over arrays
+    rows.py       bindings as arrays of positions
+    grouping.py   groups by value, aggregates
+    sorting.py    places in the order of several keys
+    ranking.py    rows in the order of a search; calls search.py
+    search.py     which rows match a text, and in which order rows answer a ranking
+    result.py     `QueryResult`: JSON, Arrow, pandas, polars, notebooks
+
+`search.py` is called with row ids, never with positions:
+
+    text_match_rows(tables, handle, match, query, max_edits) -> row ids of matching rows
+    rank_rows(tables, handle, ranking, query, candidates, limit) -> row ids best first, scores
+    fuse(first, second, k) -> row ids best first, scores
+"""
+
+from omnigraph.executor.execute import execute
+from omnigraph.executor.explain import Explanation, explain
+from omnigraph.executor.result import QueryResult
+
+__all__ = ["Explanation", "QueryResult", "execute", "explain"]

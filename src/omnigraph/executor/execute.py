@@ -1,0 +1,268 @@
+"""Execute: plan, match, then rows or groups in order, then the columns of the result.
+
+Properties are fetched last, for the rows that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.embed import Embedder
+from omnigraph.executor.grouping import (
+    Groups,
+    Key,
+    aggregate_of_nothing,
+    aggregated,
+    make_groups,
+    positions_of,
+)
+from omnigraph.executor.match import Wanted, match_rows
+from omnigraph.executor.ranking import ranked_rows, tie_columns
+from omnigraph.executor.rows import Rows
+from omnigraph.executor.run import Run, Stage, Trace
+from omnigraph.executor.sorting import SortColumn, array_column, property_column, sorted_places
+from omnigraph.executor.values import Values
+from omnigraph.index import RuntimeCache
+from omnigraph.index.columns import IntArray, ordered_numbers
+from omnigraph.ir.expressions import (
+    Aggregate,
+    AliasRef,
+    Bm25,
+    Constant,
+    Nearest,
+    NodeRef,
+    Param,
+    Projected,
+    PropertyRef,
+    Rrf,
+    SortKey,
+)
+from omnigraph.ir.query import QueryIR, ReturnItem
+from omnigraph.manifest.model import Snapshot
+from omnigraph.planner import Plan, Statistics, make_plan
+from omnigraph.storage.tables import TableStorage
+
+
+def execute(
+    ir: QueryIR,
+    params: Mapping[str, Any],
+    snapshot: Snapshot,
+    catalog: Catalog,
+    tables: TableStorage,
+    cache: RuntimeCache,
+    embedder: Embedder | None = None,
+    trace: Trace | None = None,
+) -> pa.Table:
+    """Run a read at a snapshot. `params` has every parameter bound, the instant of `now()` too."""
+    plan = planned(ir, snapshot, catalog, cache)
+    run = Run(snapshot, catalog, tables, cache, Values(ir, params), embedder, trace)
+    run.note("planned")
+    columns = _grouped(run, plan) if plan.is_grouped else _projected(run, plan)
+    schema = pa.schema([_field(item) for item in plan.returns])
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptPlan:
+    """A plan in the cache. Holding the query keeps its identity from being used again."""
+
+    ir: QueryIR
+    plan: Plan
+    nbytes: int = 1024
+
+
+def planned(ir: QueryIR, snapshot: Snapshot, catalog: Catalog, cache: RuntimeCache) -> Plan:
+    """The plan of a query for tables of this size."""
+    counts = {key: entry.row_count for key, entry in snapshot.entries.items()}
+    key = ("plan", id(ir), tuple(counts.values()))
+    kept = cache.get(key, lambda: _KeptPlan(ir, make_plan(ir, catalog, Statistics(counts))))
+    return kept.plan
+
+
+def _field(item: ReturnItem) -> pa.Field:
+    expression = item.expression
+    type_ = pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
+    return pa.field(item.column, type_)
+
+
+# Rows
+
+
+def _projected(run: Run, plan: Plan) -> list[pa.Array]:
+    rows = _ordered_rows(run, plan)
+    return _columns(run, plan, [item.expression for item in plan.returns], rows)
+
+
+def _ordered_rows(run: Run, plan: Plan) -> Rows:
+    pattern = plan.match.pattern
+    if not plan.order:
+        rows = match_rows(run, plan.match, Wanted(limit=plan.limit))
+        run.note("matched", rows.count)
+        return _limited(rows, plan.limit)
+    rows = match_rows(run, plan.match, Wanted())
+    run.note("matched", rows.count)
+    first = plan.order[0].expression
+    if isinstance(first, (Nearest, Bm25, Rrf)):
+        ranked = ranked_rows(run, pattern, first, rows, plan.limit)
+        return _limited(ranked, plan.limit)
+    columns = [
+        _row_column(run, plan, item.expression, rows, descending=item.descending)
+        for item in plan.order
+    ]
+    columns += tie_columns(run, pattern, rows)
+    places = sorted_places(columns, rows.count, plan.limit)
+    run.note("sorted", len(places))
+    return _limited(rows.take(places), plan.limit)
+
+
+def _limited(rows: Rows, limit: int | None) -> Rows:
+    if limit is not None:
+        rows = rows.take(slice(0, limit))
+    rows = rows.unfolded()
+    return rows if limit is None else rows.take(slice(0, limit))
+
+
+def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: bool) -> SortColumn:
+    expression = _resolved(plan, key)
+    match expression:
+        case PropertyRef(variable, name):
+            view = run.view_of(variable, plan.match.pattern)
+            return property_column(view, name, positions_of(rows, variable), descending=descending)
+        case NodeRef(variable):
+            view = run.view_of(variable, plan.match.pattern)
+            return property_column(view, "id", rows.nodes[variable], descending=descending)
+        case _:
+            # A literal or a parameter is the same in every row.
+            return array_column(np.zeros(rows.count, dtype=np.int8))
+
+
+def _resolved(plan: Plan, key: SortKey) -> object:
+    if isinstance(key, AliasRef):
+        return next(item.expression for item in plan.returns if item.alias == key.alias)
+    return key
+
+
+def _columns(run: Run, plan: Plan, expressions: list[Projected], rows: Rows) -> list[pa.Array]:
+    """The values of every expression in every row; each table is read once."""
+    pattern = plan.match.pattern
+    names: dict[str, dict[str, None]] = {}
+    for expression in expressions:
+        match expression:
+            case PropertyRef(variable, name):
+                names.setdefault(variable, {})[name] = None
+            case NodeRef(variable):
+                names.setdefault(variable, {})["id"] = None
+    fetched = {
+        variable: run.view_of(variable, pattern).values(list(wanted), positions_of(rows, variable))
+        for variable, wanted in names.items()
+    }
+    run.note("fetched", rows.count)
+    return [_column(run, expression, fetched, rows.count) for expression in expressions]
+
+
+def _column(
+    run: Run, expression: Projected, fetched: dict[str, dict[str, pa.Array]], rows: int
+) -> pa.Array:
+    match expression:
+        case PropertyRef(variable, name):
+            return fetched[variable][name]
+        case NodeRef(variable):
+            return fetched[variable]["id"]
+        case Constant() | Param():
+            return pa.repeat(run.values.projected(expression), rows)
+        case Aggregate():
+            raise AssertionError("groups are projected elsewhere")
+        case _:
+            assert_never(expression)
+
+
+# Groups
+
+
+def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
+    pattern = plan.match.pattern
+    carried = frozenset(
+        item.expression.argument
+        for item in plan.returns
+        if isinstance(item.expression, Aggregate)
+        and isinstance(item.expression.argument, PropertyRef)
+    )
+    rows = match_rows(run, plan.match, Wanted(carried=carried))
+    run.note("matched", rows.count)
+    keys: list[Key] = [
+        item.expression
+        for item in plan.returns
+        if isinstance(item.expression, (PropertyRef, NodeRef))
+    ]
+    if rows.count == 0:
+        return _groups_of_nothing(run, plan, has_keys=bool(keys))
+    groups = make_groups(run, pattern, keys, rows)
+    values = {
+        item.expression: aggregated(run, pattern, item.expression, rows, groups)
+        for item in plan.returns
+        if isinstance(item.expression, Aggregate)
+    }
+    run.note("grouped", groups.count)
+    places = _group_places(run, plan, keys, rows, groups, values)
+    chosen = rows.take(groups.first[places])
+    key_columns = iter(_columns(run, plan, list(keys), chosen))
+    return [
+        values[item.expression].take(pa.array(places))
+        if isinstance(item.expression, Aggregate)
+        else next(key_columns)
+        for item in plan.returns
+    ]
+
+
+def _groups_of_nothing(run: Run, plan: Plan, *, has_keys: bool) -> list[pa.Array]:
+    columns = [_empty_column(run, item.expression) for item in plan.returns]
+    keeps_none = has_keys or plan.limit == 0
+    return [column.slice(0, 0) for column in columns] if keeps_none else columns
+
+
+def _empty_column(run: Run, expression: Projected) -> pa.Array:
+    if isinstance(expression, Aggregate):
+        return aggregate_of_nothing(run, expression)
+    type_ = pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
+    return pa.array([], type_)
+
+
+def _group_places(
+    run: Run,
+    plan: Plan,
+    keys: list[Key],
+    rows: Rows,
+    groups: Groups,
+    values: dict[Aggregate, pa.Array],
+) -> IntArray:
+    """The groups in order. Ties break by the values of the grouping keys, in projected order."""
+    if not plan.order:
+        return np.arange(groups.count)[: plan.limit]
+    columns: list[SortColumn] = []
+    for item in plan.order:
+        expression = _resolved(plan, item.expression)
+        if isinstance(expression, Aggregate):
+            numbers = ordered_numbers(values[expression])
+            columns.append(array_column(numbers, descending=item.descending))
+        elif isinstance(expression, (PropertyRef, NodeRef)):
+            columns.append(_key_column(run, plan, expression, rows, groups, item.descending))
+    columns += [_key_column(run, plan, key, rows, groups, False) for key in keys]
+    return sorted_places(columns, groups.count, plan.limit)[: plan.limit]
+
+
+def _key_column(
+    run: Run, plan: Plan, key: Key, rows: Rows, groups: Groups, descending: bool
+) -> SortColumn:
+    name = "id" if isinstance(key, NodeRef) else key.property
+    view = run.view_of(key.variable, plan.match.pattern)
+    positions = positions_of(rows, key.variable)[groups.first]
+    return property_column(view, name, positions, descending=descending)
+
+
+__all__ = ["Stage", "Trace", "execute", "planned"]

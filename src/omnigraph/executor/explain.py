@@ -1,0 +1,63 @@
+"""Explain: every stage of a query as text, and with `analyze` what running it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.embed import Embedder
+from omnigraph.executor.execute import execute, planned
+from omnigraph.executor.run import Stage, Trace
+from omnigraph.index import RuntimeCache
+from omnigraph.ir import format_ir
+from omnigraph.ir.query import QueryIR
+from omnigraph.manifest.model import Snapshot
+from omnigraph.planner import format_plan
+from omnigraph.storage.tables import TableStorage
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`stages` is empty unless the query was run for it."""
+
+    ir: str
+    plan: str
+    stages: tuple[Stage, ...] = ()
+    row_count: int | None = None
+
+    def __str__(self) -> str:
+        parts = ["IR", _indented(self.ir), "plan", _indented(self.plan)]
+        if self.stages:
+            parts += ["run", *map(_stage_line, self.stages), f"  {self.row_count} rows"]
+        return "\n".join(parts)
+
+
+def explain(
+    ir: QueryIR,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    tables: TableStorage,
+    cache: RuntimeCache,
+    *,
+    params: Mapping[str, Any] | None = None,
+    embedder: Embedder | None = None,
+    analyze: bool = False,
+) -> Explanation:
+    """Explain a read at a snapshot; with `analyze` run it, which needs its parameters."""
+    plan = format_plan(planned(ir, snapshot, catalog, cache))
+    if not analyze:
+        return Explanation(format_ir(ir), plan)
+    trace = Trace()
+    rows = execute(ir, params or {}, snapshot, catalog, tables, cache, embedder, trace)
+    return Explanation(format_ir(ir), plan, tuple(trace.stages), rows.num_rows)
+
+
+def _stage_line(stage: Stage) -> str:
+    rows = "" if stage.rows is None else f"  {stage.rows}"
+    return f"  {stage.elapsed_ms:9.3f} ms  {stage.text}{rows}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,197 @@
+"""Filters: predicates over one variable become sets of positions, others are checked on rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import BadRequestError
+from omnigraph.executor.compare import Side, compare
+from omnigraph.executor.rows import Rows
+from omnigraph.executor.run import Run
+from omnigraph.index import Live, TableView
+from omnigraph.index.columns import BoolArray, IntArray
+from omnigraph.ir.expressions import (
+    Compare,
+    CompareKind,
+    Constant,
+    Param,
+    Predicate,
+    PropertyRef,
+    SameNode,
+    Scalar,
+    TextMatch,
+)
+from omnigraph.planner.pattern import Pattern
+from omnigraph.storage import predicates as stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_OPERATORS = {
+    CompareKind.EQUAL: stored.CompareOp.EQ,
+    CompareKind.NOT_EQUAL: stored.CompareOp.NE,
+    CompareKind.LESS: stored.CompareOp.LT,
+    CompareKind.LESS_EQUAL: stored.CompareOp.LE,
+    CompareKind.GREATER: stored.CompareOp.GT,
+    CompareKind.GREATER_EQUAL: stored.CompareOp.GE,
+}
+_MIRRORED = {
+    stored.CompareOp.EQ: stored.CompareOp.EQ,
+    stored.CompareOp.NE: stored.CompareOp.NE,
+    stored.CompareOp.LT: stored.CompareOp.GT,
+    stored.CompareOp.LE: stored.CompareOp.GE,
+    stored.CompareOp.GT: stored.CompareOp.LT,
+    stored.CompareOp.GE: stored.CompareOp.LE,
+}
+
+
+def live_positions(run: Run, view: TableView, predicates: Iterable[Predicate]) -> Live:
+    """The positions of one table where every predicate is TRUE."""
+    live = Live(view.size)
+    pushed: list[stored.Predicate] = []
+    others: list[Predicate] = []
+    for predicate in predicates:
+        known = _stored(run, predicate)
+        if known is None:
+            others.append(predicate)
+        else:
+            pushed.append(known)
+    if pushed:
+        live = view.matching(pushed)
+    for predicate in others:
+        live = live.meet(_checked(run, view, predicate, live))
+    return live
+
+
+def constants_hold(run: Run, predicates: Iterable[Predicate]) -> bool:
+    """Whether every predicate that reads no variable is TRUE."""
+    return all(
+        isinstance(each, Compare)
+        and bool(compare(_value(run, each.left), each.kind, _value(run, each.right), 1)[0])
+        for each in predicates
+    )
+
+
+def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> BoolArray:
+    """Where a predicate over several variables is TRUE."""
+    match predicate:
+        case Compare(left, kind, right):
+            sides = [_side(run, pattern, side, rows) for side in (left, right)]
+            return compare(sides[0], kind, sides[1], rows.count)
+        case TextMatch():
+            return _text_rows(run, pattern, predicate, rows)
+        case SameNode():
+            raise AssertionError("the planner turns these into closing steps")
+        case _:
+            assert_never(predicate)
+
+
+def property_values(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> pa.Array:
+    """The values of a property in every row."""
+    positions = rows.nodes.get(ref.variable)
+    if positions is None:
+        positions = rows.edges[ref.variable]
+    view = run.view_of(ref.variable, pattern)
+    return view.values([ref.property], positions)[ref.property]
+
+
+def _side(run: Run, pattern: Pattern, side: Scalar, rows: Rows) -> Side:
+    if isinstance(side, PropertyRef):
+        return property_values(run, pattern, side, rows)
+    return run.values.scalar(side)
+
+
+def _value(run: Run, side: Scalar) -> pa.Scalar:
+    if isinstance(side, PropertyRef):
+        raise BadRequestError(
+            f"`${side.variable}.{side.property}` differs from row to row — "
+            "give a literal or a parameter here"
+        )
+    return run.values.scalar(side)
+
+
+def _stored(run: Run, predicate: Predicate) -> stored.Predicate | None:
+    """The same predicate as the storage knows it, if it can say it."""
+    match predicate:
+        case Compare(PropertyRef(_, column), kind, Constant() | Param() as side):
+            return _stored_compare(column, kind, run.values.scalar(side))
+        case Compare(Constant() | Param() as side, kind, PropertyRef(_, column)):
+            value = run.values.scalar(side)
+            if kind in _OPERATORS:
+                return stored.Compare(column, _MIRRORED[_OPERATORS[kind]], value)
+            if kind is CompareKind.LIST_CONTAINS and value.is_valid:
+                return stored.IsIn(column, value.values)
+    return None
+
+
+def _stored_compare(column: str, kind: CompareKind, value: pa.Scalar) -> stored.Predicate:
+    if kind in _OPERATORS:
+        return stored.Compare(column, _OPERATORS[kind], value)
+    if not value.is_valid:
+        return stored.Known(column, False)
+    if kind is CompareKind.LIST_CONTAINS:
+        return stored.ListContains(column, value)
+    if kind is CompareKind.TEXT_CONTAINS:
+        return stored.TextContains(column, value.as_py())
+    return stored.TextStartsWith(column, value.as_py())
+
+
+def _checked(run: Run, view: TableView, predicate: Predicate, live: Live) -> Live:
+    """Check a predicate that the storage cannot say, on the positions still in question."""
+    match predicate:
+        case TextMatch(_, _, Constant() | Param() as query):
+            return _text_live(run, view, predicate, run.values.scalar(query).as_py())
+        case TextMatch(_, _, PropertyRef(_, column)):
+            found = np.zeros(view.size, dtype=bool)
+            queries = view.ranks(column)
+            for rank in np.unique(queries.codes[live.positions()]):
+                if rank > 0:
+                    text = queries.values[int(rank) - 1].as_py()
+                    found |= _text_live(run, view, predicate, text).mask() & (queries.codes == rank)
+            return Live(view.size, mask=found)
+        case Compare(left, kind, right):
+            positions = live.positions()
+            sides = [_at(run, view, side, positions) for side in (left, right)]
+            kept = compare(sides[0], kind, sides[1], len(positions))
+            return Live(view.size, positions=positions[kept])
+        case _:
+            raise AssertionError(f"{predicate} reads no single variable")
+
+
+def _at(run: Run, view: TableView, side: Scalar, positions: IntArray) -> Side:
+    if isinstance(side, PropertyRef):
+        return view.values([side.property], positions)[side.property]
+    return run.values.scalar(side)
+
+
+def _text_live(run: Run, view: TableView, match: TextMatch, query: str | None) -> Live:
+    from omnigraph.executor.search import text_match_rows
+
+    max_edits = None
+    if match.max_edits is not None:
+        max_edits = _value(run, match.max_edits).as_py()
+        if max_edits is None:
+            return Live.none(view.size)
+    if query is None:
+        return Live.none(view.size)
+    row_ids = text_match_rows(run.tables, view.handle, match, query, max_edits, cache=run.cache)
+    run.note(f"{match.function} on {match.target.property} of {view.table_key}", len(row_ids))
+    positions = view.positions_of_rows(row_ids.to_numpy())
+    return Live(view.size, positions=np.sort(positions))
+
+
+def _text_rows(run: Run, pattern: Pattern, match: TextMatch, rows: Rows) -> BoolArray:
+    """A search whose text is a property of another variable: once for each distinct text."""
+    assert isinstance(match.query, PropertyRef)
+    view = run.view_of(match.target.variable, pattern)
+    positions = rows.nodes[match.target.variable]
+    queries = property_values(run, pattern, match.query, rows).dictionary_encode()
+    codes = queries.indices.fill_null(-1).to_numpy()
+    answer = np.zeros(rows.count, dtype=bool)
+    for code, query in enumerate(queries.dictionary.to_pylist()):
+        here = codes == code
+        answer[here] = _text_live(run, view, match, query).holds(positions[here])
+    return answer

@@ -1,0 +1,196 @@
+"""Grouping: rows to groups by the values of their keys, and aggregates over each group.
+
+Values become ranks, ranks of several keys one number, and equal numbers one group; null is a value
+like any other here. When a key is unique in its type and no two rows share its node, every row is
+a group of its own and nothing is compared at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.executor.rows import Rows
+from omnigraph.executor.run import Run
+from omnigraph.executor.weights import values_to_sum
+from omnigraph.index.columns import AnyArray, IntArray, Ranks, ranked
+from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
+from omnigraph.planner.pattern import Pattern
+from omnigraph.syntax.query_tree import AggregateFunction
+
+Key: TypeAlias = PropertyRef | NodeRef
+
+_KEY_SPACE_MAX = 2**62
+_EXACT_IN_DOUBLE = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """`of_row` gives the group of each row, None when each row is one; `first` a row of each."""
+
+    count: int
+    of_row: IntArray | None
+    first: IntArray
+
+
+def make_groups(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> Groups:
+    """Group rows by the values of their keys; without keys there is one group."""
+    if not keys:
+        return Groups(1, np.zeros(rows.count, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    if _is_grouped_already(run, pattern, keys, rows):
+        return Groups(rows.count, None, np.arange(rows.count))
+    codes, space = np.zeros(rows.count, dtype=np.int64), 1
+    for key in keys:
+        more, count = _codes(run, pattern, key, rows)
+        if space * count > _KEY_SPACE_MAX:
+            codes, space = _compacted(codes)
+        codes, space = codes * count + more, space * count
+    return _numbered(codes, space)
+
+
+def _is_grouped_already(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> bool:
+    for key in keys:
+        type_name = pattern.nodes.get(key.variable)
+        if type_name is None:
+            continue
+        is_unique = isinstance(key, NodeRef) or run.catalog.nodes[type_name].key == (key.property,)
+        if is_unique:
+            positions = rows.nodes[key.variable]
+            if np.bincount(positions, minlength=1).max() <= 1:
+                return True
+    return False
+
+
+def _codes(run: Run, pattern: Pattern, key: Key, rows: Rows) -> tuple[IntArray, int]:
+    view = run.view_of(key.variable, pattern)
+    positions = positions_of(rows, key.variable)
+    if isinstance(key, NodeRef):
+        return positions, max(view.size, 1)
+    ranks = ranks_of(run, pattern, key, rows)
+    return ranks.codes, ranks.count
+
+
+def ranks_of(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> Ranks:
+    """The rank of a property in every row."""
+    view = run.view_of(ref.variable, pattern)
+    positions = positions_of(rows, ref.variable)
+    if view.has_ranks(ref.property) or rows.count * 4 >= view.size:
+        kept = view.ranks(ref.property)
+        return Ranks(kept.codes[positions], kept.values)
+    return ranked(view.values([ref.property], positions)[ref.property])
+
+
+def positions_of(rows: Rows, variable: str) -> IntArray:
+    found = rows.nodes.get(variable)
+    return rows.edges[variable] if found is None else found
+
+
+def _compacted(codes: IntArray) -> tuple[IntArray, int]:
+    distinct, of_row = np.unique(codes, return_inverse=True)
+    return of_row, max(len(distinct), 1)
+
+
+def _numbered(codes: IntArray, space: int) -> Groups:
+    if space > 4 * len(codes) + 1024:
+        _, first, of_row = np.unique(codes, return_index=True, return_inverse=True)
+        return Groups(len(first), of_row, first)
+    # Few possible codes: mark the ones that occur instead of sorting the rows.
+    first = np.full(space, -1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    present = np.flatnonzero(first >= 0)
+    number = np.empty(space, dtype=np.int64)
+    number[present] = np.arange(len(present))
+    return Groups(len(present), number[codes], first[present])
+
+
+def aggregated(
+    run: Run, pattern: Pattern, aggregate: Aggregate, rows: Rows, groups: Groups
+) -> pa.Array:
+    """The value of an aggregate for each group."""
+    argument = aggregate.argument
+    match aggregate.function:
+        case AggregateFunction.COUNT:
+            _, known = _summands(run, pattern, argument, rows)
+            return pa.array(_sums(known, groups).astype(np.int64))
+        case AggregateFunction.SUM | AggregateFunction.AVG:
+            values, known = _summands(run, pattern, argument, rows)
+            sums = _sums(values, groups).astype(np.float64)
+            counts = _sums(known, groups)
+            if aggregate.function is AggregateFunction.AVG:
+                sums = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+            return pa.array(sums, mask=counts == 0)
+        case AggregateFunction.MIN | AggregateFunction.MAX:
+            return _extremes(run, pattern, aggregate, rows, groups)
+        case _:
+            assert_never(aggregate.function)
+
+
+def aggregate_of_nothing(run: Run, aggregate: Aggregate) -> pa.Array:
+    """The value of an aggregate over no rows: 0 for a count, else null."""
+    empty = 0 if aggregate.function is AggregateFunction.COUNT else None
+    return pa.array([empty], aggregate.type.arrow_type())
+
+
+def _summands(
+    run: Run, pattern: Pattern, argument: Constant | Param | Key, rows: Rows
+) -> tuple[AnyArray, AnyArray]:
+    """Per row: the sum of the argument over the matches it stands for, and how many have one."""
+    weight = np.ones(rows.count, dtype=np.int64) if rows.weight is None else rows.weight
+    match argument:
+        case NodeRef():
+            return weight, weight
+        case Constant() | Param():
+            value = run.values.scalar(argument)
+            if not value.is_valid:
+                return weight * 0.0, weight * 0
+            number = value.as_py()
+            is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+            return weight * float(number if is_number else 0), weight
+        case PropertyRef(variable, name):
+            if argument in rows.carried:
+                return rows.carried[argument]
+            positions = positions_of(rows, variable)
+            array = run.view_of(variable, pattern).values([name], positions)[name]
+            values = values_to_sum(array)
+            if array.null_count:
+                weight = weight * array.is_valid().to_numpy(zero_copy_only=False)
+            return values * weight, weight
+        case _:
+            assert_never(argument)
+
+
+def _sums(values: AnyArray, groups: Groups) -> AnyArray:
+    if groups.of_row is None:
+        return values
+    if values.dtype.kind == "f":
+        return np.bincount(groups.of_row, values, groups.count)
+    if float(np.max(values, initial=0)) * len(values) < _EXACT_IN_DOUBLE:
+        return np.bincount(groups.of_row, values, groups.count)
+    totals = np.zeros(groups.count, dtype=np.int64)
+    np.add.at(totals, groups.of_row, values)
+    return totals
+
+
+def _extremes(
+    run: Run, pattern: Pattern, aggregate: Aggregate, rows: Rows, groups: Groups
+) -> pa.Array:
+    argument = aggregate.argument
+    wanted = aggregate.type.arrow_type()
+    if isinstance(argument, (Constant, Param)):
+        return pa.repeat(run.values.projected(argument), groups.count).cast(wanted)
+    assert isinstance(argument, PropertyRef)
+    ranks = ranks_of(run, pattern, argument, rows)
+    codes, of_row = ranks.codes, groups.of_row
+    if of_row is None:
+        of_row = np.arange(rows.count)
+    is_minimum = aggregate.function is AggregateFunction.MIN
+    known = codes > 0
+    best = np.full(groups.count, ranks.count if is_minimum else 0, dtype=codes.dtype)
+    update = np.minimum if is_minimum else np.maximum
+    update.at(best, of_row[known], codes[known])
+    best[best == ranks.count] = 0
+    return ranks.decode(best).cast(wanted)

@@ -1,0 +1,137 @@
+"""Ranking: rows in the order that `nearest`, `bm25` or `rrf` gives to the nodes of one variable.
+
+Every match predicate has been applied before: the ranking looks at the nodes that occur in rows
+and at no others. All rows of one node share its rank; among them, bound edges decide by edge id,
+then the other variables by theirs.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.embed import embed_query_text
+from omnigraph.errors import BadRequestError
+from omnigraph.executor.rows import Rows
+from omnigraph.executor.run import Run
+from omnigraph.executor.search import RRF_K, fuse, rank_rows
+from omnigraph.executor.sorting import SortColumn, array_column, property_column, sorted_places
+from omnigraph.index import TableView
+from omnigraph.index.columns import IntArray
+from omnigraph.ir.expressions import Bm25, Nearest, PropertyRef, Ranking, Rrf, Scalar
+from omnigraph.planner.pattern import Pattern
+
+
+def ranked_rows(
+    run: Run, pattern: Pattern, ranking: Ranking, rows: Rows, limit: int | None
+) -> Rows:
+    """The rows of ranked nodes, best first. Rows that cannot be ranked are left out."""
+    variable = ranked_variable(ranking)
+    view = run.view_of(variable, pattern)
+    positions = rows.nodes[variable]
+    best = _best_positions(run, pattern, view, ranking, np.unique(positions), limit)
+    rank_of = np.full(view.size, -1, dtype=np.int64)
+    rank_of[best] = np.arange(len(best))
+    rows = rows.take(rank_of[positions] >= 0)
+    columns = [array_column(rank_of[rows.nodes[variable]])]
+    columns += tie_columns(run, pattern, rows, edges_first=True)
+    return rows.take(sorted_places(columns, rows.count, limit))
+
+
+def ranked_variable(ranking: Ranking) -> str:
+    match ranking:
+        case Nearest(target) | Bm25(target):
+            return target.variable
+        case Rrf(first, _):
+            return first.target.variable
+        case _:
+            assert_never(ranking)
+
+
+def tie_columns(
+    run: Run, pattern: Pattern, rows: Rows, *, edges_first: bool = False
+) -> list[SortColumn]:
+    """The ids of every bound variable, in name order."""
+    names = [name for name in pattern.named_variables() if name in rows.nodes or name in rows.edges]
+    if edges_first:
+        names.sort(key=lambda name: name in rows.nodes)
+    return [
+        property_column(
+            run.view_of(name, pattern),
+            "id",
+            rows.nodes[name] if name in rows.nodes else rows.edges[name],
+        )
+        for name in names
+    ]
+
+
+def _best_positions(
+    run: Run,
+    pattern: Pattern,
+    view: TableView,
+    ranking: Ranking,
+    candidates: IntArray,
+    limit: int | None,
+) -> IntArray:
+    row_ids = None
+    if len(candidates) < view.size:
+        row_ids = pa.array(view.row_ids().ids[candidates], pa.uint64())
+
+    def arm(single: Nearest | Bm25, most: int | None) -> pa.UInt64Array:
+        query = _query(run, pattern, single)
+        if query is None:
+            return pa.array([], pa.uint64())
+        ranked, _ = rank_rows(
+            run.tables, view.handle, single, query, row_ids, most, cache=run.cache
+        )
+        run.note(f"ranked {view.table_key} by {single.target.property}", len(ranked))
+        return ranked
+
+    match ranking:
+        case Nearest() | Bm25():
+            best = arm(ranking, limit)
+        case Rrf(first, second, k):
+            best, _ = fuse(
+                arm(first, limit if isinstance(first, Nearest) else None),
+                arm(second, limit if isinstance(second, Nearest) else None),
+                _fusion_constant(run, k),
+            )
+        case _:
+            assert_never(ranking)
+    return view.positions_of_rows(best.to_numpy())
+
+
+def _query(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[float] | None:
+    if isinstance(ranking.query, PropertyRef):
+        raise BadRequestError(
+            f"`${ranking.query.variable}.{ranking.query.property}` differs from row to row — "
+            "a ranking compares with a literal or a parameter"
+        )
+    value: str | list[float] | None = run.values.scalar(ranking.query).as_py()
+    if isinstance(value, str) and isinstance(ranking, Nearest):
+        return _embedded(run, pattern, ranking.target, value)
+    return value
+
+
+def _embedded(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[float]:
+    type_name = pattern.nodes[target.variable]
+    embed = run.catalog.nodes[type_name].properties[target.property].embed
+    assert target.type.dimension is not None
+    return embed_query_text(
+        run.embedder,
+        text,
+        property_name=f"{type_name}.{target.property}",
+        dimension=target.type.dimension,
+        model=None if embed is None else embed.model,
+    )
+
+
+def _fusion_constant(run: Run, k: Scalar | None) -> int:
+    if k is None:
+        return RRF_K
+    if isinstance(k, PropertyRef):
+        raise BadRequestError("k of rrf is a literal or a parameter, the same for every row")
+    value = run.values.scalar(k).as_py()
+    return RRF_K if value is None else int(value)

@@ -1,0 +1,151 @@
+"""Query results: Arrow inside, the exact JSON of the language outside.
+
+I32 U32 I64 U64   a number at full width      Date       "2026-04-14"
+F32 F64           a number; F32 is widened,   DateTime   "2026-04-14T09:30:00.000Z"
+                  NaN and infinities are      list       an array
+                  texts                       Vector     an array of numbers
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from importlib import import_module
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import BadRequestError
+
+_EPOCH = datetime(1970, 1, 1)
+_ROWS_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryResult:
+    """The rows of one read, and the snapshot they are from."""
+
+    table: pa.Table
+    query_name: str
+    branch: str
+    commit_id: str | None
+    manifest_version: int
+    elapsed_ms: float
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names in projected order."""
+        return list(self.table.column_names)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """JSON-ready rows. Of two columns of one name the last one shows."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = self.table.column_names
+        for batch in self.table.to_batches():
+            columns = [json_values(column) for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                yield dict(zip(names, row, strict=True))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __bool__(self) -> bool:
+        """A result is there, also when it has no rows."""
+        return True
+
+    def to_arrow(self) -> pa.Table:
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """A pandas frame, when pandas is installed."""
+        _require("pandas")
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """A polars frame, when polars is installed."""
+        return _require("polars").from_arrow(self.table)
+
+    def __repr__(self) -> str:
+        return f"<QueryResult {self.query_name}: {len(self)} rows of {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks, cut after a screen of rows. Everything shown is escaped."""
+        shown = QueryResult(
+            self.table.slice(0, _ROWS_SHOWN), self.query_name, self.branch, None, 0, 0.0
+        )
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(f"<tr>{_html_cells(row, self.columns)}</tr>" for row in shown)
+        rest = len(self) - len(shown)
+        more = f"<caption>and {rest} more rows</caption>" if rest > 0 else ""
+        return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def json_values(column: pa.Array) -> list[Any]:
+    """The values of a column as JSON shows them."""
+    data_type = column.type
+    if pa.types.is_list(data_type) or pa.types.is_fixed_size_list(data_type):
+        return _json_lists(column)
+    convert: Callable[[Any], Any]
+    if pa.types.is_floating(data_type):
+        convert = _json_float
+    elif pa.types.is_date32(data_type):
+        column, convert = column.cast(pa.int32()), date_text
+    elif pa.types.is_date64(data_type):
+        column, convert = column.cast(pa.int64()), datetime_text
+    else:
+        return list(column.to_pylist())
+    return [None if value is None else convert(value) for value in column.to_pylist()]
+
+
+def _json_lists(column: pa.Array) -> list[Any]:
+    items = json_values(column.flatten())
+    lengths = pc.list_value_length(column).fill_null(0).to_pylist()
+    ends = list(accumulate(lengths))
+    lists = [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+    return [
+        each if is_valid else None
+        for each, is_valid in zip(lists, column.is_valid().to_pylist(), strict=True)
+    ]
+
+
+def _json_float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def date_text(days: int) -> str:
+    """`YYYY-MM-DD` of days since the epoch."""
+    return date.fromordinal(date(1970, 1, 1).toordinal() + days).isoformat()
+
+
+def datetime_text(milliseconds: int) -> str:
+    """RFC 3339 in UTC, always with three decimals."""
+    instant = _EPOCH + timedelta(milliseconds=milliseconds)
+    return instant.isoformat(timespec="milliseconds") + "Z"
+
+
+def _html_cells(row: dict[str, Any], names: list[str]) -> str:
+    return "".join(f"<td>{html.escape(_shown(row[name]))}</td>" for name in names)
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _require(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise BadRequestError(
+            f"{package} is not installed — `pip install {package}`, or use `.to_arrow()`"
+        ) from None

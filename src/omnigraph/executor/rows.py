@@ -1,0 +1,123 @@
+"""Rows: bindings as arrays of positions, one place per row.
+
+A row may stand for several equal ones: `weight` says how many, None for one each. `carried` holds,
+for a property of a variable that is only counted, the sum of its values over the matches a row
+stands for, and how many of them are not null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from omnigraph.errors import ResourceLimitError
+from omnigraph.index.columns import AnyArray, BoolArray, IntArray
+from omnigraph.ir.expressions import PropertyRef
+
+ROWS_MAX = 100_000_000
+_WEIGHT_MAX = 2**62
+
+
+@dataclass(slots=True)
+class Rows:
+    """`nodes` and `edges` give the position each variable is bound to in each row."""
+
+    count: int
+    nodes: dict[str, IntArray] = field(default_factory=dict)
+    edges: dict[str, IntArray] = field(default_factory=dict)
+    weight: AnyArray | None = None
+    carried: dict[PropertyRef, tuple[AnyArray, AnyArray]] = field(default_factory=dict)
+    seeds: IntArray | None = None
+
+    def take(self, places: IntArray | BoolArray | slice) -> Rows:
+        """The rows at these places, or where a mask is true."""
+        if isinstance(places, slice):
+            count = len(range(*places.indices(self.count)))
+        else:
+            count = int(np.count_nonzero(places)) if places.dtype == bool else len(places)
+        return Rows(
+            count,
+            {name: positions[places] for name, positions in self.nodes.items()},
+            {name: positions[places] for name, positions in self.edges.items()},
+            None if self.weight is None else self.weight[places],
+            {key: (total[places], known[places]) for key, (total, known) in self.carried.items()},
+            None if self.seeds is None else self.seeds[places],
+        )
+
+    def scaled(self, factor: AnyArray | int) -> Rows:
+        """The same rows, each standing for `factor` times as many."""
+        weight = factor if self.weight is None else multiplied(self.weight, factor)
+        self.weight = np.broadcast_to(weight, (self.count,))
+        self.carried = {
+            key: (total * factor, known * factor) for key, (total, known) in self.carried.items()
+        }
+        return self
+
+    def cross(self, other: Rows) -> Rows:
+        """Every row of one with every row of the other."""
+        require_room(self.count * other.count)
+        left = self.take(np.repeat(np.arange(self.count), other.count))
+        right = other.take(np.tile(np.arange(other.count), self.count))
+        carried = {
+            key: (total * _ones(right), known * _ones(right))
+            for key, (total, known) in left.carried.items()
+        } | {
+            key: (total * _ones(left), known * _ones(left))
+            for key, (total, known) in right.carried.items()
+        }
+        return Rows(
+            left.count,
+            left.nodes | right.nodes,
+            left.edges | right.edges,
+            _weights(left, right),
+            carried,
+            left.seeds if left.seeds is not None else right.seeds,
+        )
+
+    def unfolded(self) -> Rows:
+        """The rows one by one, each as often as its weight says."""
+        if self.weight is None:
+            return self
+        counts = self.weight.astype(np.int64)
+        require_room(int(counts.sum()))
+        places = np.repeat(np.arange(self.count), counts)
+        self.weight = None
+        return self.take(places)
+
+
+def require_room(rows: int) -> None:
+    """Refuse to make more rows than memory can be trusted to hold."""
+    if rows > ROWS_MAX:
+        raise ResourceLimitError(
+            "the number of rows in the middle of the query",
+            limit=ROWS_MAX,
+            actual=rows,
+            advice="relate the variables by a traversal, add a filter, or count instead",
+        )
+
+
+def multiplied(left: AnyArray | int, right: AnyArray | int) -> AnyArray:
+    """The product of two weights; more matches than an I64 can count are refused."""
+    if float(np.max(left, initial=0)) * float(np.max(right, initial=0)) > _WEIGHT_MAX:
+        raise too_many_matches()
+    return np.asarray(left) * right
+
+
+def too_many_matches() -> ResourceLimitError:
+    return ResourceLimitError(
+        "the number of matches",
+        limit=_WEIGHT_MAX,
+        actual=_WEIGHT_MAX + 1,
+        advice="an I64 cannot count them; add a filter",
+    )
+
+
+def _ones(rows: Rows) -> AnyArray | int:
+    return 1 if rows.weight is None else rows.weight
+
+
+def _weights(left: Rows, right: Rows) -> AnyArray | None:
+    if left.weight is None:
+        return right.weight
+    return left.weight if right.weight is None else multiplied(left.weight, right.weight)

@@ -1,0 +1,104 @@
+"""Run: everything one execution reads through, all of it at one snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.errors import NotFoundError
+from omnigraph.executor.values import Values
+from omnigraph.index import EdgeIndex, RuntimeCache, TableView
+from omnigraph.manifest.model import Snapshot
+from omnigraph.storage.tables import TableStorage
+
+if TYPE_CHECKING:
+    from omnigraph.planner.pattern import Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One thing that happened: what, how many rows it left, and when it was done."""
+
+    text: str
+    rows: int | None
+    elapsed_ms: float
+
+
+@dataclass(slots=True)
+class Trace:
+    """What an execution did, in order."""
+
+    started: float = field(default_factory=perf_counter)
+    stages: list[Stage] = field(default_factory=list)
+
+    def add(self, text: str, rows: int | None = None) -> None:
+        self.stages.append(Stage(text, rows, (perf_counter() - self.started) * 1000))
+
+
+class Run:
+    """One execution. Views and indexes are shared by all of its parts."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        tables: TableStorage,
+        cache: RuntimeCache,
+        values: Values,
+        embedder: Any = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self.snapshot = snapshot
+        self.catalog = catalog
+        self.tables = tables
+        self.cache = cache
+        self.values = values
+        self.embedder = embedder
+        self.trace = trace
+        self._views: dict[str, TableView] = {}
+        self._edges: dict[str, EdgeIndex] = {}
+
+    def note(self, text: str, rows: int | None = None) -> None:
+        """Remember what was done, when somebody asked to know."""
+        if self.trace is not None:
+            self.trace.add(text, rows)
+
+    def nodes(self, type_name: str) -> TableView:
+        return self._view(f"node:{type_name}")
+
+    def edges(self, edge: str) -> EdgeIndex:
+        """The edge table and the node tables it joins."""
+        found = self._edges.get(edge)
+        if found is None:
+            declared = self.catalog.edges[edge]
+            found = EdgeIndex(
+                self._view(declared.table_key),
+                self.nodes(declared.source),
+                self.nodes(declared.target),
+                self.cache,
+                self.note,
+            )
+            self._edges[edge] = found
+        return found
+
+    def view_of(self, variable: str, pattern: Pattern) -> TableView:
+        """The table that a variable is bound in."""
+        type_name = pattern.nodes.get(variable)
+        if type_name is not None:
+            return self.nodes(type_name)
+        return self.edges(pattern.edge_types()[variable]).edges
+
+    def _view(self, table_key: str) -> TableView:
+        found = self._views.get(table_key)
+        if found is None:
+            entry = self.snapshot.entries.get(table_key)
+            if entry is None:
+                raise NotFoundError(
+                    f"'{table_key}' is not in manifest version {self.snapshot.manifest_version} "
+                    f"of branch '{self.snapshot.branch}' — its type was declared later or dropped"
+                )
+            found = TableView(self.tables, entry, self.cache, self.note)
+            self._views[table_key] = found
+        return found

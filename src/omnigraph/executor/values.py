@@ -1,0 +1,158 @@
+"""Values: the literals and parameters of a query as Arrow scalars.
+
+Numbers keep their natural width (I64, F64), so that a comparison can be exact whatever it meets.
+Date and DateTime texts are read here, which is when the language says they are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import BadRequestError
+from omnigraph.ir.expressions import (
+    Aggregate,
+    Bm25,
+    Compare,
+    Constant,
+    Nearest,
+    Param,
+    Predicate,
+    Rrf,
+    SameNode,
+    TextMatch,
+)
+from omnigraph.ir.query import AntiJoin, Expand, Filter, NodeScan, Operator, QueryIR
+from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
+from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
+
+Value = Constant | Param
+
+
+class Values:
+    """The value of every literal and parameter of one execution."""
+
+    def __init__(self, ir: QueryIR, params: Mapping[str, Any]) -> None:
+        self._params = params
+        self._scalars: dict[Value, pa.Scalar] = {}
+        # All of them now: a malformed date is an error even when no row is ever compared with it.
+        for value in _values_of(ir):
+            self.scalar(value)
+
+    def scalar(self, value: Value) -> pa.Scalar:
+        """The value, null when a parameter is."""
+        found = self._scalars.get(value)
+        if found is None:
+            found = _scalar(value.type, self._plain(value))
+            self._scalars[value] = found
+        return found
+
+    def projected(self, value: Value) -> pa.Scalar:
+        """The value in the type its result column has."""
+        scalar = self.scalar(value)
+        wanted = value.type.arrow_type()
+        if scalar.type == wanted:
+            return scalar
+        if value.type.is_vector:
+            return pa.scalar(scalar.as_py(), wanted)
+        return scalar.cast(wanted)
+
+    def _plain(self, value: Value) -> Any:
+        match value:
+            case Constant(literal):
+                return literal
+            case Param(name):
+                if name not in self._params:
+                    raise BadRequestError(f"parameter '{name}' not provided")
+                return self._params[name]
+            case _:
+                assert_never(value)
+
+
+def _scalar(type_: PropertyType, value: Any) -> pa.Scalar:
+    if type_.is_vector:
+        items = value.items if isinstance(value, ListLiteral) else value
+        floats = None if items is None else np.asarray(items, dtype=np.float32)
+        return pa.scalar(floats, pa.list_(pa.float32()))
+    if type_.is_list:
+        items = value.items if isinstance(value, ListLiteral) else value
+        element = _natural(type_.scalar)
+        if items is None:
+            return pa.scalar(None, pa.list_(element))
+        stored = [_scalar(type_.element(), item) for item in items]
+        return pa.scalar([item.as_py() for item in stored], pa.list_(element))
+    return _one(type_.scalar, value)
+
+
+def _one(scalar: Scalar, value: Any) -> pa.Scalar:
+    natural = _natural(scalar)
+    if value is None:
+        return pa.scalar(None, natural)
+    if scalar is Scalar.DATE:
+        text = value.text if isinstance(value, DateText) else value
+        return pa.scalar(parse_date(text), pa.int32()).cast(natural)
+    if scalar is Scalar.DATETIME:
+        text = value.text if isinstance(value, DateTimeText) else value
+        ticks = text if isinstance(text, int) else parse_datetime(text)
+        return pa.scalar(ticks, pa.int64()).cast(natural)
+    return pa.scalar(value, natural)
+
+
+def _natural(scalar: Scalar) -> pa.DataType:
+    if scalar.is_integer:
+        return pa.int64()
+    if scalar.is_float:
+        return pa.float64()
+    return PropertyType(scalar).arrow_type()
+
+
+def _values_of(ir: QueryIR) -> Iterator[Value]:
+    yield from _operator_values(ir.pipeline)
+    for item in ir.returns:
+        expression = item.expression
+        yield from _only_values(
+            expression.argument if isinstance(expression, Aggregate) else expression
+        )
+    for order in ir.order:
+        match order.expression:
+            case Nearest(_, query) | Bm25(_, query):
+                yield from _only_values(query)
+            case Rrf(first, second, k):
+                yield from _only_values(first.query, second.query, k)
+
+
+def _operator_values(operators: tuple[Operator, ...]) -> Iterator[Value]:
+    for operator in operators:
+        match operator:
+            case NodeScan(_, _, filters):
+                yield from _predicate_values(filters)
+            case Expand():
+                yield from _predicate_values(operator.target_filters)
+            case Filter(predicate):
+                yield from _predicate_values((predicate,))
+            case AntiJoin(_, inner):
+                yield from _operator_values(inner)
+            case _:
+                assert_never(operator)
+
+
+def _predicate_values(predicates: tuple[Predicate, ...]) -> Iterator[Value]:
+    for predicate in predicates:
+        match predicate:
+            case Compare(left, _, right):
+                yield from _only_values(left, right)
+            case TextMatch(_, _, query, max_edits):
+                yield from _only_values(query, max_edits)
+            case SameNode():
+                continue
+            case _:
+                assert_never(predicate)
+
+
+def _only_values(*expressions: object) -> Iterator[Value]:
+    for expression in expressions:
+        if isinstance(expression, (Constant, Param)):
+            yield expression

@@ -1,0 +1,201 @@
+"""TableView: one table of a snapshot, addressed by position.
+
+A position is a row's place in the order of a full scan, which a version never changes. Columns are
+decoded into the cache when that pays; otherwise single rows are fetched, and filters are pushed
+down to the scan. The answers are the same either way.
+
+    a column is decoded   when the table is small, most rows are wanted, or it is used again
+    and never             when it would take more than a quarter of the budget
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.index.cache import RuntimeCache, TableId
+from omnigraph.index.columns import Column, IntArray, Ranks, ranked
+from omnigraph.index.live import Live
+from omnigraph.manifest.model import TableEntry
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.masks import to_mask
+from omnigraph.storage.predicates import And, Predicate, columns_of
+from omnigraph.storage.reads import ROW_ID
+from omnigraph.storage.tables import TableStorage
+
+SMALL_TABLE_ROWS = 16_384
+_USES_BEFORE_DECODING = 2
+_TEXT_BYTES_GUESS = 32
+
+
+class Note(Protocol):
+    """Told what was done, for `explain`."""
+
+    def __call__(self, text: str, rows: int | None = None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowIds:
+    """The stable row id of every position; `order` sorts them, None when they are sorted."""
+
+    ids: np.ndarray
+    order: IntArray | None
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.ids.nbytes + (0 if self.order is None else self.order.nbytes))
+
+
+class TableView:
+    """One table at one version. Made for one query; what it keeps is in the cache."""
+
+    def __init__(
+        self, tables: TableStorage, entry: TableEntry, cache: RuntimeCache, note: Note
+    ) -> None:
+        self._tables = tables
+        self._cache = cache
+        self._note = note
+        self.table_key = entry.table_key
+        self.id = TableId(
+            tables.root.child(entry.table_path),
+            entry.table_branch,
+            entry.version,
+            entry.transaction_uuid,
+        )
+        location = tables.root.table(entry.table_path, entry.table_branch)
+        self.handle: TableHandle = tables.open_at(
+            location, entry.version, incarnation=entry.transaction_uuid
+        )
+        self.size = self.handle.row_count
+
+    # Positions
+
+    def row_ids(self) -> RowIds:
+        """The stable row id of every position."""
+        return self._cache.get(("row ids", self.id), self._read_row_ids)
+
+    def positions_of_rows(self, row_ids: np.ndarray) -> IntArray:
+        """Where rows with these ids stand; every one has to be in the table."""
+        known = self.row_ids()
+        if known.order is None:
+            return np.searchsorted(known.ids, row_ids)
+        return known.order[np.searchsorted(known.ids[known.order], row_ids)]
+
+    def positions_of_ids(self, ids: pa.Array) -> IntArray:
+        """Where the entities with these ids stand, -1 for one that is not there."""
+        found = pc.index_in(ids, value_set=self.column("id"))
+        return np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
+
+    # Values
+
+    def column(self, name: str) -> pa.Array:
+        """All values of a column, decoded and kept."""
+        return self._cache.get(("column", self.id, name), lambda: self._decode(name)).array
+
+    def read(self, name: str) -> pa.Array:
+        """All values of a column, kept only if they are already."""
+        kept = self._cache.peek(("column", self.id, name))
+        return kept.array if isinstance(kept, Column) else self._decode(name).array
+
+    def ranks(self, name: str) -> Ranks:
+        """The ranks of all values of a column, kept."""
+        return self._cache.get(("ranks", self.id, name), lambda: ranked(self.column(name)))
+
+    def has_ranks(self, name: str) -> bool:
+        """Whether the ranks of a column are at hand."""
+        return self._cache.peek(("ranks", self.id, name)) is not None
+
+    def values(self, names: Sequence[str], positions: IntArray) -> dict[str, pa.Array]:
+        """The values of some columns at these positions, which may repeat."""
+        wanted = len(positions)
+        decoded = [name for name in names if self.is_worth_decoding(name, wanted)]
+        found = {name: self.column(name).take(pa.array(positions)) for name in decoded}
+        fetched = [name for name in names if name not in found]
+        if fetched:
+            found |= self._fetch(fetched, positions)
+        return found
+
+    def matching(self, predicates: Sequence[Predicate]) -> Live:
+        """The positions whose rows every predicate keeps."""
+        live = Live(self.size)
+        pushed: list[Predicate] = []
+        for predicate in predicates:
+            names = columns_of(predicate)
+            if all(self.is_worth_decoding(name, 1) for name in names):
+                live = live.meet(Live(self.size, mask=self._mask(predicate, names)))
+            else:
+                pushed.append(predicate)
+        return live.meet(self._scanned(And(tuple(pushed)))) if pushed else live
+
+    def _scanned(self, predicate: Predicate) -> Live:
+        rows = self._tables.scan(self.handle, [], predicate, with_row_id=True)
+        names = ", ".join(columns_of(predicate))
+        self._note(f"pushed the filter on {names} to the scan of {self.table_key}", rows.num_rows)
+        positions = self.positions_of_rows(rows.column(ROW_ID).to_numpy())
+        return Live(self.size, positions=np.sort(positions))
+
+    def is_worth_decoding(self, name: str, rows_wanted: int) -> bool:
+        """Whether to hold the column in memory; counts as one use of it."""
+        key = ("column", self.id, name)
+        if self._cache.peek(key) is not None:
+            return True
+        if self._bytes_guess(name) * 4 > self._cache.budget_bytes:
+            return False
+        if self.size <= SMALL_TABLE_ROWS or rows_wanted * 4 >= self.size:
+            return True
+        return self._cache.touch(key) >= _USES_BEFORE_DECODING
+
+    # Inside
+
+    def _mask(self, predicate: Predicate, names: list[str]) -> np.ndarray:
+        if len(names) == 1 and self._has_few_values(names[0]):
+            ranks = self.ranks(names[0])
+            verdicts = to_mask(predicate, pa.table([ranks.values], names=names))
+            # Null is rank 0 and satisfies no predicate that a query can state.
+            truths = np.zeros(ranks.count, dtype=bool)
+            truths[1:] = verdicts.to_numpy(zero_copy_only=False)
+            return truths[ranks.codes]
+        table = pa.table([self.column(name) for name in names], names=names)
+        return np.asarray(to_mask(predicate, table).to_numpy(zero_copy_only=False))
+
+    def _has_few_values(self, name: str) -> bool:
+        """Whether a text column is known, or after some use found, to repeat its values."""
+        if not pa.types.is_string(self.handle.schema.field(name).type):
+            return False
+        key = ("ranks", self.id, name)
+        if self._cache.peek(key) is None and self._cache.touch(key) < _USES_BEFORE_DECODING:
+            return False
+        return self.ranks(name).count * 4 < self.size
+
+    def _decode(self, name: str) -> Column:
+        self._note(f"decoded {name} of {self.table_key}")
+        chunks = self._tables.scan(self.handle, [name]).column(0)
+        return Column(chunks.combine_chunks())
+
+    def _fetch(self, names: list[str], positions: IntArray) -> dict[str, pa.Array]:
+        distinct, place = np.unique(positions, return_inverse=True)
+        row_ids = self.row_ids().ids[distinct]
+        self._note(f"fetched {', '.join(names)} of {self.table_key}", len(distinct))
+        rows = self._tables.take_rows(self.handle, row_ids.tolist(), names)
+        places = pa.array(place)
+        return {name: rows.column(name).combine_chunks().take(places) for name in names}
+
+    def _read_row_ids(self) -> RowIds:
+        rows = self._tables.scan(self.handle, [], with_row_id=True)
+        ids = rows.column(ROW_ID).to_numpy()
+        is_sorted = bool(np.all(ids[:-1] < ids[1:]))
+        return RowIds(ids, None if is_sorted else np.argsort(ids))
+
+    def _bytes_guess(self, name: str) -> int:
+        data_type = self.handle.schema.field(name).type
+        if pa.types.is_fixed_size_list(data_type):
+            return int(self.size * data_type.list_size * 4)
+        try:
+            return int(self.size * data_type.bit_width // 8)
+        except ValueError:
+            return self.size * _TEXT_BYTES_GUESS

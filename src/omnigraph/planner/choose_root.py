@@ -1,0 +1,124 @@
+"""Choose the root: where each tree of a pattern starts, and which variables it has to bind.
+
+    a variable matched by key       it has one position: everything is reached from there
+    a variable that rows need       the one with the fewest expected matches
+    none                            the middle of the tree, so that counts travel least
+
+Variables on the way between two needed ones are bound too; the rest is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
+from omnigraph.planner.pattern import Pattern, Step
+from omnigraph.planner.plan import Branch, Tree
+
+_SHARE_OF_EQUAL = 0.1
+_SHARE_OF_OTHER = 0.3
+_WORTH_A_ROOT = 1_000
+"""Below this many rows a scan costs nothing, so a key match there decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What the planner knows of the data: the rows of each table, by table key."""
+
+    row_counts: Mapping[str, int]
+
+
+def choose_trees(
+    pattern: Pattern, needed: frozenset[str], catalog: Catalog, statistics: Statistics
+) -> tuple[Tree, ...]:
+    """Arrange the introducing steps of a pattern into trees."""
+    trees = []
+    remaining = list(pattern.nodes)
+    if pattern.outer:
+        trees.append(_grow(pattern, list(pattern.outer), needed | set(pattern.outer), None))
+        remaining = [name for name in remaining if name not in trees[0].variables]
+    while remaining:
+        variables = _reachable(pattern, [remaining[0]])
+        inside = needed.intersection(variables)
+        root = _root(pattern, variables, inside, catalog, statistics)
+        trees.append(_grow(pattern, [root], inside, root))
+        remaining = [name for name in remaining if name not in variables]
+    return tuple(trees)
+
+
+def _root(
+    pattern: Pattern,
+    variables: tuple[str, ...],
+    needed: frozenset[str],
+    catalog: Catalog,
+    statistics: Statistics,
+) -> str:
+    expected = {name: _expected(pattern, name, catalog, statistics) for name in variables}
+    best = min(variables, key=lambda name: expected[name])
+    rows = statistics.row_counts.get(f"node:{pattern.nodes[best]}", 0)
+    if expected[best] <= 1 and rows >= _WORTH_A_ROOT:
+        return best
+    if needed:
+        return min(sorted(needed), key=lambda name: expected[name])
+    return min(variables, key=lambda name: (_height(pattern, name), expected[name]))
+
+
+def _expected(pattern: Pattern, variable: str, catalog: Catalog, statistics: Statistics) -> float:
+    """How many nodes may match a variable's own filters."""
+    type_name = pattern.nodes[variable]
+    rows = float(statistics.row_counts.get(f"node:{type_name}", 0))
+    key = catalog.nodes[type_name].key
+    for predicate in pattern.filters.get(variable, ()):
+        if _matched_property(predicate) is not None and key == (_matched_property(predicate),):
+            return min(rows, 1.0)
+        rows *= _SHARE_OF_EQUAL if _matched_property(predicate) else _SHARE_OF_OTHER
+    return rows
+
+
+def _matched_property(predicate: Predicate) -> str | None:
+    match predicate:
+        case Compare(PropertyRef(_, name), CompareKind.EQUAL, _):
+            return name
+        case Compare(_, CompareKind.EQUAL, PropertyRef(_, name)):
+            return name
+        case _:
+            return None
+
+
+def _grow(pattern: Pattern, starts: list[str], needed: Iterable[str], root: str | None) -> Tree:
+    """Walk outwards from `starts`, then bind what lies between them and the needed variables."""
+    reached = list(starts)
+    arrival: dict[str, tuple[Step, str]] = {}
+    for variable in reached:
+        for step in pattern.steps_of(variable):
+            child = step.other_end(variable)
+            if child not in reached:
+                arrival[child] = (step, variable)
+                reached.append(child)
+    bound = set(starts)
+    for name in needed:
+        while name in arrival and name not in bound:
+            bound.add(name)
+            name = arrival[name][1]
+    branches = tuple(
+        Branch(step, parent, child, child in bound) for child, (step, parent) in arrival.items()
+    )
+    return Tree(root, tuple(reached), branches, is_counted=root is not None and not set(needed))
+
+
+def _reachable(pattern: Pattern, starts: list[str]) -> tuple[str, ...]:
+    reached = list(starts)
+    for variable in reached:
+        ends = (step.other_end(variable) for step in pattern.steps_of(variable))
+        reached.extend(end for end in dict.fromkeys(ends) if end not in reached)
+    return tuple(reached)
+
+
+def _height(pattern: Pattern, root: str) -> int:
+    depth = {root: 0}
+    for variable in _reachable(pattern, [root]):
+        for step in pattern.steps_of(variable):
+            depth.setdefault(step.other_end(variable), depth[variable] + 1)
+    return max(depth.values())

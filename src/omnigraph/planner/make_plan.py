@@ -1,0 +1,157 @@
+"""Make a plan: pipeline → pattern → what rows need → trees.
+
+What rows need to hold decides everything: a variable that nothing reads is only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.ir.expressions import (
+    Aggregate,
+    AliasRef,
+    Bm25,
+    Constant,
+    Nearest,
+    NodeRef,
+    Param,
+    Projected,
+    PropertyRef,
+    Rrf,
+    SortKey,
+)
+from omnigraph.ir.query import QueryIR
+from omnigraph.ir.variables import predicate_variables
+from omnigraph.planner.choose_root import Statistics, choose_trees
+from omnigraph.planner.merge_filters import merge_filters
+from omnigraph.planner.pattern import Negation, Pattern
+from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan
+from omnigraph.planner.push_limit import sort_root
+from omnigraph.syntax.query_tree import AggregateFunction
+
+_EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
+
+
+def make_plan(ir: QueryIR, catalog: Catalog, statistics: Statistics) -> Plan:
+    """Plan a read."""
+    pattern = merge_filters(ir.pipeline)
+    is_grouped = any(isinstance(item.expression, Aggregate) for item in ir.returns)
+    read = set(_variables_read(ir))
+    read.update(_edges_summed(ir, pattern))
+    if ir.order and not is_grouped:
+        # Ties are broken by the id of every bound variable.
+        read.update(pattern.named_variables())
+    match = _plan_match(pattern, frozenset(read), catalog, statistics)
+    return Plan(
+        match=match,
+        returns=ir.returns,
+        order=ir.order,
+        limit=ir.limit,
+        is_grouped=is_grouped,
+        sort_root=None if is_grouped else sort_root(ir, match),
+    )
+
+
+def _plan_match(
+    pattern: Pattern, read: frozenset[str], catalog: Catalog, statistics: Statistics
+) -> MatchPlan:
+    bound = frozenset(_bound(pattern, read))
+    nodes = bound.intersection(pattern.nodes)
+    return MatchPlan(
+        pattern=pattern,
+        bound=bound,
+        trees=choose_trees(pattern, nodes, catalog, statistics),
+        negations=tuple(
+            _plan_negation(each, pattern, catalog, statistics) for each in pattern.negations
+        ),
+    )
+
+
+def _bound(pattern: Pattern, read: frozenset[str]) -> Iterator[str]:
+    """The variables that rows hold: those read, compared or closed over, and ends of edges."""
+    needed = set(read)
+    for predicate in pattern.across:
+        needed.update(predicate_variables(predicate))
+    for step in pattern.closing:
+        needed.update((step.source, step.target))
+        if step.edge_variable is not None:
+            needed.add(step.edge_variable)
+    for negation in pattern.negations:
+        if _mask_variable(negation, pattern) is None:
+            needed.update(negation.outer)
+    yield from needed
+    for variable, step in pattern.edge_steps().items():
+        if variable in needed:
+            yield step.source
+            yield step.target
+
+
+def _plan_negation(
+    negation: Negation, outer: Pattern, catalog: Catalog, statistics: Statistics
+) -> NegationPlan:
+    mask_of = _mask_variable(negation, outer)
+    inner = negation.pattern
+    if mask_of is None:
+        return NegationPlan(negation, _plan_match(inner, frozenset(), catalog, statistics), None)
+    # Hanging on one variable, the pattern is matched on its own, and that variable is the answer.
+    free = Pattern(
+        nodes=inner.nodes,
+        steps=inner.steps,
+        closing=inner.closing,
+        filters=inner.filters,
+        across=inner.across,
+        constants=inner.constants,
+        negations=inner.negations,
+    )
+    plan = _plan_match(free, frozenset({mask_of}), catalog, statistics)
+    return NegationPlan(negation, plan, mask_of)
+
+
+def _mask_variable(negation: Negation, outer: Pattern) -> str | None:
+    if len(negation.outer) == 1 and negation.outer[0] in outer.nodes:
+        return negation.outer[0]
+    return None
+
+
+def _variables_read(ir: QueryIR) -> Iterator[str]:
+    for item in ir.returns:
+        yield from _projected_variables(item.expression)
+    for order in ir.order:
+        yield from _sorted_variables(order.expression)
+
+
+def _edges_summed(ir: QueryIR, pattern: Pattern) -> Iterator[str]:
+    """Edge variables under an aggregate: their values are taken from rows."""
+    for item in ir.returns:
+        match item.expression:
+            case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_steps():
+                yield variable
+
+
+def _projected_variables(expression: Projected) -> Iterator[str]:
+    match expression:
+        case PropertyRef(variable) | NodeRef(variable):
+            yield variable
+        case Aggregate(function, PropertyRef(variable)) if function in _EXTREMES:
+            # A sum can travel along the tree; an extreme is taken from rows.
+            yield variable
+        case Constant() | Param() | Aggregate():
+            return
+        case _:
+            assert_never(expression)
+
+
+def _sorted_variables(key: SortKey) -> Iterator[str]:
+    match key:
+        case PropertyRef(variable):
+            yield variable
+        case Nearest(target) | Bm25(target):
+            yield target.variable
+        case Rrf(first, _):
+            yield first.target.variable
+        case AliasRef():
+            return
+        case _:
+            assert_never(key)

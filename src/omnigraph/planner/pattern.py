@@ -1,0 +1,83 @@
+"""Patterns: a pipeline of operators as variables joined by steps, with what is required of each.
+
+Order does not matter in a pattern, so the planner may start anywhere. The names are those of the
+pipeline: a step is one expansion, and its meaning is always read from its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from omnigraph.ir.expressions import Predicate
+from omnigraph.ir.query import HIDDEN_PREFIX, Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One traversal between two variables. `closes` says that its target is bound elsewhere."""
+
+    source: str
+    target: str
+    edge: str
+    direction: Direction
+    min_hops: int = 1
+    max_hops: int = 1
+    edge_variable: str | None = None
+    closes: bool = False
+
+    @property
+    def is_single_hop(self) -> bool:
+        return (self.min_hops, self.max_hops) == (1, 1)
+
+    def other_end(self, variable: str) -> str:
+        return self.target if variable == self.source else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """No match of `pattern` may exist for what `outer` is bound to."""
+
+    outer: tuple[str, ...]
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What has to match.
+
+    `nodes` gives the type of each node variable, those of `outer` included, and `outer_edges` the
+    type of each edge variable that is bound outside. `filters` holds the
+    predicates over one variable (a node or an edge), `across` those over several, `constants`
+    those over none. A step in `steps` introduces a variable; one in `closing` joins two that are
+    bound without it.
+    """
+
+    nodes: Mapping[str, str]
+    steps: tuple[Step, ...] = ()
+    closing: tuple[Step, ...] = ()
+    filters: Mapping[str, tuple[Predicate, ...]] = field(default_factory=dict)
+    across: tuple[Predicate, ...] = ()
+    constants: tuple[Predicate, ...] = ()
+    negations: tuple[Negation, ...] = ()
+    outer: tuple[str, ...] = ()
+    outer_edges: Mapping[str, str] = field(default_factory=dict)
+
+    def edge_types(self) -> dict[str, str]:
+        """The edge type of each edge variable that can be read here."""
+        own = {name: step.edge for name, step in self.edge_steps().items()}
+        return dict(self.outer_edges) | own
+
+    def edge_steps(self) -> dict[str, Step]:
+        """The step of each edge variable."""
+        every = (*self.steps, *self.closing)
+        return {step.edge_variable: step for step in every if step.edge_variable is not None}
+
+    def named_variables(self) -> tuple[str, ...]:
+        """Every variable a query can spell, nodes and edges, in name order."""
+        names = [name for name in self.nodes if not name.startswith(HIDDEN_PREFIX)]
+        return tuple(sorted([*names, *self.edge_steps()]))
+
+    def steps_of(self, variable: str) -> list[Step]:
+        """The introducing steps that touch a variable."""
+        return [step for step in self.steps if variable in (step.source, step.target)]

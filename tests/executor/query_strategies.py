@@ -1,0 +1,350 @@
+"""Random schemas, small graphs and well-typed reads over them, as text and records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+_T = TypeVar("_T")
+
+TEXTS = ["", "a", "ab", "b", "é", "it's", 'say "x"', "%", "`", "\\", "-- x", "Z", "a' OR '1'='1"]
+INTEGERS = [-3, 0, 1, 2, 7]
+LARGE = [-(2**62), 2**53, 2**53 + 1, 2**62, 1]
+FLOATS = [-0.5, 0.0, 0.1, 0.25, 2.0, 7.5]
+DATES = ["1969-12-31", "2020-05-01", "2020-05-02"]
+INSTANTS = ["1969-12-31T23:59:59.999Z", "2020-05-01T00:00:00Z", "2020-05-01T10:00:00.5+01:00"]
+VARIANTS = ["x", "y-z", "date"]
+
+PROPERTIES: dict[str, tuple[str, list[Any]]] = {
+    "text": ("String", TEXTS),
+    "order": ("String", TEXTS),
+    "small": ("I32", INTEGERS),
+    "count": ("I64", INTEGERS),
+    "large": ("I64", LARGE),
+    "plus": ("U32", [0, 1, 2, 7]),
+    "single": ("F32", FLOATS),
+    "double": ("F64", FLOATS),
+    "flag": ("Bool", [True, False]),
+    "kind": ("enum(x, y-z, date)", VARIANTS),
+    "date": ("Date", DATES),
+    "seen": ("DateTime", INSTANTS),
+    "texts": ("[String]", [[], ["a"], ["a", "b"], ["it's"]]),
+    "singles": ("[F32]", [[], [0.1], [2.0, 7.5]]),
+}
+"""Property name → its type and the values it is given; few, so that they meet."""
+
+_NUMBERS = ("small", "count", "large", "plus", "single", "double")
+_SUMMABLE = ("small", "count", "plus", "single", "double")
+
+
+class Draw:
+    """Short words for drawing one thing after the other."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._draw = data.draw
+
+    def one(self, choices: list[_T] | tuple[_T, ...]) -> _T:
+        return self._draw(st.sampled_from(choices))
+
+    def some(self, choices: list[_T], most: int) -> list[_T]:
+        return self._draw(st.lists(st.sampled_from(choices), max_size=most, unique_by=repr))
+
+    def whole(self, least: int, most: int) -> int:
+        return self._draw(st.integers(least, most))
+
+    def chance(self, percent: int) -> bool:
+        return self._draw(st.integers(0, 99)) < percent
+
+
+@dataclass
+class Schema:
+    """Property names of each type; the ends of each edge."""
+
+    nodes: dict[str, list[str]]
+    edges: dict[str, tuple[str, str, list[str]]]
+
+    def text(self) -> str:
+        lines = [
+            f"node {name} {{ key: String @key {_declared(properties)} }}"
+            for name, properties in self.nodes.items()
+        ] + [
+            f"edge {name}: {source} -> {target} {{ {_declared(properties)} }}"
+            for name, (source, target, properties) in self.edges.items()
+        ]
+        return "\n".join(lines)
+
+
+def _declared(properties: list[str]) -> str:
+    return " ".join(f"{name}: {PROPERTIES[name][0]}?" for name in properties)
+
+
+def draw_schema(draw: Draw) -> Schema:
+    nodes = {name: draw.some(list(PROPERTIES), 6) for name in ["Ann", "Bob"]}
+    ends = [("Ann", "Ann"), ("Ann", "Bob"), ("Bob", "Bob")]
+    edges = {
+        f"Edge{place}": (*draw.one(ends), draw.some(["text", "small", "single", "date"], 2))
+        for place in range(draw.whole(1, 3))
+    }
+    return Schema(nodes, edges)
+
+
+def draw_records(draw: Draw, schema: Schema) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    keys: dict[str, list[str]] = {}
+    for name, properties in schema.nodes.items():
+        keys[name] = [f"{name[0].lower()}{place}" for place in range(draw.whole(1, 6))]
+        for key in keys[name]:
+            records.append({"type": name, "data": {"key": key} | _values(draw, properties)})
+    for name, (source, target, properties) in schema.edges.items():
+        for _ in range(draw.whole(0, 10)):
+            record = {"edge": name, "from": draw.one(keys[source]), "to": draw.one(keys[target])}
+            records.append(record | {"data": _values(draw, properties)})
+    return records
+
+
+def _values(draw: Draw, properties: list[str]) -> dict[str, Any]:
+    return {name: draw.one(PROPERTIES[name][1]) for name in properties if draw.chance(75)}
+
+
+@dataclass
+class Query:
+    """One read as text, and its parameters."""
+
+    text: str
+    params: dict[str, Any]
+
+
+@dataclass
+class _Builder:
+    draw: Draw
+    schema: Schema
+    variables: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    edge_variables: dict[str, list[str]] = field(default_factory=dict)
+    parameters: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    used: int = 0
+
+    def fresh(self) -> str:
+        # Names are not handed out in order, so that ties do not follow the order of binding.
+        self.used += 1
+        return f"{'qmzbx'[self.used % 5]}{self.used}"
+
+    def readable(self) -> list[tuple[str, str]]:
+        nodes = [(v, p) for v, (_, properties) in self.variables.items() for p in properties]
+        return nodes + [(v, p) for v, properties in self.edge_variables.items() for p in properties]
+
+    def bind(self, name: str, type_name: str) -> None:
+        self.variables[name] = (type_name, [*self.schema.nodes[type_name], "key"])
+
+    def binding(self) -> str:
+        name, type_name = self.fresh(), self.draw.one(list(self.schema.nodes))
+        self.bind(name, type_name)
+        return f"${name}: {type_name}{self.inline(type_name)}"
+
+    def inline(self, type_name: str) -> str:
+        draw = self.draw
+        if not draw.chance(30) or not self.schema.nodes[type_name]:
+            return ""
+        name = draw.one(self.schema.nodes[type_name])
+        return f" {{ {name}: {self.given(name, of_element=True)} }}"
+
+    def given(self, name: str, *, of_element: bool = False) -> str:
+        """A literal, or a parameter, that fits a property."""
+        draw = self.draw
+        type_name, values = PROPERTIES.get(name, ("String", ["a0", "a1", "b0"]))
+        value = draw.one(values)
+        if type_name.startswith("["):
+            type_name = type_name.strip("[]")
+            value = draw.one(["a", "it's"] if type_name == "String" else FLOATS)
+        is_negative = isinstance(value, int | float) and value < 0
+        if is_negative or draw.chance(40):
+            return self.parameter("String" if type_name.startswith("enum") else type_name, value)
+        return _literal(type_name, value)
+
+    def parameter(self, type_name: str, value: Any) -> str:
+        name = f"p{len(self.parameters)}"
+        is_null = self.draw.chance(10)
+        declared = f"{type_name}?" if is_null or self.draw.chance(20) else type_name
+        self.parameters[name] = (declared, None if is_null else value)
+        return f"${name}"
+
+    def traversal(self) -> str | None:
+        draw = self.draw
+        edge = draw.one(list(self.schema.edges))
+        source, target, properties = self.schema.edges[edge]
+        starts = [v for v, (t, _) in self.variables.items() if t in (source, target)]
+        if not starts:
+            return None
+        start = draw.one(starts)
+        start_type = self.variables[start][0]
+        end_type = target if start_type == source else source
+        end, is_new = self.far_end(end_type)
+        walk = f"{edge[0].lower()}{edge[1:]}"
+        if source == target and draw.chance(25):
+            walk = f"<{walk}>"
+        bounds = ""
+        if draw.chance(25):
+            least = draw.whole(1, 3)
+            bounds = f"{{{least},{least + draw.whole(0, 2)}}}"
+        elif draw.chance(40):
+            name = self.fresh()
+            self.edge_variables[name] = properties
+            walk = f"${name}:{walk}"
+        if is_new and draw.chance(30) and end != "_":
+            # Written backwards; the checker finds the direction from the bound end.
+            new_type = source if start_type == target else target
+            self.bind(end, new_type)
+            return f"${end} {walk}{bounds} ${start}"
+        if is_new and end != "_":
+            self.bind(end, end_type)
+        return f"${start} {walk}{bounds} ${end}"
+
+    def far_end(self, type_name: str) -> tuple[str, bool]:
+        draw = self.draw
+        known = [v for v, (t, _) in self.variables.items() if t == type_name]
+        if known and draw.chance(25):
+            return draw.one(known), False
+        if draw.chance(15):
+            return "_", True
+        return self.fresh(), True
+
+    def filter(self) -> str | None:
+        draw = self.draw
+        readable = self.readable()
+        if not readable:
+            return None
+        variable, name = draw.one(readable)
+        side = f"${variable}.{name}"
+        type_name = PROPERTIES.get(name, ("String", []))[0]
+        others = [f"${v}.{p}" for v, p in readable if _comparable(p, name)]
+        if type_name.startswith("["):
+            element = type_name.strip("[]")
+            members = [f"${v}.{p}" for v, p in readable if _element_fits(p, element)]
+            return f"{side} contains {self.side(name, members)}"
+        if type_name == "String" and draw.chance(40):
+            word = draw.one(["contains", "starts_with"])
+            left, right = side, self.side(name, others)
+            if draw.chance(30):
+                left, right = right, left
+            return f"{left} {word} {right}"
+        left, right = side, self.side(name, others)
+        if name in _NUMBERS and draw.chance(30):
+            right = self.given(draw.one([n for n in _NUMBERS]))
+        if draw.chance(25):
+            left, right = right, left
+        return f"{left} {draw.one(['=', '!=', '<', '<=', '>', '>='])} {right}"
+
+    def side(self, name: str, others: list[str]) -> str:
+        if others and self.draw.chance(30):
+            return self.draw.one(others)
+        return self.given(name)
+
+    def negation(self, depth: int) -> str | None:
+        outer_nodes, outer_edges = dict(self.variables), dict(self.edge_variables)
+        draw = self.draw
+        inner: list[str | None] = []
+        if draw.chance(70):
+            inner.append(self.traversal())
+        if draw.chance(30):
+            inner.append(self.traversal())
+        if draw.chance(50) or not any(inner):
+            inner.append(self.filter())
+        if depth > 0 and draw.chance(25):
+            inner.append(self.negation(depth - 1))
+        self.variables, self.edge_variables = outer_nodes, outer_edges
+        clauses = [clause for clause in inner if clause]
+        return f"not {{ {' '.join(clauses)} }}" if clauses else None
+
+    def returns(self) -> tuple[list[str], list[str]]:
+        """The projections, and what may be sorted by."""
+        draw = self.draw
+        readable = self.readable()
+        items: list[str] = []
+        sortable: list[str] = []
+        is_grouped = draw.chance(45)
+        for place in range(draw.whole(0 if is_grouped else 1, 2)):
+            if readable and draw.chance(75):
+                variable, name = draw.one(readable)
+                items.append(f"${variable}.{name} as r{place}")
+                if not PROPERTIES.get(name, ("", []))[0].startswith("["):
+                    sortable.append(f"r{place}")
+            else:
+                items.append(f"${draw.one(list(self.variables))} as r{place}")
+        if not is_grouped:
+            sortable = [
+                f"${v}.{p}" for v, p in readable if not PROPERTIES.get(p, ("",))[0].startswith("[")
+            ] + sortable
+            return items, sortable
+        for place in range(draw.whole(1, 3)):
+            items.append(f"{self.aggregate()} as g{place}")
+            sortable.append(f"g{place}")
+        return items, sortable
+
+    def aggregate(self) -> str:
+        draw = self.draw
+        numbers = [f"${v}.{p}" for v, p in self.readable() if p in _SUMMABLE]
+        extremes = [
+            f"${v}.{p}" for v, p in self.readable() if p in _NUMBERS or p in ("text", "kind", "key")
+        ]
+        choice = draw.whole(0, 3)
+        if choice == 1 and numbers:
+            return f"{draw.one(['sum', 'avg'])}({draw.one(numbers)})"
+        if choice == 2 and extremes:
+            return f"{draw.one(['min', 'max'])}({draw.one(extremes)})"
+        if choice == 3 and self.readable():
+            variable, name = draw.one(self.readable())
+            return f"count(${variable}.{name})"
+        return f"count(${draw.one(list(self.variables))})"
+
+    def query(self) -> Query:
+        draw = self.draw
+        clauses: list[str | None] = [self.binding()]
+        if draw.chance(15):
+            clauses.append(self.binding())
+        clauses += [self.traversal() for _ in range(draw.whole(0, 3))]
+        clauses += [self.filter() for _ in range(draw.whole(0, 2))]
+        clauses += [self.negation(1) for _ in range(draw.whole(0, 1))]
+        items, sortable = self.returns()
+        tail = ""
+        if sortable and draw.chance(50):
+            keys = [f"{key} {draw.one(['asc', 'desc'])}" for key in draw.some(sortable, 2)]
+            tail += f" order {{ {', '.join(keys)} }}" if keys else ""
+        if draw.chance(35):
+            tail += f" limit {draw.one([0, 1, 2, 5, 2**63 - 1])}"
+        declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.parameters.items())
+        match = "\n  ".join(clause for clause in clauses if clause)
+        text = f"query q({declared}) {{ match {{\n  {match} }}\nreturn {{ {', '.join(items)} }}{tail} }}"
+        return Query(text, {name: value for name, (_, value) in self.parameters.items()})
+
+
+def draw_query(draw: Draw, schema: Schema) -> Query:
+    return _Builder(draw, schema).query()
+
+
+def _kind(name: str) -> str:
+    type_name = PROPERTIES.get(name, ("String", []))[0]
+    if name in _NUMBERS:
+        return "number"
+    return "String" if type_name.startswith("enum") else type_name
+
+
+def _comparable(left: str, right: str) -> bool:
+    return _kind(left) == _kind(right) and not _kind(left).startswith("[")
+
+
+def _element_fits(name: str, element: str) -> bool:
+    wanted = "number" if element == "F32" else element
+    return _kind(name) == wanted
+
+
+def _literal(type_name: str, value: Any) -> str:
+    if type_name == "Date":
+        return f'date("{value}")'
+    if type_name == "DateTime":
+        return f'datetime("{value}")'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
