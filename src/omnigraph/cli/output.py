@@ -1,0 +1,43 @@
+"""Printing: results on stdout, remarks and errors on stderr, the same facts with `--json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from omnigraph.errors import BadRequestError
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document, readable, with non-ASCII text as it is."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_error(text: str) -> None:
+    """Print an error in the one form every command uses."""
+    print(f"error: {text}", file=sys.stderr)
+
+
+def warn_deprecated(old: str, new: str) -> None:
+    """Say that a command still works but has a better name."""
+    print(
+        f"warning: `omnigraph {old}` is deprecated; use `omnigraph {new}` instead", file=sys.stderr
+    )
+
+
+def read_text_file(path: Path) -> str:
+    """Read a UTF-8 file the user named."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadRequestError(f"cannot read '{path}': no such file") from None
+    except UnicodeDecodeError as error:
+        raise BadRequestError(f"cannot read '{path}': not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise BadRequestError(f"cannot read '{path}': {error.strerror}") from None

@@ -1,0 +1,308 @@
+"""A reference evaluator: the read semantics of the language in plain Python, slow and plain.
+
+Rows are dicts of entities, an entity is a dict of its columns, and every operator does what the
+language reference says, one row at a time. It shares no code with the executor but the parsers of
+date texts, so that the two can be compared.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.ir.expressions import (
+    Aggregate,
+    AliasRef,
+    Compare,
+    Constant,
+    NodeRef,
+    Param,
+    PropertyRef,
+    SameNode,
+)
+from omnigraph.ir.query import (
+    HIDDEN_PREFIX,
+    AntiJoin,
+    Direction,
+    Expand,
+    Filter,
+    NodeScan,
+    Operator,
+    QueryIR,
+)
+from omnigraph.manifest.model import Snapshot
+from omnigraph.storage.tables import TableStorage
+from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
+from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
+
+Entity = dict[str, Any]
+Row = dict[str, Entity]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphData:
+    """Every entity of a snapshot. Dates are day numbers, instants milliseconds."""
+
+    catalog: Catalog
+    nodes: Mapping[str, Mapping[str, Entity]]
+    edges: Mapping[str, list[Entity]]
+
+
+def read_graph(snapshot: Snapshot, catalog: Catalog, tables: TableStorage) -> GraphData:
+    """Read all tables of a snapshot into dicts."""
+
+    def entities(table_key: str) -> list[Entity]:
+        entry = snapshot.entries[table_key]
+        location = tables.root.table(entry.table_path, entry.table_branch)
+        table = tables.scan(tables.open_at(location, entry.version))
+        for place, field in enumerate(table.schema):
+            if pa.types.is_date(field.type):
+                ticks = pa.int32() if pa.types.is_date32(field.type) else pa.int64()
+                table = table.set_column(place, field.name, table.column(place).cast(ticks))
+        return list(table.to_pylist())
+
+    nodes = {n.name: {e["id"]: e for e in entities(n.table_key)} for n in catalog.nodes.values()}
+    edges = {edge.name: entities(edge.table_key) for edge in catalog.edges.values()}
+    return GraphData(catalog, nodes, edges)
+
+
+def evaluate(
+    ir: QueryIR, params: Mapping[str, Any], data: GraphData, *, with_limit: bool = True
+) -> list[dict[str, Any]]:
+    """The rows of a read, by column name, in order when there is one."""
+    return _Evaluator(params, data).query(ir, with_limit)
+
+
+class _Evaluator:
+    def __init__(self, params: Mapping[str, Any], data: GraphData) -> None:
+        self.params = params
+        self.data = data
+
+    def query(self, ir: QueryIR, with_limit: bool) -> list[dict[str, Any]]:
+        rows = self.run(ir.pipeline, [{}])
+        if any(isinstance(item.expression, Aggregate) for item in ir.returns):
+            answer = self.grouped(ir, rows)
+        else:
+            if ir.order:
+                rows.sort(key=lambda row: [_null_first(row[name]["id"]) for name in _named(row)])
+                for item in reversed(ir.order):
+                    expression = _resolved(ir, item.expression)
+                    rows.sort(
+                        key=lambda row, of=expression: _null_first(self.value(of, row)),  # type: ignore[misc]
+                        reverse=item.descending,
+                    )
+            answer = [{i.column: self.value(i.expression, r) for i in ir.returns} for r in rows]
+        return answer[: ir.limit] if with_limit else answer
+
+    def run(self, operators: Iterable[Operator], rows: list[Row]) -> list[Row]:
+        for operator in operators:
+            rows = [out for row in rows for out in self.step(operator, row)]
+        return rows
+
+    def step(self, operator: Operator, row: Row) -> Iterator[Row]:
+        match operator:
+            case NodeScan(variable, type_name, filters):
+                for node in self.data.nodes[type_name].values():
+                    grown = row | {variable: node}
+                    if all(self.holds(each, grown) for each in filters):
+                        yield grown
+            case Expand():
+                for grown in self.expand(operator, row):
+                    if all(self.holds(each, grown) for each in operator.target_filters):
+                        yield grown
+            case Filter(predicate):
+                if self.holds(predicate, row):
+                    yield row
+            case AntiJoin(_, inner):
+                if not self.run(inner, [row]):
+                    yield row
+
+    def expand(self, expand: Expand, row: Row) -> Iterator[Row]:
+        targets = self.data.nodes[expand.target_type]
+        start = row[expand.source]["id"]
+        if expand.edge_variable is not None:
+            for edge, end in self.leaving(expand, start):
+                if end in targets:
+                    yield row | {expand.edge_variable: edge, expand.target: targets[end]}
+            return
+        for end in self.reached(expand, start):
+            if end in targets:
+                yield row | {expand.target: targets[end]}
+
+    def leaving(self, expand: Expand, start: str) -> Iterator[tuple[Entity, str]]:
+        """Every stored edge at a node, with its other end; a loop once."""
+        for edge in self.data.edges[expand.edge]:
+            if expand.direction is not Direction.IN and edge["src"] == start:
+                yield edge, edge["dst"]
+            elif expand.direction is not Direction.OUT and edge["dst"] == start:
+                yield edge, edge["src"]
+
+    def reached(self, expand: Expand, start: str) -> list[str]:
+        edge = self.data.catalog.edges[expand.edge]
+        most = expand.max_hops if edge.source == edge.target else 1
+        visited, emitted, frontier = {start}, [], [start]
+        for hop in range(1, most + 1):
+            ahead: list[str] = []
+            for node in frontier:
+                for _, end in self.leaving(expand, node):
+                    is_new = end not in visited
+                    is_loop = end == node and edge.source == edge.target
+                    if (is_new or is_loop) and end not in emitted and hop >= expand.min_hops:
+                        emitted.append(end)
+                    if is_new:
+                        visited.add(end)
+                        ahead.append(end)
+            frontier = ahead
+            if not frontier:
+                break
+        return emitted
+
+    def holds(self, predicate: object, row: Row) -> bool:
+        if isinstance(predicate, SameNode):
+            return bool(row[predicate.left]["id"] == row[predicate.right]["id"])
+        assert isinstance(predicate, Compare), "text search has tests of its own"
+        left, right = self.value(predicate.left, row), self.value(predicate.right, row)
+        if left is None or right is None:
+            return False
+        match predicate.kind.value:
+            case "text_contains":
+                return right in left
+            case "starts_with":
+                return bool(left.startswith(right))
+            case "list_contains":
+                return self.contains(predicate, left, right)
+        # A float that is given, not stored, is rounded to the width of the column it meets.
+        if not isinstance(predicate.right, PropertyRef):
+            right = _at_width(right, predicate.left.type)
+        if not isinstance(predicate.left, PropertyRef):
+            left = _at_width(left, predicate.right.type)
+        return _compared(left, predicate.kind.value, right)
+
+    def contains(self, predicate: Compare, items: list[Any], wanted: Any) -> bool:
+        if isinstance(predicate.left, PropertyRef):
+            wanted = _at_width(wanted, predicate.left.type)
+        else:
+            items = [_at_width(item, predicate.right.type) for item in items]
+        return any(item is not None and item == wanted for item in items)
+
+    def value(self, expression: object, row: Row) -> Any:
+        match expression:
+            case PropertyRef(variable, name):
+                return row[variable][name]
+            case NodeRef(variable):
+                return row[variable]["id"]
+            case Constant(literal, type_):
+                return _plain(literal, type_)
+            case Param(name, type_):
+                return _plain(self.params[name], type_)
+        raise AssertionError(expression)
+
+    def grouped(self, ir: QueryIR, rows: list[Row]) -> list[dict[str, Any]]:
+        keys = [i.expression for i in ir.returns if not isinstance(i.expression, Aggregate)]
+        groups: dict[str, list[Row]] = {} if keys else {"": []}
+        for row in rows:
+            values = [_group_value(self.value(key, row)) for key in keys]
+            groups.setdefault(repr(values) if keys else "", []).append(row)
+        found = []
+        for members in groups.values():
+            answer = {}
+            for item in ir.returns:
+                expression = item.expression
+                if isinstance(expression, Aggregate):
+                    answer[id(item)] = self.aggregate(expression, members)
+                else:
+                    answer[id(item)] = self.value(expression, members[0])
+            found.append(answer)
+        if ir.order:
+            plain = [i for i in ir.returns if not isinstance(i.expression, Aggregate)]
+            found.sort(key=lambda group: [_null_first(_sortable(group[id(i)])) for i in plain])
+            for order in reversed(ir.order):
+                wanted = _resolved(ir, order.expression)
+                place = id(next(i for i in ir.returns if i.expression == wanted))
+                found.sort(
+                    key=lambda group, of=place: _null_first(group[of]),  # type: ignore[misc]
+                    reverse=order.descending,
+                )
+        return [{item.column: group[id(item)] for item in ir.returns} for group in found]
+
+    def aggregate(self, aggregate: Aggregate, rows: list[Row]) -> Any:
+        values = [self.value(aggregate.argument, row) for row in rows]
+        known = [value for value in values if value is not None]
+        match aggregate.function.value:
+            case "count":
+                return len(known)
+            case "sum":
+                return float(sum(known)) if known else None
+            case "avg":
+                return float(sum(known)) / len(known) if known else None
+            case "min":
+                return min(known, default=None)
+        return max(known, default=None)
+
+
+def _named(row: Row) -> list[str]:
+    return sorted(name for name in row if not name.startswith(HIDDEN_PREFIX))
+
+
+def _resolved(ir: QueryIR, key: object) -> object:
+    if isinstance(key, AliasRef):
+        return next(item.expression for item in ir.returns if item.alias == key.alias)
+    return key
+
+
+def _null_first(value: Any) -> tuple[bool, Any]:
+    return (False, 0) if value is None else (True, value)
+
+
+def _sortable(value: Any) -> Any:
+    return repr(value) if isinstance(value, list) else value
+
+
+def _group_value(value: Any) -> Any:
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _at_width(value: Any, column: PropertyType) -> Any:
+    """A float rounded to F32 when the column it meets is one; anything else as it is."""
+    if column.scalar is Scalar.F32 and isinstance(value, float):
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    return value
+
+
+def _compared(left: Any, kind: str, right: Any) -> bool:
+    if isinstance(left, str):
+        left, right = left.encode(), right.encode()
+    return bool(
+        {
+            "=": left == right,
+            "!=": left != right,
+            "<": left < right,
+            "<=": left <= right,
+            ">": left > right,
+            ">=": left >= right,
+        }[kind]
+    )
+
+
+def _plain(value: Any, type_: PropertyType) -> Any:
+    match value:
+        case None:
+            return None
+        case ListLiteral(items):
+            return [_plain(item, type_.element()) for item in items]
+        case list() if type_.is_list:
+            return [_plain(item, type_.element()) for item in value]
+        case DateText(text):
+            return parse_date(text)
+        case DateTimeText(text):
+            return parse_datetime(text)
+        case str() if type_.scalar is Scalar.DATE:
+            return parse_date(value)
+        case str() if type_.scalar is Scalar.DATETIME:
+            return parse_datetime(value)
+    return value

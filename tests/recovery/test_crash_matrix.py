@@ -1,0 +1,131 @@
+"""A process that dies anywhere leaves a whole graph: every cell of the matrix, one death each.
+
+`make test` runs every third cell, `make torture` all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from omnigraph.failpoints import Failpoint
+from omnigraph.testing.crash import Outcome, run_spawned
+from tests.recovery.cells import (
+    BACK,
+    FORWARD,
+    GRAPH_CELLS,
+    INIT_CELLS,
+    MATRIX_MIN,
+    SAMPLE_EVERY,
+    SAMPLE_MIN,
+    Cell,
+)
+from tests.recovery.conftest import ACKED, WORK, Cellar
+
+ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
+EVERY = 1 if ALL else SAMPLE_EVERY
+SPAWNED = [cell for cell in GRAPH_CELLS if cell.group == "writers"][:: 12 if ALL else 80]
+
+
+def die(cellar: Cellar, cell: Cell, place: str) -> Outcome:
+    """Run the cell's writer up to its death."""
+    acked = ACKED[cell.writer]
+    if cell.writer.startswith("heal by "):
+        entry = cell.writer.removeprefix("heal by ")
+        return cellar.run(
+            "heal", path=place, count=cell.count, entry=entry, arm=cell.arm, acked=acked
+        )
+    if cell.rows == "gone":
+        cellar.run("orphan", path=place, count=cell.count, acked=acked).result()
+        return cellar.run("recover", path=place, arm=cell.recovery_arm)
+    died = cellar.run(
+        "write", path=place, writer=cell.writer, count=cell.count, arm=cell.arm, acked=acked
+    )
+    if cell.recovery_point is None:
+        return died
+    assert died.was_killed, f"unreached: {cell}"
+    return cellar.run("recover", path=place, arm=cell.recovery_arm)
+
+
+def expected_rows(cellar: Cellar, cell: Cell) -> Any:
+    if cell.rows == "gone":
+        return cellar.rows("branch", "branch delete", cell.count)["new"]
+    writer = "insert" if cell.writer.startswith("heal by ") else cell.writer
+    return cellar.rows(cell.template, writer, cell.count)[cell.rows]
+
+
+def judge(cell: Cell, found: dict[str, Any], rows: Any) -> None:
+    """What must hold of every graph that a process died on."""
+    first, second = found["first"], found["second"]
+    assert found["rows"] == rows, "all tables old, or all new"
+    assert first["pins"] == first["heads"], "every pin is its HEAD"
+    assert first["sidecars"] == [], "no sidecar is left"
+    kinds = [row["kind"] for row in first["audit"]]
+    assert kinds == ([] if cell.audit is None else [cell.audit]), "one audit row"
+    assert second == first, "a second open changes nothing"
+    assert found["next write"] == {}, "the next write succeeds at once"
+    assert found["verify"] == found["verify after"] == "", "verify has nothing to say"
+    if cell.audit in (FORWARD, BACK) and cell.writer != "compaction":
+        assert first["audit"][0]["for"] == "worker"
+
+
+@pytest.mark.accepts("S-087", "S-089", "S-090", "S-091", "S-092", "S-097", "S-101", "S-102")
+@pytest.mark.parametrize("cell", GRAPH_CELLS[::EVERY], ids=str)
+def test_a_process_that_dies_leaves_a_whole_graph(cellar: Cellar, cell: Cell) -> None:
+    rows = expected_rows(cellar, cell)
+    place = cellar.fresh(cell.template)
+
+    died = die(cellar, cell, place)
+
+    assert died.was_killed, f"unreached: {cell}\n{died.error}"
+    judge(cell, cellar.run("inspect", path=place).result(), rows)
+
+
+@pytest.mark.parametrize("cell", INIT_CELLS[::EVERY], ids=str)
+def test_an_init_that_dies_leaves_no_graph_or_a_whole_one(cellar: Cellar, cell: Cell) -> None:
+    place = cellar.folder / f"init-{cell.count}-{cell.point}-{cell.nth}"
+
+    died = cellar.run("init", path=str(place), count=cell.count, arm=cell.arm)
+
+    assert died.was_killed, f"unreached: {cell}"
+    found = cellar.run("try_init", path=str(place), count=cell.count).result()
+    assert found["state"] == ("whole" if cell.rows == "new" else "partial"), found
+    if cell.rows == "new":
+        assert len(found["tables"].split(",")) == cell.count
+        assert found["verify"] == ""
+    else:
+        assert "remove" in found["advice"]
+
+
+@pytest.mark.parametrize("cell", SPAWNED, ids=str)
+def test_a_process_started_from_nothing_dies_the_same_way(cellar: Cellar, cell: Cell) -> None:
+    """The control for the zygote: no fork is involved."""
+    rows = expected_rows(cellar, cell)
+    place = cellar.fresh(cell.template)
+    arguments = {"path": place, "count": cell.count, "arm": cell.arm, "acked": ACKED[cell.writer]}
+
+    died = run_spawned(f"{WORK}:write", {**arguments, "writer": cell.writer})
+
+    assert died.was_killed, f"unreached: {cell}\n{died.error}"
+    judge(cell, run_spawned(f"{WORK}:inspect", {"path": place}).result(), rows)
+
+
+def test_the_matrix_is_as_large_as_promised() -> None:
+    cells = [*GRAPH_CELLS, *INIT_CELLS]
+    sample = [*GRAPH_CELLS[::SAMPLE_EVERY], *INIT_CELLS[::SAMPLE_EVERY]]
+
+    assert len(set(map(str, cells))) == len(cells) >= MATRIX_MIN
+    assert len(sample) >= SAMPLE_MIN
+
+
+def test_every_point_of_a_writer_is_in_the_matrix() -> None:
+    """A new failpoint needs a cell, or a reason here."""
+    covered = {cell.point for cell in [*GRAPH_CELLS, *INIT_CELLS]}
+    covered |= {cell.recovery_point for cell in GRAPH_CELLS if cell.recovery_point is not None}
+    reached_elsewhere = {
+        Failpoint.RECOVERY_SIDECAR_CONFIRM: "no writer confirms yet; tests/recovery/test_sidecar",
+    }
+
+    assert set(Failpoint) - covered == set(reached_elsewhere)
