@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import init as init
     from omnigraph.graph import open as open  # noqa: A004 — the API's own word
     from omnigraph.manifest import Snapshot as Snapshot
+    from omnigraph.pipeline import spark as spark
     from omnigraph.syntax import parse_query as parse_query
     from omnigraph.syntax import parse_schema as parse_schema
 
@@ -53,12 +54,14 @@ _HOMES = {
     "plan_migration": "omnigraph.catalog",
 }
 
-__all__ = ["__version__", "errors", *_HOMES]
+_MODULES = {"errors": "omnigraph.errors", "spark": "omnigraph.pipeline.spark"}
+
+__all__ = ["__version__", *_MODULES, *_HOMES]
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":
-        return importlib.import_module("omnigraph.errors")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")

@@ -14,6 +14,7 @@
     │                                                          MergeConflicts
     ├── ResourceLimitError  send less                    413
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
+    │                                                          SparkError
     └── RecoveryRequired    effects may exist; reopen    503
 
 Facts are attributes; text is for people. `kind` is the error class of the language reference
@@ -450,8 +451,14 @@ class MergeConflicts(ConflictError):
 class GraphExists(ConflictError):
     """There is already a graph, or part of one, at the location."""
 
-    def __init__(self, uri: str) -> None:
-        super().__init__(f"a graph already exists at '{uri}' — open it, or choose another location")
+    def __init__(self, uri: str, *, is_partial: bool = False) -> None:
+        found = f"a graph already exists at '{uri}' — open it, or choose another location"
+        if is_partial:
+            found = (
+                f"part of a graph exists at '{uri}': an init is under way there, or died — "
+                "if none is running, remove what is there and run it again"
+            )
+        super().__init__(found)
         self.uri = uri
 
 
@@ -519,6 +526,12 @@ class StorageFull(StorageError):
 
 class StoragePermissionDenied(StorageError):
     """The store refused access with the credentials in use."""
+
+
+class SparkError(StorageError):
+    """Spark did not start, or a job of it failed. Nothing was committed."""
+
+    kind = "spark"
 
 
 class InvariantViolated(StorageError):

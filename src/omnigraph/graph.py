@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter, time_ns
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, overload
 
+from omnigraph.branch.changes import ChangeSet
 from omnigraph.branch.create import create_branch
 from omnigraph.branch.delete import delete_branch
+from omnigraph.branch.diff import (
+    ChangeFilter,
+    CommitChanges,
+    Target,
+    changes_since,
+    diff_snapshots,
+    entity_at,
+    find_snapshot,
+)
+from omnigraph.branch.merge import MergePreview, MergeResult, delete_merged, preview_merge
+from omnigraph.branch.merge import merge as merge_branches
+from omnigraph.branch.resolve import Resolution
 from omnigraph.catalog import Catalog, build_catalog
 from omnigraph.compiler import (
     CompiledQuery,
@@ -41,14 +54,15 @@ from omnigraph.manifest import (
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.history import KEY as HISTORY_KEY
 from omnigraph.manifest.history import TABLE as HISTORY_TABLE
+from omnigraph.manifest.history import ancestry
 from omnigraph.manifest.targets import resolve
-from omnigraph.pipeline.load import (
-    LoadMode,
-    converted_groups,
-    stage_load,
-    tables_of_load,
-)
-from omnigraph.pipeline.records import Source, group_records, read_records
+from omnigraph.pipeline.frames import Frames, spooled, table_key
+from omnigraph.pipeline.loader import LoadRequest, part_bytes, run_load
+from omnigraph.pipeline.model import LoadMode, OnError
+from omnigraph.pipeline.progress import Listener
+from omnigraph.pipeline.ranges import Source, plan_input
+from omnigraph.pipeline.run_export import run_export
+from omnigraph.pipeline.scan import TableScan, scan_at
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.graph_texts import GraphTexts
@@ -64,7 +78,7 @@ from omnigraph.write.audit import KEY as AUDIT_KEY
 from omnigraph.write.audit import TABLE as AUDIT_TABLE
 from omnigraph.write.audit import RecoveryRecord, list_recoveries
 from omnigraph.write.check import check_change
-from omnigraph.write.commit import WriteEnvironment, WriteRequest, run_write
+from omnigraph.write.commit import WriteEnvironment, WriteRequest, queue_keys, run_write
 from omnigraph.write.mutate import Affected, InsertedRows, run_statements
 from omnigraph.write.recovery import settle_all
 from omnigraph.write.sidecar import WriterKind
@@ -220,6 +234,11 @@ class Graph:
     def schema(self) -> str:
         """The accepted schema, as it was written."""
         return self._checked_contract().source
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the accepted schema."""
+        return self._checked_contract().catalog
 
     def refresh(self) -> None:
         """Look at every branch again; finish what a dead writer left, when no undo is needed."""
@@ -379,46 +398,182 @@ class Graph:
         branch: str = MAIN,
         base: str | None = None,
         actor: str | None = None,
+        engine: str = "auto",
+        on_error: str = "reject",
+        quarantine: str | Path | None = None,
+        embed: bool = True,
+        progress: Listener | bool | None = None,
     ) -> LoadResult:
         """Load records as one commit, or nothing.
 
-        `data` is a path, text, or an iterable of records; `mode` is `"overwrite"`, `"append"` or
-        `"merge"`. With `base` a missing branch is created from it first.
+        `data` is a path, a glob, a list of paths, text, or an iterable of records; `mode` is
+        `"overwrite"`, `"append"` or `"merge"`. With `base` a missing branch is created from it
+        first. `on_error="quarantine"` loads the good records and writes the others, with reasons,
+        to the file `quarantine`.
 
         Raises:
             BadRowsError: Records break a rule of the schema; all of them are named, up to a cap.
             KeyConflict: An appended id is there already.
         """
-        catalog = self._writable_catalog()
-        load_mode = _load_mode(mode)
-        target = canonical_branch(branch)
-        groups, unfit = group_records(read_records(data), catalog)
-        unfit.raise_if_any()
-        tables = converted_groups(groups, load_mode)
-        created = base is not None and self._create_if_missing(target, base)
-
-        def prepare(snapshot: Snapshot) -> MutationStaging:
-            staging = MutationStaging(self._store.tables, catalog, snapshot)
-            stage_load(tables, load_mode, staging)
-            check_change(staging)
-            return staging
-
-        commit = self._write(
-            WriteRequest(
-                kind=WriterKind.LOAD,
-                branch=target,
-                actor=actor if actor is not None else self._actor,
-                touched=tables_of_load(groups, load_mode, catalog),
-                prepare=prepare,
-            ),
+        request = LoadRequest(
+            input=plan_input(data, part_bytes()),
+            mode=_load_mode(mode),
+            branch=canonical_branch(branch),
+            actor=actor if actor is not None else self._actor,
+            engine=engine,
+            on_error=_on_error(on_error),
+            quarantine_path=None if quarantine is None else str(quarantine),
+            progress=progress,
+            embeds=embed,
         )
+        return self._load(request, base)
+
+    def ingest(
+        self,
+        data: Source,
+        *,
+        branch: str,
+        from_branch: str = MAIN,
+        mode: str = "merge",
+        **options: Any,
+    ) -> LoadResult:
+        """Load into a branch, which is created from `from_branch` when it is missing."""
+        return self.load(data, mode=mode, branch=branch, base=from_branch, **options)
+
+    def load_dataframe(
+        self,
+        df: Any,
+        *,
+        type: str | None = None,  # noqa: A002 — the word of the API
+        edge: str | None = None,
+        mode: str,
+        **options: Any,
+    ) -> LoadResult:
+        """Load a Spark, pandas, polars or Arrow frame of one type: columns are its properties.
+
+        An edge frame has `src` and `dst`, or `from` and `to`.
+        """
+        if (type is None) == (edge is None):
+            raise BadRequestError("name the type of the rows: give one of `type` and `edge`")
+        catalog = self._writable_catalog()
+        kind = "node" if edge is None else "edge"
+        key = table_key(catalog, str(type if edge is None else edge), kind=kind)
+        return self.load_dataframes({key: df}, mode=mode, **options)
+
+    def load_dataframes(
+        self,
+        frames: Mapping[str, Any],
+        *,
+        mode: str,
+        branch: str = MAIN,
+        base: str | None = None,
+        actor: str | None = None,
+        engine: str = "auto",
+        on_error: str = "reject",
+        quarantine: str | Path | None = None,
+        embed: bool = True,
+        progress: Listener | bool | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> LoadResult:
+        """Load frames, by type name, as one commit, or nothing. See `load_dataframe`."""
+        catalog = self._writable_catalog()
+        by_key = Frames({table_key(catalog, name): frame for name, frame in frames.items()})
+        with spooled(by_key, self._store.tables, part_bytes()) as rows:
+            request = LoadRequest(
+                input=rows,
+                mode=_load_mode(mode),
+                branch=canonical_branch(branch),
+                actor=actor if actor is not None else self._actor,
+                engine=engine,
+                on_error=_on_error(on_error),
+                quarantine_path=None if quarantine is None else str(quarantine),
+                progress=progress,
+                embeds=embed,
+                spark=by_key.spark,
+                properties=properties or {},
+            )
+            return self._load(request, base)
+
+    @overload
+    def export(self, path: None = None, **options: Any) -> Iterator[dict[str, Any]]: ...
+
+    @overload
+    def export(self, path: str | Path, **options: Any) -> Path: ...
+
+    def export(
+        self,
+        path: str | Path | None = None,
+        *,
+        branch: str = MAIN,
+        commit: str | None = None,
+        version: int | None = None,
+        types: Sequence[str] | None = None,
+        format: str = "jsonl",  # noqa: A002 — the word of the API
+        engine: str = "auto",
+        progress: Listener | bool | None = None,
+    ) -> Path | Iterator[dict[str, Any]]:
+        """Write a snapshot as load records (or Parquet) to `path`, or yield the records.
+
+        Loading an export with mode `overwrite` into a fresh graph gives the same rows, ids too.
+        """
+        catalog = self._checked_contract().catalog
+        snapshot = resolve(self._coordinator, branch=branch, commit=commit, version=version)
+        return run_export(
+            self._store.tables,
+            catalog,
+            snapshot,
+            path=None if path is None else Path(path),
+            types=types,
+            file_format=format,
+            engine=engine,
+            progress=progress,
+        )
+
+    def nodes(self, type: str, **selection: Any) -> TableScan:  # noqa: A002 — the word of the API
+        """The rows of a node type at a snapshot: of a branch now, or a commit, version or time."""
+        return self.scan(f"node:{type}", **selection)
+
+    def edges(self, type: str, **selection: Any) -> TableScan:  # noqa: A002 — the word of the API
+        """The rows of an edge type at a snapshot: of a branch now, or a commit, version or time."""
+        return self.scan(f"edge:{type}", **selection)
+
+    def scan(
+        self,
+        type: str,  # noqa: A002 — the word of the API
+        *,
+        branch: str = MAIN,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> TableScan:
+        """The rows of a type, by its name or table key, at a pinned snapshot."""
+        key = table_key(self._checked_contract().catalog, type)
+        snapshot = resolve(self._coordinator, branch=branch, commit=commit, version=version, at=at)
+        return scan_at(self._store.tables, snapshot, key, columns)
+
+    def _load(self, request: LoadRequest, base: str | None) -> LoadResult:
+        catalog = self._writable_catalog()
+        if base is None:
+            self._coordinator.last_seen(request.branch)
+        created = False
+
+        def write(change: WriteRequest) -> GraphCommit | None:
+            nonlocal created
+            created = base is not None and self._create_if_missing(request.branch, base)
+            return self._write(change)
+
+        outcome = run_load(self._environment(), catalog, request, write)
         return LoadResult(
-            commit_id=commit.commit_id if commit else None,
-            branch=target,
+            commit_id=outcome.commit.commit_id if outcome.commit else None,
+            branch=request.branch,
             base_branch=base,
             branch_created=created,
-            mode=load_mode.value,
-            tables={key: rows.num_rows for key, rows in sorted(tables.items())},
+            mode=request.mode.value,
+            tables=outcome.tables,
+            rows_embedded=outcome.rows_embedded,
+            rows_rejected=outcome.rows_rejected,
+            engine=outcome.engine,
         )
 
     # Branches and history
@@ -438,6 +593,83 @@ class Graph:
         self._writable_catalog()
         delete_branch(self._environment(), canonical_branch(name))
 
+    def merge(
+        self,
+        source: str,
+        into: str = MAIN,
+        *,
+        actor: str | None = None,
+        delete_branch: bool = False,
+        preview: bool = False,
+        resolve: Resolution | None = None,
+    ) -> MergeResult | MergePreview:
+        """Bring what `source` did into another branch, as one commit or not at all.
+
+        With `preview` nothing is written and the result says what would be. `resolve` settles
+        conflicts: `"ours"` keeps what the target has, `"theirs"` what the source has, and a
+        mapping or a list says so row by row.
+
+        Raises:
+            MergeConflicts: The branches cannot be joined as they are. The target is unchanged.
+            ExpectedVersionMismatch: The target changed meanwhile. Merge again.
+        """
+        names = canonical_branch(source), canonical_branch(into)
+        environment = self._environment()
+        if preview:
+            catalog = self._checked_contract().catalog
+            return preview_merge(environment, catalog, *names, resolution=resolve)
+        self._writable_catalog()
+        seen = self._coordinator.last_seen(names[1])
+        queues = queue_keys(frozenset(seen.entries), seen.branch)
+        settle_all(environment, self._store.audit, full=False, wait_for=queues)
+        catalog = self._writable_catalog()
+        who = actor if actor is not None else self._actor
+        result = merge_branches(environment, catalog, *names, actor=who, resolution=resolve)
+        if self._self_care:
+            care_for(environment, names[1], result.tables)
+        return delete_merged(environment, result) if delete_branch else result
+
+    def diff(
+        self,
+        from_: Target,
+        to: Target,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> ChangeSet:
+        """What differs between two states: branches, commits, versions or times."""
+        catalog = self._checked_contract().catalog
+        before, after = (find_snapshot(self._coordinator, each) for each in (from_, to))
+        wanted = ChangeFilter(kinds, types, ops)
+        return diff_snapshots(self._store.tables, catalog, before, after, wanted)
+
+    def changes(
+        self,
+        since: str,
+        *,
+        branch: str = MAIN,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> Iterator[CommitChanges]:
+        """What every commit of a branch changed after `since`, oldest first."""
+        catalog = self._checked_contract().catalog
+        wanted = ChangeFilter(kinds, types, ops)
+        return changes_since(self._store.tables, catalog, self._coordinator, since, branch, wanted)
+
+    def entity_at(
+        self,
+        table_key: str,
+        id: str,
+        version: int,
+        *,
+        branch: str = MAIN,
+    ) -> dict[str, Any] | None:
+        """One node or edge as it was at a manifest version, None when it was not there."""
+        snapshot = self.snapshot_at_version(version, branch=branch)
+        return entity_at(self._store.tables, snapshot, table_key, id)
+
     def commits(
         self, branch: str = MAIN, *, actor: str | None = None, limit: int | None = None
     ) -> list[GraphCommit]:
@@ -446,6 +678,12 @@ class Graph:
         found = self._coordinator.commits(canonical_branch(branch))
         wanted = [commit for commit in found if actor is None or commit.actor == actor]
         return wanted[:limit]
+
+    def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
+        """Every commit that led to a branch, those of merged branches too, newest first."""
+        self._checked_contract()
+        name = canonical_branch(branch)
+        return ancestry(self._coordinator, self._store.history, name)[:limit]
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Every write that recovery had to finish or undo, oldest first."""
@@ -487,7 +725,8 @@ class Graph:
 
     def _write(self, request: WriteRequest) -> GraphCommit | None:
         environment = self._environment()
-        settle_all(environment, self._store.audit, full=False)
+        queues = queue_keys(request.touched.all, request.branch)
+        settle_all(environment, self._store.audit, full=False, wait_for=queues)
         commit = run_write(environment, request)
         if commit is not None and self._self_care:
             care_for(environment, request.branch, request.touched.written)
@@ -524,6 +763,14 @@ def _load_mode(mode: str) -> LoadMode:
     except ValueError:
         known = ", ".join(f"'{each}'" for each in LoadMode)
         raise BadRequestError(f"load mode is {mode!r}, expected one of {known}") from None
+
+
+def _on_error(on_error: str) -> OnError:
+    try:
+        return OnError(on_error)
+    except ValueError:
+        known = ", ".join(f"'{each}'" for each in OnError)
+        raise BadRequestError(f"on_error is {on_error!r}, expected one of {known}") from None
 
 
 def _compile(source: str | Path, catalog: Catalog, name: str | None) -> CompiledQuery:

@@ -95,8 +95,9 @@ def draw_records(draw: Draw, schema: Schema) -> list[dict[str, Any]]:
     keys: dict[str, list[str]] = {}
     for name, properties in schema.nodes.items():
         keys[name] = [f"{name[0].lower()}{place}" for place in range(draw.whole(1, 6))]
-        for key in keys[name]:
-            records.append({"type": name, "data": {"key": key} | _values(draw, properties)})
+        records += [
+            {"type": name, "data": {"key": key} | _values(draw, properties)} for key in keys[name]
+        ]
     for name, (source, target, properties) in schema.edges.items():
         for _ in range(draw.whole(0, 10)):
             record = {"edge": name, "from": draw.one(keys[source]), "to": draw.one(keys[target])}
@@ -156,7 +157,8 @@ class _Builder:
         value = draw.one(values)
         if type_name.startswith("["):
             type_name = type_name.strip("[]")
-            value = draw.one(["a", "it's"] if type_name == "String" else FLOATS)
+            members: list[Any] = ["a", "it's"] if type_name == "String" else FLOATS
+            value = draw.one(members)
         is_negative = isinstance(value, int | float) and value < 0
         if is_negative or draw.chance(40):
             return self.parameter("String" if type_name.startswith("enum") else type_name, value)
@@ -230,7 +232,7 @@ class _Builder:
             return f"{left} {word} {right}"
         left, right = side, self.side(name, others)
         if name in _NUMBERS and draw.chance(30):
-            right = self.given(draw.one([n for n in _NUMBERS]))
+            right = self.given(draw.one(_NUMBERS))
         if draw.chance(25):
             left, right = right, left
         return f"{left} {draw.one(['=', '!=', '<', '<=', '>', '>='])} {right}"
@@ -314,7 +316,8 @@ class _Builder:
             tail += f" limit {draw.one([0, 1, 2, 5, 2**63 - 1])}"
         declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.parameters.items())
         match = "\n  ".join(clause for clause in clauses if clause)
-        text = f"query q({declared}) {{ match {{\n  {match} }}\nreturn {{ {', '.join(items)} }}{tail} }}"
+        returns = f"return {{ {', '.join(items)} }}"
+        text = f"query q({declared}) {{ match {{\n  {match} }}\n{returns}{tail} }}"
         return Query(text, {name: value for name, (_, value) in self.parameters.items()})
 
 

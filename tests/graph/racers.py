@@ -14,7 +14,7 @@ from tests.graph.reading import add
 SPAWN = multiprocessing.get_context("spawn")
 """Lance is not safe to fork."""
 
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 280
 
 
 def race(racers: list[tuple[Callable[..., Any], tuple[Any, ...]]], uri: str) -> list[Any]:
@@ -77,7 +77,8 @@ def insert_edges(graph: og.Graph, together: Barrier, rounds: int) -> list[str]:
             add(graph, "knows", a="hub", b=f"n{number}")
             outcomes.append("inserted")
         except ConstraintError as refused:
-            assert f"'n{number}' not found in Person" in str(refused)
+            if f"'n{number}' not found in Person" not in str(refused):
+                raise
             outcomes.append("refused")
     return outcomes
 
@@ -91,8 +92,8 @@ def delete_nodes(graph: og.Graph, together: Barrier, rounds: int) -> list[str]:
             result = add(graph, "gone", name=f"n{number}")
             outcomes.append(f"deleted {result.affected_nodes}")
         except ExpectedVersionMismatch as lost:
-            assert lost.table_key in ("edge:Knows", "node:Person")
-            assert lost.actual > lost.expected
+            if lost.table_key not in ("edge:Knows", "node:Person") or lost.actual <= lost.expected:
+                raise
             outcomes.append("lost")
     return outcomes
 
@@ -123,7 +124,8 @@ def insert_one_key(graph: og.Graph, together: Barrier, rounds: int) -> list[bool
             graph.load([{"type": "Firm", "data": {"code": f"f{number}"}}], mode="append")
             outcomes.append(True)
         except og.errors.KeyConflict as taken:
-            assert taken.entity_id == f"f{number}"
+            if taken.entity_id != f"f{number}":
+                raise
             outcomes.append(False)
     return outcomes
 

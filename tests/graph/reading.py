@@ -70,12 +70,14 @@ def run(
 def rows(
     graph: og.Graph, type_name: str, branch: str = "main", version: int | None = None
 ) -> list[dict[str, Any]]:
+    """Every row of a type at a branch or version; see `rows_at`."""
+    if version is None:
+        return rows_at(graph, graph.snapshot(branch), type_name)
+    return rows_at(graph, graph.snapshot_at_version(version, branch=branch), type_name)
+
+
+def rows_at(graph: og.Graph, snapshot: og.Snapshot, type_name: str) -> list[dict[str, Any]]:
     """Every row of a type, by id; of edges the id is left out, since the engine mints it."""
-    snapshot = (
-        graph.snapshot(branch)
-        if version is None
-        else graph.snapshot_at_version(version, branch=branch)
-    )
     kind = "node" if f"node:{type_name}" in snapshot.entries else "edge"
     tables = graph._store.tables
     table = tables.scan(open_pin(tables, snapshot.entries[f"{kind}:{type_name}"]))

@@ -108,7 +108,10 @@ MUTATIONS: dict[str, tuple[str, type[OmnigraphError]]] = {
     ),
     "unique edge": ('insert Owns { from: "ann", to: "f" }', ConstraintError),
     "out of range": ('insert Person { name: "x", age: 151 }', ConstraintError),
-    "out of range by update": ('update Person set { age: 151 } where name = "ann"', ConstraintError),
+    "out of range by update": (
+        'update Person set { age: 151 } where name = "ann"',
+        ConstraintError,
+    ),
     "check": ('insert Person { name: "x", code: "abc" }', ConstraintError),
     "enum literal": ('insert Person { name: "x", kind: "green" }', SourceError),
     "too large for I32": ('insert Person { name: "x", age: 2147483648 }', OmnigraphError),
@@ -116,7 +119,10 @@ MUTATIONS: dict[str, tuple[str, type[OmnigraphError]]] = {
     "vector of wrong size": ('insert Person { name: "x", place: [1.0, 2.0] }', OmnigraphError),
     "key update": ('update Person set { name: "x" } where name = "ann"', BadRequestError),
     "update of an edge": ('update Knows set { since: 1 } where from = "ann"', OmnigraphError),
-    "mixed": ('insert Firm { code: "h", title: "H" } delete Knows where from = "ann"', BadRequestError),
+    "mixed": (
+        'insert Firm { code: "h", title: "H" } delete Knows where from = "ann"',
+        BadRequestError,
+    ),
     "null literal for required": ('insert Firm { code: "h", title: null }', OmnigraphError),
     "a read": ("match { $p: Person } return { $p.name }", SourceError),
     "nothing": ("", SourceError),

@@ -164,7 +164,7 @@ def test_a_branch_that_others_stand_on_cannot_go(pair: og.Graph) -> None:
     add(pair, "person", branch="a", name="on-a")
     pair.create_branch("b", "a")
 
-    with pytest.raises(ConflictError, match="delete 'b' first|came from it"):
+    with pytest.raises(ConflictError, match=r"delete 'b' first|came from it"):
         pair.delete_branch("a")
     with pytest.raises(BadRequestError, match="'main'"):
         pair.delete_branch("main")

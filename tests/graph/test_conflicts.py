@@ -160,7 +160,7 @@ def test_a_head_that_ran_ahead_of_its_pin_stops_writers(pair: og.Graph) -> None:
     table = lance.dataset(f"{pair.uri}/{entry.table_path}")
     table.delete("id = 'ann'")
 
-    with pytest.raises(ConflictError, match="ahead of manifest version.*omnigraph repair"):
+    with pytest.raises(ConflictError, match=r"ahead of manifest version.*omnigraph repair"):
         add(pair, "person", name="cy")
 
     assert names(pair) == ["ann", "bob"]

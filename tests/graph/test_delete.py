@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConstraintError
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.storage.counters import counting
-from tests.graph.reading import add, heads, links, names, pins, rows, run, sidecars, standing
+from tests.graph.reading import (
+    add,
+    heads,
+    links,
+    names,
+    new_graph,
+    pins,
+    rows,
+    run,
+    sidecars,
+    standing,
+)
 
 
 @pytest.fixture
@@ -125,25 +138,18 @@ def test_a_compile_error_touches_no_storage(ring: og.Graph) -> None:
         assert (counters.control_reads, counters.text_writes) == (0, 0)
 
 
-def test_a_minimum_that_a_delete_would_break_is_refused(
-    graph: og.Graph, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    team = og.init(
-        tmp_path_factory.mktemp("min") / "graph",
-        schema="""
-        node Person { name: String @key }
-        node Team { code: String @key }
-        edge In: Person -> Team @card(1..2)
-        """,
-        durability="process",
-    )
-    team.load(
-        [
-            {"type": "Person", "data": {"name": "a"}},
-            {"type": "Team", "data": {"code": "t"}},
-            {"edge": "In", "from": "a", "to": "t"},
-        ],
-        mode="append",
+TEAM = """
+node Person { name: String @key }
+node Team { code: String @key }
+edge In: Person -> Team @card(1..2)
+"""
+
+
+def test_a_minimum_that_a_delete_would_break_is_refused(tmp_path: Path) -> None:
+    team = new_graph(tmp_path / "graph", TEAM)
+    run(
+        team,
+        'insert Person { name: "a" } insert Team { code: "t" } insert In { from: "a", to: "t" }',
     )
     before = standing(team)
 

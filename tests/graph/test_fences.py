@@ -21,6 +21,7 @@ from omnigraph.failpoints import Failpoint, armed
 from omnigraph.manifest import publisher
 from omnigraph.storage.queues import Guard, WriterQueues
 from omnigraph.storage.transactions import Committer, committed_version
+from omnigraph.write.fork import open_pin
 from omnigraph.write.staging import MutationStaging
 from tests.graph.reading import add, ages, links, names, reopen, rows, run, sidecars
 
@@ -48,7 +49,7 @@ def shared_emails(graph: og.Graph) -> list[str]:
 
 
 def lost_updates(graph: og.Graph) -> list[int | None]:
-    """The first writer says 1 and the second 2; being told so, 2 may only be overwritten by name."""
+    """The second writer said 2 and was told so; the first must not put its 1 over it."""
     return [age for age in [ages(graph)["ann"]] if age == 1]
 
 
@@ -79,7 +80,9 @@ RACES = {
         lost_updates,
     ),
     "cardinality in two halves": Race(
-        lambda g: add(g, "works", a="ann", b="f"), lambda g: add(g, "works", a="ann", b="f"), overfull
+        lambda g: add(g, "works", a="ann", b="f"),
+        lambda g: add(g, "works", a="ann", b="f"),
+        overfull,
     ),
     "one unique value twice": Race(
         lambda g: run(g, 'insert Person { name: "x", email: "e" }'),
@@ -179,8 +182,6 @@ def test_planted_comparing_only_what_was_written_an_edge_dangles(
     )
 
     def open_unseen(self: MutationStaging, table_key: str) -> Any:
-        from omnigraph.write.fork import open_pin
-
         return open_pin(self.tables, self._entry(table_key))
 
     monkeypatch.setattr(MutationStaging, "open", open_unseen)

@@ -38,10 +38,8 @@ def test_upserts_of_the_same_keys_double_nothing_and_lose_nothing(graph: og.Grap
     assert len(answers) == 400
     assert len(commits) == 401
     assert names(graph) == [f"k{number}" for number in range(10)]
-    last = {}
-    for name, age, commit_id in sorted(answers, key=lambda a: commits[a[2]].manifest_version):
-        last[name] = age
-    assert ages(graph) == last
+    in_order = sorted(answers, key=lambda answer: commits[answer[2]].manifest_version)
+    assert ages(graph) == {name: age for name, age, _ in in_order}
     assert is_whole(graph)
 
 

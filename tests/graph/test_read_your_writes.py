@@ -183,9 +183,7 @@ def test_an_empty_push_changes_nothing_but_an_empty_overwrite_does(pair: og.Grap
         (lambda s: s.delete(PERSON, pa.array(["ann"])), True),
     ],
 )
-def test_the_strictest_kind_of_a_table_counts(
-    pair: og.Graph, act: object, is_strict: bool
-) -> None:
+def test_the_strictest_kind_of_a_table_counts(pair: og.Graph, act: object, is_strict: bool) -> None:
     staging = staging_over(pair)
     staging.push(PERSON, PendingMode.MERGE, people(z=1))
     act(staging)  # type: ignore[operator]

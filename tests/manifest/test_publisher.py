@@ -201,9 +201,7 @@ def test_contention_without_end_is_given_up_after_five_retries(
     ],
     ids=["twice", "again", "unregistered", "moved"],
 )
-def test_a_request_that_makes_no_sense_is_our_mistake(
-    graph: og.Graph, changes: list[Any]
-) -> None:
+def test_a_request_that_makes_no_sense_is_our_mistake(graph: og.Graph, changes: list[Any]) -> None:
     before = object_ids(graph)
 
     with pytest.raises(InvariantViolated):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -23,8 +24,6 @@ COMMIT = GraphCommit("01A", MAIN, 1, None, None, "ada", 7)
 
 
 def commit_row(commit: GraphCommit = COMMIT) -> dict[str, Any]:
-    import json
-
     return {
         "object_id": commit.commit_id,
         "object_type": "graph_commit",

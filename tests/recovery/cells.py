@@ -48,9 +48,11 @@ class Cell:
         return f"{self.recovery_point}=kill@{self.recovery_nth}"
 
     def __str__(self) -> str:
-        died = f"{self.writer}, {self.count} tables, {self.point}@{self.nth}"
+        start = f" over {self.template}" if self.template.startswith(("orphan", "fork")) else ""
+        died = f"{self.writer}{start}, {self.count} tables, {self.point}@{self.nth}"
         if self.recovery_point is None:
             return died
+        died += ", branch deleted" if self.rows == "gone" else ""
         return f"{died}, then {self.recovery_point}@{self.recovery_nth}"
 
 
@@ -82,8 +84,16 @@ def writer_cells() -> Iterator[Cell]:
 
 
 def branch_cells() -> Iterator[Cell]:
-    def cell(writer: str, count: int, template: str, *outcome: object) -> Cell:
-        return Cell("branches", writer, count, template, *outcome, branch=BRANCH)  # type: ignore[arg-type]
+    def cell(
+        writer: str,
+        count: int,
+        template: str,
+        point: Point,
+        nth: int = 1,
+        rows: str = "old",
+        audit: str | None = None,
+    ) -> Cell:
+        return Cell("branches", writer, count, template, point, nth, rows, audit, branch=BRANCH)
 
     for count in TABLE_COUNTS:
         for nth in range(1, count + 1):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph as og
-from omnigraph import failpoints
+from omnigraph import build_catalog, compile_query, failpoints, parse_schema
 from omnigraph.errors import GraphExists, GraphNotFound
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.graph import Graph
@@ -161,6 +161,10 @@ def _on_small_pieces(graph: Graph) -> None:
     graph.mutate('query q() { insert Tag { name: "new" } }', actor="worker")
 
 
+# The grammars are built once, in the zygote, and not again in every child.
+compile_query(SEED, build_catalog(parse_schema(SCHEMA)))
+
+
 # Building
 
 
@@ -212,6 +216,16 @@ def orphan(path: str, count: int, acked: str = "") -> str:
         _on_branch(graph, count)
     graph.delete_branch(BRANCH)
     return "deleted"
+
+
+def write_durably(path: str, writer: str, count: int, durability: str = "power") -> str:
+    """One write that waits for the disk; what it ended with, in a line."""
+    try:
+        WRITERS[writer](open_graph(path, durability=durability), count)
+    except og.errors.OmnigraphError as error:
+        return f"{type(error).__name__}: {error}"
+    Path(f"{path}.acknowledged").mkdir()
+    return "acknowledged"
 
 
 def init(path: str, count: int, arm: str = "") -> str:
@@ -286,6 +300,8 @@ def standing_of(graph: Graph) -> dict[str, Any]:
         snapshot = graph.snapshot(branch)
         manifests[branch] = snapshot.manifest_version
         for key, entry in snapshot.entries.items():
+            if entry.table_branch != (None if branch == "main" else branch):
+                continue  # shared with the branch that owns it
             place = f"{branch} {key}"
             pins[place] = entry.version
             lineage = tables.root.table(entry.table_path, entry.table_branch)
@@ -327,11 +343,11 @@ def inspect(path: str) -> dict[str, Any]:
     """Reopen twice, look, verify, and write again: everything a cell is judged by."""
     graph = open_graph(path)
     rows, first, verified = rows_of(graph), standing_of(graph), _verify(graph)
-    second = standing_of(open_graph(path))
-    errors = {}
+    again = open_graph(path)
+    second, errors = standing_of(again), {}
     for branch in [each for each in graph.branches() if each in ("main", BRANCH)]:
         try:
-            open_graph(path).mutate(NEXT, params={"name": f"next {branch}"}, branch=branch)
+            again.mutate(NEXT, params={"name": f"next {branch}"}, branch=branch)
         except og.errors.OmnigraphError as error:
             errors[branch] = f"{type(error).__name__}: {error}"
     last = _verify(open_graph(path, mode="r"))

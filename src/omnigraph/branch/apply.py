@@ -37,12 +37,14 @@ from omnigraph.write.commit import (
     finish,
     lane_of,
     pin_of,
+    pin_of_handle,
     publish_turn,
 )
 from omnigraph.write.fork import fork_for_write
 from omnigraph.write.sidecar import (
     Sidecar,
     SidecarPin,
+    SidecarSwitch,
     WriterKind,
     confirm_sidecar,
     write_sidecar,
@@ -154,15 +156,7 @@ def _pointed(
                 plan.source_entry,
                 request.target.branch,
             )
-    state = environment.tables.table_state(handle)
-    return UpdatePin(
-        table_key=plan.table_key,
-        version=handle.version,
-        table_branch=handle.location.branch,
-        row_count=handle.row_count,
-        manifest_path=state.manifest_path,
-        transaction_uuid=state.transaction_uuid,
-    )
+    return pin_of_handle(environment.tables, plan.table_key, handle)
 
 
 # The steps of one table
@@ -251,7 +245,7 @@ def _publish_merge(
         merged_parent_id=request.source.head.commit_id,
         properties=request.properties,
     )
-    sidecar = _sidecar_of(request, state, handles, steps, lineage)
+    sidecar = _sidecar_of(request, state, handles, steps, pointed, lineage)
     if steps:
         write_sidecar(environment.texts, sidecar)
         # No `try/finally` from here on: when a step fails, the sidecar alone says what to undo.
@@ -302,6 +296,7 @@ def _sidecar_of(
     state: ManifestState,
     handles: Mapping[str, TableHandle],
     steps: Mapping[str, list[_Step]],
+    pointed: list[UpdatePin],
     lineage: Lineage,
 ) -> Sidecar:
     return Sidecar(
@@ -325,4 +320,13 @@ def _sidecar_of(
             )
             for key, handle in handles.items()
         ),
+        switches=tuple(
+            SidecarSwitch(
+                table_key=pin.table_key,
+                version=pin.version,
+                table_branch=pin.table_branch,
+            )
+            for pin in pointed
+        ),
+        commit_properties=request.properties,
     )

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.descent import common_ancestor
+from omnigraph.branch.descent import Descent
 from omnigraph.branch.equality import equal_rows
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.row_versions import RowIds
@@ -59,17 +59,17 @@ class Differences:
 NO_DIFFERENCES = Differences(SCHEMA.empty_table())
 
 
-def differences(tables: TableStorage, before: TableHandle, after: TableHandle) -> Differences:
+def differences(descent: Descent, before: TableHandle, after: TableHandle) -> Differences:
     """The rows that differ between two versions of a table."""
-    return settled(tables, before, after, candidates(tables, before, after))
+    return settled(descent.tables, before, after, candidates(descent, before, after))
 
 
-def candidates(tables: TableStorage, before: TableHandle, after: TableHandle) -> Differences:
+def candidates(descent: Descent, before: TableHandle, after: TableHandle) -> Differences:
     """Every id that may differ; the cheapest way that can be proved right."""
-    ancestor = common_ancestor(tables, before, after)
+    ancestor = descent.common_ancestor(before, after)
     if ancestor is None:
-        return candidates_by_id(tables, before, after)
-    return candidates_by_row_version(tables, before, after, ancestor)
+        return candidates_by_id(descent.tables, before, after)
+    return candidates_by_row_version(descent.tables, before, after, ancestor)
 
 
 def candidates_by_row_version(
@@ -80,9 +80,7 @@ def candidates_by_row_version(
     new = _since(tables, ancestor, after)
     if old.num_rows == 0:
         return _sorted(new)
-    joined = old.join(
-        new, "id", join_type="full outer", left_suffix="_old", right_suffix="_new"
-    )
+    joined = old.join(new, "id", join_type="full outer", left_suffix="_old", right_suffix="_new")
     # A side that did not touch the row still has the ancestor's.
     in_old, in_new = joined["side_old"].is_valid(), joined["side_new"].is_valid()
     rows = pa.table(
@@ -128,14 +126,22 @@ def _ids_of(tables: TableStorage, handle: TableHandle, row_ids: RowIds) -> pa.Ar
     return pa.concat_arrays([pa.array([], pa.utf8()), *(batch.column("id") for batch in batches)])
 
 
-def candidates_by_id(
-    tables: TableStorage, before: TableHandle, after: TableHandle
-) -> Differences:
+def candidates_by_id(tables: TableStorage, before: TableHandle, after: TableHandle) -> Differences:
     """Every id of both sides: always right, and as dear as the tables are long."""
     old = _all_ids(tables, before, "before")
     new = _all_ids(tables, after, "after")
     joined = old.join(new, "id", join_type="full outer")
     return _sorted(joined)
+
+
+def candidates_of_one(
+    tables: TableStorage, before: TableHandle | None, after: TableHandle | None
+) -> Differences:
+    """Every row of a table that only one of the two states has."""
+    handle, name, other = (before, "before", "after") if before else (after, "after", "before")
+    assert handle is not None
+    rows = _all_ids(tables, handle, name)
+    return _sorted(rows.append_column(other, pa.nulls(rows.num_rows, pa.uint64())))
 
 
 def _all_ids(tables: TableStorage, handle: TableHandle, name: str) -> pa.Table:

@@ -1,10 +1,10 @@
 """Conflicts: rows that both sides changed since the base, and not in the same way.
 
-    source vs base   target vs base   then
-    same             any              the target's row stays
-    changed          same             the source's row is taken
-    changed          changed alike    the target's row stays: both meant the same
-    changed          changed          divergent insert, divergent update, or delete against update
+source vs base   target vs base   then
+same             any              the target's row stays
+changed          same             the source's row is taken
+changed          changed alike    the target's row stays: both meant the same
+changed          changed          divergent insert, divergent update, or delete against update
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _is_unequal(
     tables: TableStorage, source: TableHandle, target: TableHandle, both: pa.Table
 ) -> np.ndarray:
     in_source, in_target = _valid(both["after"]), _valid(both["target"])
-    result = in_source | in_target  # gone on both sides is the same
+    result: np.ndarray = in_source | in_target  # gone on both sides is the same
     pairs = in_source & in_target
     if pairs.any():
         chosen = both.filter(pa.array(pairs))

@@ -8,10 +8,12 @@ comparison needs to look only at what happened since.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from omnigraph.errors import NotFoundError, OmnigraphError
 from omnigraph.manifest import TableEntry
 from omnigraph.storage.handles import BranchInfo, TableHandle
+from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
 
 
@@ -32,41 +34,53 @@ def open_entry(tables: TableStorage, entry: TableEntry) -> TableHandle:
     return handle
 
 
-def common_ancestor(
-    tables: TableStorage, first: TableHandle, second: TableHandle
-) -> TableHandle | None:
-    """The newest version both came from; None when it cannot be proved or is not there."""
-    if first.location.uri != second.location.uri:
-        return None
-    try:
-        forks = (
-            {}
-            if first.location.branch == second.location.branch
-            else tables.list_branches(first.location.uri)
+@dataclass(slots=True)
+class Descent:
+    """The lines of descent of tables, each looked up once: make a new one for every operation."""
+
+    tables: TableStorage
+    _forks: dict[str, Mapping[str, BranchInfo]] = field(default_factory=dict)
+
+    def common_ancestor(self, first: TableHandle, second: TableHandle) -> TableHandle | None:
+        """The newest version both came from; None when it cannot be proved or is not there."""
+        if first.location.uri != second.location.uri:
+            return None
+        try:
+            found = self._where_lines_part(first, second)
+        except OmnigraphError:
+            # Cleaned up, or a fork that is being made anew: comparing all rows is always right.
+            return None
+        return found if _same_columns(self.tables, found, first, second) else None
+
+    def _where_lines_part(self, first: TableHandle, second: TableHandle) -> TableHandle:
+        line = dict(self._line(first, second))
+        branch, version = next(each for each in self._line(second, first) if each[0] in line)
+        return self.tables.open_at(
+            TableLocation(first.location.uri, branch),
+            min(version, line[branch]),
+            # Found through this very handle, so not another branch's of the same name.
+            incarnation=f"before {self.tables.identity(first)}",
         )
-        line = dict(_line(forks, first))
-        for branch, version in _line(forks, second):
-            if branch in line:
-                location = type(first.location)(first.location.uri, branch)
-                ancestor = tables.open_at(location, min(version, line[branch]))
-                return ancestor if _same_columns(tables, ancestor, first, second) else None
-    except OmnigraphError:
-        # Cleaned up, or a fork that is being made anew: comparing all rows is always right.
-        return None
-    return None
 
+    def _line(self, handle: TableHandle, other: TableHandle) -> list[tuple[str | None, int]]:
+        """Every lineage the version lies on, with the last version of it that it came through."""
+        branch, version = handle.location.branch, handle.version
+        line = [(branch, version)]
+        if branch == other.location.branch:
+            return line
+        forks = self._forks_of(handle.location.uri)
+        while branch is not None:
+            fork = forks.get(branch)
+            if fork is None:
+                raise NotFoundError(f"'{handle.location}' has no fork '{branch}' any more")
+            branch, version = fork.parent_branch, min(version, fork.parent_version)
+            line.append((branch, version))
+        return line
 
-def _line(
-    forks: Mapping[str, BranchInfo], handle: TableHandle
-) -> list[tuple[str | None, int]]:
-    """Every lineage the version lies on, with the last version of it that it came through."""
-    branch, version = handle.location.branch, handle.version
-    line = [(branch, version)]
-    while branch is not None and branch in forks:
-        fork = forks[branch]
-        branch, version = fork.parent_branch, min(version, fork.parent_version)
-        line.append((branch, version))
-    return line
+    def _forks_of(self, uri: str) -> Mapping[str, BranchInfo]:
+        if uri not in self._forks:
+            self._forks[uri] = self.tables.list_branches(uri)
+        return self._forks[uri]
 
 
 def _same_columns(tables: TableStorage, *handles: TableHandle) -> bool:

@@ -38,9 +38,9 @@ def equal_values(first: pa.Array, second: pa.Array) -> Flags:
     first_valid, second_valid = _flags(first.is_valid()), _flags(second.is_valid())
     if first.type != second.type:
         # A column that changed its type was written anew: only null is still the same.
-        return ~first_valid & ~second_valid
+        return np.logical_not(first_valid | second_valid)
     both = first_valid & second_valid
-    result = first_valid == second_valid
+    result: Flags = np.logical_not(first_valid ^ second_valid)
     if not both.any():
         return result
     keep = pa.array(both)
@@ -57,7 +57,8 @@ def _equal_valid(first: pa.Array, second: pa.Array) -> Flags:
         if width == 0:
             return np.ones(len(first), dtype=np.bool_)
         items = equal_values(first.flatten(), second.flatten())
-        return items.reshape(-1, width).all(axis=1)
+        rows: Flags = np.asarray(items.reshape(-1, width).all(axis=1), dtype=np.bool_)
+        return rows
     if pa.types.is_list(first.type):
         return _equal_lists(first, second)
     return _flags(pc.equal(first, second))

@@ -1,7 +1,7 @@
 """Images: rows as plain values that JSON can hold, the way an export spells them.
 
-    Date       "2026-04-14"               Blob        "base64:…"
-    DateTime   "2026-04-14T09:30:00.000Z"  NaN, ±inf   "NaN", "Infinity", "-Infinity"
+Date       "2026-04-14"               Blob        "base64:…"
+DateTime   "2026-04-14T09:30:00.000Z"  NaN, ±inf   "NaN", "Infinity", "-Infinity"
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def plain_values(column: pa.Array) -> list[Any]:
     if pa.types.is_floating(column.type):
         return [_number(value) for value in column.to_pylist()]
     if pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type):
-        return [
-            None if not item.is_valid else plain_values(item.values) for item in column
-        ]
+        return [None if not item.is_valid else plain_values(item.values) for item in column]
     return list(column.to_pylist())
 
 

@@ -11,26 +11,19 @@ is written; with none left, `apply.py` publishes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from omnigraph.branch.apply import MergeRequest, apply_merge
 from omnigraph.branch.changes import ChangeSet, TableChanges
-from omnigraph.branch.conflicts import Contest, Edit
+from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.merge_base import CommitDag, merge_base
-from omnigraph.branch.plan import (
-    Plan,
-    Snapshots,
-    TablePlan,
-    choose_how,
-    plan_merge,
-    unchanged_table,
-)
-from omnigraph.branch.resolve import Choices, Resolution, edited, edits_of
-from omnigraph.branch.rules import MergedGraph
+from omnigraph.branch.plan import Snapshots, TablePlan, choose_how, plan_merge
+from omnigraph.branch.resolve import Choices, Resolution
+from omnigraph.branch.settle import Settlement, settle
 from omnigraph.catalog import Catalog
-from omnigraph.errors import BadRequestError, MergeConflict, MergeConflicts
+from omnigraph.errors import BadRequestError, MergeConflict, MergeConflicts, OmnigraphError
 from omnigraph.manifest import GraphCommit, ManifestState
 from omnigraph.write.commit import WriteEnvironment
 
@@ -111,16 +104,13 @@ class MergePreview:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """A plan after resolution: what to write, what was settled how, what is still open."""
+    """Two heads, where they parted, and what joining them comes to."""
 
     source: ManifestState
     target: ManifestState
     base: GraphCommit
     outcome: MergeOutcome
-    plans: Mapping[str, TablePlan] = field(default_factory=dict)
-    read_versions: Mapping[str, int] = field(default_factory=dict)
-    settled: Sequence[tuple[MergeConflict, str]] = ()
-    conflicts: Sequence[MergeConflict] = ()
+    result: Settlement = field(default_factory=Settlement)
 
 
 def merge(
@@ -142,16 +132,20 @@ def merge(
     joined = _join(environment, catalog, source, target, resolution)
     if joined.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
         return MergeResult(source, target, joined.outcome, actor=actor)
-    if joined.conflicts:
-        raise MergeConflicts(joined.conflicts, into=target)
-    plans = {key: plan for key, plan in joined.plans.items() if len(plan.delta)}
+    if joined.result.conflicts:
+        raise MergeConflicts(joined.result.conflicts, into=target)
+    plans = {
+        key: replace(plan, how=choose_how(plan, target))
+        for key, plan in joined.result.plans.items()
+        if len(plan.delta)
+    }
     commit = apply_merge(
         environment,
         MergeRequest(
             source=joined.source,
             target=joined.target,
             plans=plans,
-            read_versions=joined.read_versions,
+            read_versions=joined.result.read_versions,
             actor=actor,
             properties=_properties(joined),
         ),
@@ -159,6 +153,15 @@ def merge(
     return MergeResult(
         source, target, joined.outcome, commit.commit_id, _counts(plans), actor=actor
     )
+
+
+def delete_merged(environment: WriteEnvironment, result: MergeResult) -> MergeResult:
+    """Remove the source of a merge. The merge stands, whatever comes of this."""
+    try:
+        delete_branch(environment, result.source)
+    except OmnigraphError as error:
+        return replace(result, branch_deleted=False, branch_delete_error=str(error))
+    return replace(result, branch_deleted=True)
 
 
 def preview_merge(
@@ -178,11 +181,11 @@ def preview_merge(
         branch=target,
         table_changes=tuple(
             TableChanges(plan.entity, plan.target, plan.source, plan.delta)
-            for plan in joined.plans.values()
+            for plan in joined.result.plans.values()
             if len(plan.delta)
         ),
     )
-    return MergePreview(source, target, joined.outcome, changes, tuple(joined.conflicts))
+    return MergePreview(source, target, joined.outcome, changes, tuple(joined.result.conflicts))
 
 
 def _join(
@@ -198,7 +201,7 @@ def _join(
         raise BadRequestError(f"cannot merge branch '{source}' into itself")
     coordinator = environment.coordinator
     theirs, ours = coordinator.fresh(source), coordinator.fresh(target)
-    base = merge_base(CommitDag(coordinator, (source, target)), theirs.head, ours.head)
+    base = merge_base(CommitDag(coordinator, (theirs, ours)), theirs.head, ours.head)
     if base.commit_id == theirs.head.commit_id:
         return _Joined(theirs, ours, base, MergeOutcome.ALREADY_UP_TO_DATE)
     is_fast_forward = base.commit_id == ours.head.commit_id
@@ -207,84 +210,10 @@ def _join(
         theirs.snapshot(),
         ours.snapshot(),
     )
-    plan = plan_merge(environment.tables, catalog, three)
     outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
-    settled, plans, reads, conflicts = _settle(
-        environment, catalog, three, plan, choices, is_checked=is_fast_forward
-    )
-    plans = {
-        key: _with_how(each, target, is_edited=bool(settled)) for key, each in plans.items()
-    }
-    return _Joined(theirs, ours, base, outcome, plans, reads, settled, conflicts)
-
-
-def _with_how(plan: TablePlan, target: str, *, is_edited: bool) -> TablePlan:
-    from dataclasses import replace
-
-    return replace(plan, how=choose_how(plan, target))
-
-
-def _settle(
-    environment: WriteEnvironment,
-    catalog: Catalog,
-    three: Snapshots,
-    plan: Plan,
-    choices: Choices,
-    *,
-    is_checked: bool,
-) -> tuple[
-    list[tuple[MergeConflict, str]], Mapping[str, TablePlan], Mapping[str, int], list[MergeConflict]
-]:
-    """Apply the caller's choices until none applies any more; what is left are conflicts.
-
-    Settling one thing can break another (a node kept out leaves its edges without an end), so the
-    rules are checked again after each round. `is_checked` says the result is a state that was
-    checked when it was written: a fast forward.
-    """
-
-    def unchanged(key: str) -> TablePlan:
-        return unchanged_table(environment.tables, catalog, three.source, three.target, key)
-
-    plans = plan.tables
-    reads = dict(plan.read_versions)
-    settled: list[tuple[MergeConflict, str]] = []
-    seen: list[MergeConflict] = []
-    contests: list[Contest] = list(plan.contests)
-    open_contests: list[Contest] = []
-    while True:
-        edits: list[Edit] = []
-        for each in contests:
-            seen.append(each.conflict)
-            side = choices.side_of(each.conflict)
-            found = None if side is None else edits_of(each, side)
-            if side is None or found is None:
-                open_contests.append(each)
-            else:
-                settled.append((each.conflict, side))
-                edits += found
-        plans = edited(plans, edits, unchanged) if edits else plans
-        reads |= {key: each.target_entry.version for key, each in plans.items()}
-        if is_checked and not settled:
-            break
-        graph = MergedGraph(
-            environment.tables, catalog, three.source, three.target, plans, reads
-        )
-        done = {(each.kind, each.table_key, each.row_id, each.message) for each in seen}
-        contests = [
-            each
-            for each in graph.violations()
-            if (
-                each.conflict.kind,
-                each.conflict.table_key,
-                each.conflict.row_id,
-                each.conflict.message,
-            )
-            not in done
-        ]
-        if not contests:
-            break
-    choices.check_used(seen)
-    return settled, plans, reads, [each.conflict for each in open_contests]
+    plan = plan_merge(environment.tables, catalog, three)
+    result = settle(environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward)
+    return _Joined(theirs, ours, base, outcome, result)
 
 
 def _properties(joined: _Joined) -> dict[str, Any]:
@@ -294,7 +223,7 @@ def _properties(joined: _Joined) -> dict[str, Any]:
         "merge_base": joined.base.commit_id,
         "merge_outcome": joined.outcome.value,
     }
-    if joined.settled:
+    if joined.result.settled:
         noted["resolved"] = [
             {
                 "table_key": conflict.table_key,
@@ -302,7 +231,7 @@ def _properties(joined: _Joined) -> dict[str, Any]:
                 "kind": conflict.kind,
                 "take": side,
             }
-            for conflict, side in joined.settled
+            for conflict, side in joined.result.settled
         ]
     return noted
 

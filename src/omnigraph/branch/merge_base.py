@@ -11,32 +11,43 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from omnigraph.errors import BranchNotFound, ConflictError
-from omnigraph.manifest import Coordinator, GraphCommit
+from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
+from omnigraph.manifest.rows import commit_of_row
 
 
 class CommitDag:
     """The commits of a graph. Reads other branches only when a link leads to one of theirs."""
 
-    def __init__(self, coordinator: Coordinator, branches: Iterable[str]) -> None:
+    def __init__(self, coordinator: Coordinator, states: Iterable[ManifestState]) -> None:
         self._coordinator = coordinator
         self._commits: dict[str, GraphCommit] = {}
-        self._unread = [each for each in coordinator.branches() if each not in set(branches)]
-        for branch in branches:
-            self._read(branch)
+        self._unread: list[str] | None = None
+        self._read_branches = {state.branch for state in states}
+        for state in states:
+            self._read(state)
 
-    def _read(self, branch: str) -> None:
-        try:
-            found = self._coordinator.commits(branch)
-        except BranchNotFound:
-            return  # deleted since it was listed
-        self._commits.update((commit.commit_id, commit) for commit in found)
+    def _read(self, state: ManifestState) -> None:
+        commits = map(commit_of_row, state.commit_rows.to_pylist())
+        self._commits.update((commit.commit_id, commit) for commit in commits)
+
+    def _read_another(self) -> bool:
+        """Read one more branch; False when all have been."""
+        if self._unread is None:
+            known = self._coordinator.branches()
+            self._unread = [each for each in known if each not in self._read_branches]
+        if not self._unread:
+            return False
+        with suppress(BranchNotFound):  # deleted since it was listed
+            self._read(self._coordinator.fresh(self._unread.pop()))
+        return True
 
     def get(self, commit_id: str) -> GraphCommit | None:
         """A commit, None when every branch that knew it is gone."""
-        while commit_id not in self._commits and self._unread:
-            self._read(self._unread.pop())
+        while commit_id not in self._commits and self._read_another():
+            pass
         return self._commits.get(commit_id)
 
     def distances(self, head: GraphCommit) -> Mapping[str, int]:
@@ -76,6 +87,4 @@ def merge_base(dag: CommitDag, source: GraphCommit, target: GraphCommit) -> Grap
             f"branches '{source.branch}' and '{target.branch}' have no common history — "
             "they cannot be merged"
         )
-    return min(
-        common, key=lambda each: (each[0], -each[1].manifest_version, each[1].commit_id)
-    )[1]
+    return min(common, key=lambda each: (each[0], -each[1].manifest_version, each[1].commit_id))[1]

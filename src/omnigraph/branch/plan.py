@@ -26,7 +26,7 @@ from omnigraph.branch.compare import (
     settled,
 )
 from omnigraph.branch.conflicts import Contest, contest
-from omnigraph.branch.descent import open_entry
+from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.errors import ConflictError
 from omnigraph.manifest import MAIN, Snapshot, TableEntry
@@ -84,6 +84,7 @@ class Plan:
 
 def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan:
     """Compare the three states. Reads only; costs what has changed, not what there is."""
+    descent = Descent(tables)
     plans: dict[str, TablePlan] = {}
     contests: list[Contest] = []
     keys = {*three.base.entries, *three.source.entries, *three.target.entries}
@@ -99,7 +100,7 @@ def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan
                 f"'{key}' is not a table of both branches: the schema changed between them — "
                 "create the branch again from the present state"
             )
-        planned, found = _plan_table(tables, entity, base, source, target)
+        planned, found = _plan_table(descent, entity, base, source, target)
         plans[key] = planned
         contests += found
     read = {key: plan.target_entry.version for key, plan in plans.items()}
@@ -113,20 +114,21 @@ def _same(first: TableEntry | None, second: TableEntry | None) -> bool:
 
 
 def _plan_table(
-    tables: TableStorage,
+    descent: Descent,
     entity: EntityType,
     base_entry: TableEntry,
     source_entry: TableEntry,
     target_entry: TableEntry,
 ) -> tuple[TablePlan, list[Contest]]:
+    tables = descent.tables
     base, source, target = (
         open_entry(tables, entry) for entry in (base_entry, source_entry, target_entry)
     )
-    theirs = differences(tables, base, source)
+    theirs = differences(descent, base, source)
     found: list[Contest] = []
     is_rewrite = not _same(base_entry, target_entry)
     if is_rewrite:
-        ours = candidates(tables, base, target)
+        ours = candidates(descent, base, target)
         theirs, found = contest(
             tables, entity, base, source, target, theirs, ours, settled(tables, base, target, ours)
         )

@@ -21,9 +21,7 @@ from omnigraph.branch.plan import TablePlan
 from omnigraph.errors import BadRequestError, MergeConflict
 
 Side: TypeAlias = Literal["ours", "theirs"]
-Resolution: TypeAlias = (
-    Side | Mapping[str, Side | Mapping[str, Side]] | Sequence[Mapping[str, Any]]
-)
+Resolution: TypeAlias = Side | Mapping[str, Side | Mapping[str, Side]] | Sequence[Mapping[str, Any]]
 
 SIDES = ("ours", "theirs")
 

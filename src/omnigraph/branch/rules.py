@@ -95,9 +95,7 @@ class MergedGraph:
             # Without the row that comes in, the target keeps the rule.
             drop = (Edit(plan.table_key, row_id, None),)
             yield Contest(
-                MergeConflict(
-                    ConflictKind.UNIQUE_VIOLATION.value, plan.table_key, row_id, message
-                ),
+                MergeConflict(ConflictKind.UNIQUE_VIOLATION.value, plan.table_key, row_id, message),
                 ours=drop,
                 theirs=None,
             )
@@ -255,7 +253,8 @@ def _ruled_columns(entity: EntityType) -> list[str]:
     enums = [each.name for each in entity.properties.values() if each.type.variants is not None]
     if not isinstance(entity, NodeType):
         return enums
-    return [*enums, *(each.property for each in (*entity.ranges, *entity.checks))]
+    ranges = [each.property for each in entity.ranges]
+    return [*enums, *ranges, *(each.property for each in entity.checks)]
 
 
 def _orphan(edge: EdgeType, edge_id: str, message: str) -> MergeConflict:
@@ -263,8 +262,6 @@ def _orphan(edge: EdgeType, edge_id: str, message: str) -> MergeConflict:
     return MergeConflict(ConflictKind.ORPHAN_EDGE.value, edge.table_key, edge_id, text)
 
 
-def _unsettled(
-    kind: ConflictKind, entity: EntityType, row_id: str | None, message: str
-) -> Contest:
+def _unsettled(kind: ConflictKind, entity: EntityType, row_id: str | None, message: str) -> Contest:
     """A broken rule that neither side alone can mend."""
     return Contest(MergeConflict(kind.value, entity.table_key, row_id, message), None, None)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import branch, commit, graph, lint, query, schema
+from omnigraph.cli import branch, commit, graph, history, lint, query, schema
 from omnigraph.cli.output import JsonFlag, print_error, print_json
 from omnigraph.errors import OmnigraphError
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
@@ -35,6 +35,9 @@ app.command("explain", short_help="Show how a read would run.")(query.explain)
 app.command("mutate", short_help="Run a mutation as one commit.")(graph.mutate)
 app.command("change", hidden=True)(graph.change)
 app.command("snapshot")(graph.snapshot)
+app.command("log")(history.log)
+app.command("changes")(history.changes)
+app.command("verify", short_help="Check that a graph is whole.")(history.verify)
 app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
 app.add_typer(schema.app, name="schema")

@@ -7,11 +7,13 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     values.py     literals and parameters as Arrow scalars
     filters.py    predicates over one variable → live positions; over several → rows to keep
     compare.py    two columns row by row, by the rules of the language
-    match.py      filters → narrow → not → reduce → enumerate → settle
+    match.py      reduce → not → enumerate → settle
+    reduce.py     what each variable can still be bound to, before any row is made
     steps.py      what a traversal relates, hop bounds included
     weights.py    messages: how many matches hang below a position, and what they sum to
     kernels.py    expansion, reach, sums along edges, bounded walks: plain functions over arrays
     rows.py       bindings as arrays of positions
+    joins.py      rows that share no variable: equal values, else a cross product
     grouping.py   groups by value, aggregates
     sorting.py    places in the order of several keys
     ranking.py    rows in the order of a search; calls search.py

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.index.columns import BoolArray, comparable
+from omnigraph.index.arrays import BoolArray
+from omnigraph.index.columns import comparable
 from omnigraph.ir.expressions import CompareKind
 
 Side: TypeAlias = pa.Array | pa.Scalar

@@ -22,14 +22,15 @@ from omnigraph.executor.grouping import (
     make_groups,
     positions_of,
 )
-from omnigraph.executor.match import Wanted, match_rows
+from omnigraph.executor.match import FirstRoots, Wanted, match_rows
 from omnigraph.executor.ranking import ranked_rows, tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sorted_places
 from omnigraph.executor.values import Values
 from omnigraph.index import RuntimeCache
-from omnigraph.index.columns import IntArray, ordered_numbers
+from omnigraph.index.arrays import IntArray
+from omnigraph.index.columns import ordered_numbers
 from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
@@ -105,7 +106,7 @@ def _ordered_rows(run: Run, plan: Plan) -> Rows:
         rows = match_rows(run, plan.match, Wanted(limit=plan.limit))
         run.note("matched", rows.count)
         return _limited(rows, plan.limit)
-    rows = match_rows(run, plan.match, Wanted())
+    rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan)))
     run.note("matched", rows.count)
     first = plan.order[0].expression
     if isinstance(first, (Nearest, Bm25, Rrf)):
@@ -119,6 +120,15 @@ def _ordered_rows(run: Run, plan: Plan) -> Rows:
     places = sorted_places(columns, rows.count, plan.limit)
     run.note("sorted", len(places))
     return _limited(rows.take(places), plan.limit)
+
+
+def _first_roots(plan: Plan) -> FirstRoots | None:
+    """The roots that the first key of a limited order leaves in question."""
+    if plan.sort_root is None or plan.limit is None or plan.limit == 0:
+        return None
+    key = _resolved(plan, plan.order[0].expression)
+    assert isinstance(key, PropertyRef)
+    return FirstRoots(key.property, plan.order[0].descending, plan.limit)
 
 
 def _limited(rows: Rows, limit: int | None) -> Rows:
@@ -210,7 +220,7 @@ def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
     }
     run.note("grouped", groups.count)
     places = _group_places(run, plan, keys, rows, groups, values)
-    chosen = rows.take(groups.first[places])
+    chosen = rows.take(groups.rows_of(places))
     key_columns = iter(_columns(run, plan, list(keys), chosen))
     return [
         values[item.expression].take(pa.array(places))
@@ -261,8 +271,8 @@ def _key_column(
 ) -> SortColumn:
     name = "id" if isinstance(key, NodeRef) else key.property
     view = run.view_of(key.variable, plan.match.pattern)
-    positions = positions_of(rows, key.variable)[groups.first]
-    return property_column(view, name, positions, descending=descending)
+    positions = positions_of(rows, key.variable)
+    return property_column(view, name, positions, among=groups.first, descending=descending)
 
 
 __all__ = ["Stage", "Trace", "execute", "planned"]

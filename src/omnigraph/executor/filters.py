@@ -12,7 +12,7 @@ from omnigraph.executor.compare import Side, compare
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.index import Live, TableView
-from omnigraph.index.columns import BoolArray, IntArray
+from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.expressions import (
     Compare,
     CompareKind,

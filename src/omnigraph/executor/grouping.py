@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
-from omnigraph.executor.weights import values_to_sum
-from omnigraph.index.columns import AnyArray, IntArray, Ranks, ranked
+from omnigraph.index.arrays import AnyArray, IntArray
+from omnigraph.index.columns import Ranks, numbers_to_sum, ranked
 from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
 from omnigraph.planner.pattern import Pattern
 from omnigraph.syntax.query_tree import AggregateFunction
@@ -30,11 +30,15 @@ _EXACT_IN_DOUBLE = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """`of_row` gives the group of each row, None when each row is one; `first` a row of each."""
+    """`of_row` gives the group of each row, `first` a row of each; None when rows are groups."""
 
     count: int
     of_row: IntArray | None
-    first: IntArray
+    first: IntArray | None
+
+    def rows_of(self, places: IntArray) -> IntArray:
+        """A row of each of these groups."""
+        return places if self.first is None else self.first[places]
 
 
 def make_groups(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> Groups:
@@ -42,7 +46,7 @@ def make_groups(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> 
     if not keys:
         return Groups(1, np.zeros(rows.count, dtype=np.int64), np.zeros(1, dtype=np.int64))
     if _is_grouped_already(run, pattern, keys, rows):
-        return Groups(rows.count, None, np.arange(rows.count))
+        return Groups(rows.count, None, None)
     codes, space = np.zeros(rows.count, dtype=np.int64), 1
     for key in keys:
         more, count = _codes(run, pattern, key, rows)
@@ -59,8 +63,9 @@ def _is_grouped_already(run: Run, pattern: Pattern, keys: Sequence[Key], rows: R
             continue
         is_unique = isinstance(key, NodeRef) or run.catalog.nodes[type_name].key == (key.property,)
         if is_unique:
-            positions = rows.nodes[key.variable]
-            if np.bincount(positions, minlength=1).max() <= 1:
+            if rows.distinct == key.variable:
+                return True
+            if np.bincount(rows.nodes[key.variable], minlength=1).max() <= 1:
                 return True
     return False
 
@@ -115,10 +120,10 @@ def aggregated(
     match aggregate.function:
         case AggregateFunction.COUNT:
             _, known = _summands(run, pattern, argument, rows)
-            return pa.array(_sums(known, groups).astype(np.int64))
+            return pa.array(_sums(known, groups).astype(np.int64, copy=False))
         case AggregateFunction.SUM | AggregateFunction.AVG:
             values, known = _summands(run, pattern, argument, rows)
-            sums = _sums(values, groups).astype(np.float64)
+            sums = _sums(values, groups).astype(np.float64, copy=False)
             counts = _sums(known, groups)
             if aggregate.function is AggregateFunction.AVG:
                 sums = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
@@ -152,10 +157,11 @@ def _summands(
             return weight * float(number if is_number else 0), weight
         case PropertyRef(variable, name):
             if argument in rows.carried:
-                return rows.carried[argument]
+                sums, known = rows.carried[argument]
+                return sums, weight if known is None else known
             positions = positions_of(rows, variable)
             array = run.view_of(variable, pattern).values([name], positions)[name]
-            values = values_to_sum(array)
+            values = numbers_to_sum(array)
             if array.null_count:
                 weight = weight * array.is_valid().to_numpy(zero_copy_only=False)
             return values * weight, weight

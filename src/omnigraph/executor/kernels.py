@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from omnigraph.index.adjacency import Csr
-from omnigraph.index.columns import AnyArray, BoolArray, IntArray
+from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sorted_distinct
 from omnigraph.index.live import Live
 
+_EXACT_IN_DOUBLE = 2**53
 _VISITED_BYTES = 1 << 25
 """How large the table of visited (row, node) pairs may get before sources are split."""
 
@@ -17,6 +21,8 @@ def expand(csr: Csr, sources: IntArray) -> tuple[IntArray, IntArray]:
 
     Rows keep the order of `sources`; the edges of one row keep the order of the CSR.
     """
+    if csr.is_function:
+        return np.arange(len(sources)), sources
     return expand_runs(csr.offsets[sources], csr.offsets[sources + 1])
 
 
@@ -51,44 +57,56 @@ def _bisect(values: IntArray, lows: IntArray, highs: IntArray, wanted: IntArray)
         highs[active[~is_below]] = middle[~is_below]
 
 
-def reach(forward: Csr, backward: Csr, parents: Live, children: Live) -> Live:
+Side: TypeAlias = Callable[[], Csr]
+"""One side of a relation, made only if it is asked for."""
+
+
+def reach(forward: Side, backward: Side, parents: Live, children: Live) -> Live:
     """The parents with an edge to one of the children. `backward` is keyed by child."""
     if children.is_all:
-        return parents.meet(Live(forward.size, mask=forward.occupied))
-    child_positions = children.positions()
-    child_edges = int(backward.degree[child_positions].sum())
-    parent_edges = len(forward.targets)
-    if not parents.is_all:
-        parent_edges = int(forward.degree[parents.positions()].sum())
-    if child_edges <= parent_edges:
-        _, places = expand(backward, child_positions)
-        mask = np.zeros(forward.size, dtype=bool)
-        mask[backward.targets[places]] = True
-        return parents.meet(Live(forward.size, mask=mask))
+        csr = forward()
+        return parents if csr.is_total else parents.meet(Live(csr.size, mask=csr.occupied))
+    if not parents.is_all and parents.count <= children.count:
+        return _reach_from_parents(forward(), parents, children)
+    csr = backward()
+    edges = int(csr.degree[children.positions()].sum())
+    if not parents.is_all and int(forward().degree[parents.positions()].sum()) < edges:
+        return _reach_from_parents(forward(), parents, children)
+    _, places = expand(csr, children.positions())
+    mask = np.zeros(parents.size, dtype=bool)
+    mask[csr.targets[places]] = True
+    return parents.meet(Live(parents.size, mask=mask))
+
+
+def _reach_from_parents(forward: Csr, parents: Live, children: Live) -> Live:
     positions = parents.positions()
     rows, places = expand(forward, positions)
     hits = children.mask()[forward.targets[places]]
     found = np.zeros(len(positions), dtype=bool)
     found[rows[hits]] = True
-    return Live(forward.size, positions=positions[found])
+    return Live(parents.size, positions=positions[found])
 
 
-def sum_along(forward: Csr, backward: Csr, weights: AnyArray) -> AnyArray:
+def sum_along(forward: Side, backward: Side, weights: AnyArray, size: int) -> AnyArray:
     """Sum the children's weights over the edges of each parent. `backward` is keyed by child.
 
     Whole weights are summed as integers, so counts are exact; others as doubles.
     """
+    below = backward()
+    if below.is_function:
+        return _scattered(below.targets, weights, size)
     live = np.flatnonzero(weights)
-    edges = int(backward.degree[live].sum())
-    if edges * 4 < len(forward.targets):
-        rows, places = expand(backward, live)
-        return _scattered(backward.targets[places], weights[live][rows], forward.size)
-    gathered = weights[forward.targets]
+    edges = int(below.degree[live].sum())
+    if edges * 4 < len(below.targets):
+        rows, places = expand(below, live)
+        return _scattered(below.targets[places], weights[live][rows], size)
+    above = forward()
+    gathered = weights[above.targets]
     if gathered.dtype.kind == "f":
-        return _segment_sums(gathered, forward)
+        return _segment_sums(gathered, above)
     sums = np.zeros(len(gathered) + 1, dtype=np.int64)
     np.cumsum(gathered, out=sums[1:])
-    return sums[forward.offsets[1:]] - sums[forward.offsets[:-1]]
+    return sums[above.offsets[1:]] - sums[above.offsets[:-1]]
 
 
 def _scattered(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
@@ -96,6 +114,8 @@ def _scattered(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
         return np.bincount(positions[weights], minlength=size)
     if weights.dtype.kind == "f":
         return np.bincount(positions, weights, size)
+    if float(np.max(weights, initial=0)) * len(weights) < _EXACT_IN_DOUBLE:
+        return np.bincount(positions, weights, size).astype(np.int64)
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, positions, weights)
     return total
@@ -151,7 +171,7 @@ def _walk_some(
         distance += 1
         which, places = expand(csr, nodes)
         keys = rows[which] * size + csr.targets[places]
-        keys = np.unique(keys[~visited[keys]])
+        keys = sorted_distinct(keys[~visited[keys]])
         visited[keys] = True
         rows, nodes = np.divmod(keys, size)
         if distance >= least:

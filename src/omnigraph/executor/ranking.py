@@ -19,7 +19,7 @@ from omnigraph.executor.run import Run
 from omnigraph.executor.search import RRF_K, fuse, rank_rows
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sorted_places
 from omnigraph.index import TableView
-from omnigraph.index.columns import IntArray
+from omnigraph.index.arrays import IntArray, sorted_distinct
 from omnigraph.ir.expressions import Bm25, Nearest, PropertyRef, Ranking, Rrf, Scalar
 from omnigraph.planner.pattern import Pattern
 
@@ -31,7 +31,7 @@ def ranked_rows(
     variable = ranked_variable(ranking)
     view = run.view_of(variable, pattern)
     positions = rows.nodes[variable]
-    best = _best_positions(run, pattern, view, ranking, np.unique(positions), limit)
+    best = _best_positions(run, pattern, view, ranking, sorted_distinct(positions), limit)
     rank_of = np.full(view.size, -1, dtype=np.int64)
     rank_of[best] = np.arange(len(best))
     rows = rows.take(rank_of[positions] >= 0)

@@ -2,33 +2,46 @@
 
 A row may stand for several equal ones: `weight` says how many, None for one each. `carried` holds,
 for a property of a variable that is only counted, the sum of its values over the matches a row
-stands for, and how many of them are not null.
+stands for, and how many of them are not null (None for all of them).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from omnigraph.errors import ResourceLimitError
-from omnigraph.index.columns import AnyArray, BoolArray, IntArray
+from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
 from omnigraph.ir.expressions import PropertyRef
 
-ROWS_MAX = 100_000_000
+Carried: TypeAlias = "dict[PropertyRef, tuple[AnyArray, AnyArray | None]]"
+
+ROWS_MAX = 50_000_000
 _WEIGHT_MAX = 2**62
 
 
 @dataclass(slots=True)
 class Rows:
-    """`nodes` and `edges` give the position each variable is bound to in each row."""
+    """`nodes` and `edges` give the position each variable is bound to in each row.
+
+    `distinct` names a node variable known to differ from row to row, when there is one.
+    """
 
     count: int
     nodes: dict[str, IntArray] = field(default_factory=dict)
     edges: dict[str, IntArray] = field(default_factory=dict)
     weight: AnyArray | None = None
-    carried: dict[PropertyRef, tuple[AnyArray, AnyArray]] = field(default_factory=dict)
+    carried: Carried = field(default_factory=dict)
     seeds: IntArray | None = None
+    distinct: str | None = None
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether this is where a match starts: one row that binds nothing and is itself."""
+        binds = self.nodes or self.edges or self.carried
+        return self.count == 1 and not binds and self.weight is None and self.seeds is None
 
     def take(self, places: IntArray | BoolArray | slice) -> Rows:
         """The rows at these places, or where a mask is true."""
@@ -41,31 +54,33 @@ class Rows:
             {name: positions[places] for name, positions in self.nodes.items()},
             {name: positions[places] for name, positions in self.edges.items()},
             None if self.weight is None else self.weight[places],
-            {key: (total[places], known[places]) for key, (total, known) in self.carried.items()},
+            carried_at(self.carried, places),
             None if self.seeds is None else self.seeds[places],
+            # Other places may repeat a row.
+            self.distinct if isinstance(places, slice) or places.dtype == bool else None,
         )
 
     def scaled(self, factor: AnyArray | int) -> Rows:
         """The same rows, each standing for `factor` times as many."""
         weight = factor if self.weight is None else multiplied(self.weight, factor)
         self.weight = np.broadcast_to(weight, (self.count,))
-        self.carried = {
-            key: (total * factor, known * factor) for key, (total, known) in self.carried.items()
-        }
+        self.carried = carried_times(self.carried, factor)
         return self
 
     def cross(self, other: Rows) -> Rows:
         """Every row of one with every row of the other."""
         require_room(self.count * other.count)
-        left = self.take(np.repeat(np.arange(self.count), other.count))
-        right = other.take(np.tile(np.arange(other.count), self.count))
-        carried = {
-            key: (total * _ones(right), known * _ones(right))
-            for key, (total, known) in left.carried.items()
-        } | {
-            key: (total * _ones(left), known * _ones(left))
-            for key, (total, known) in right.carried.items()
-        }
+        return self.paired(
+            np.repeat(np.arange(self.count), other.count),
+            other,
+            np.tile(np.arange(other.count), self.count),
+        )
+
+    def paired(self, places: IntArray, other: Rows, other_places: IntArray) -> Rows:
+        """The rows at these places side by side with the other's rows at those places."""
+        left, right = self.take(places), other.take(other_places)
+        carried = carried_times(left.carried, ones(right.weight))
+        carried |= carried_times(right.carried, ones(left.weight))
         return Rows(
             left.count,
             left.nodes | right.nodes,
@@ -113,8 +128,25 @@ def too_many_matches() -> ResourceLimitError:
     )
 
 
-def _ones(rows: Rows) -> AnyArray | int:
-    return 1 if rows.weight is None else rows.weight
+def carried_at(carried: Carried, places: IntArray | BoolArray | slice) -> Carried:
+    """The carried sums at these places."""
+    return {
+        key: (total[places], None if known is None else known[places])
+        for key, (total, known) in carried.items()
+    }
+
+
+def carried_times(carried: Carried, factor: AnyArray | int) -> Carried:
+    """The carried sums, each taken `factor` times."""
+    return {
+        key: (total * factor, None if known is None else known * factor)
+        for key, (total, known) in carried.items()
+    }
+
+
+def ones(weight: AnyArray | None) -> AnyArray | int:
+    """The weight as a factor."""
+    return 1 if weight is None else weight
 
 
 def _weights(left: Rows, right: Rows) -> AnyArray | None:

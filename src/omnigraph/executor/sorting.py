@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from omnigraph.index import TableView
-from omnigraph.index.columns import AnyArray, IntArray, ordered_numbers
+from omnigraph.index.arrays import AnyArray, IntArray
+from omnigraph.index.columns import ordered_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,18 @@ class SortColumn:
 
 
 def property_column(
-    view: TableView, name: str, positions: IntArray, *, descending: bool = False
+    view: TableView,
+    name: str,
+    positions: IntArray,
+    *,
+    among: IntArray | None = None,
+    descending: bool = False,
 ) -> SortColumn:
-    """Sort by a property of the entities at these positions."""
+    """Sort by a property of the entities at these positions, or at those places `among` them."""
 
     def numbers(places: IntArray | None) -> AnyArray:
+        if among is not None:
+            places = among if places is None else among[places]
         wanted = positions if places is None else positions[places]
         if view.has_ranks(name) or len(wanted) * 4 >= view.size:
             return view.ranks(name).codes[wanted]
@@ -56,12 +64,28 @@ def sorted_places(columns: Sequence[SortColumn], count: int, limit: int | None) 
     if limit is not None and limit < count:
         if limit == 0:
             return np.empty(0, dtype=np.int64)
-        places = _first_and_ties(columns[0].ascending_numbers(None), limit)
-    keys = [column.ascending_numbers(places) for column in columns]
-    order = np.lexsort(keys[::-1])
+        places = first_and_ties(columns[0].ascending_numbers(None), limit)
+    keys: list[AnyArray] = []
+    order = np.arange(count if places is None else len(places))
+    for column in columns:
+        if len(order) < 2:
+            break
+        keys.append(column.ascending_numbers(places))
+        order = np.lexsort(keys[::-1])
+        if not _has_ties(keys, order):
+            break
     return order if places is None else places[order]
 
 
-def _first_and_ties(numbers: AnyArray, limit: int) -> IntArray:
+def _has_ties(keys: list[AnyArray], order: IntArray) -> bool:
+    is_tied = np.ones(len(order) - 1, dtype=bool)
+    for numbers in keys:
+        ordered = numbers[order]
+        is_tied &= ordered[1:] == ordered[:-1]
+    return bool(is_tied.any())
+
+
+def first_and_ties(numbers: AnyArray, limit: int) -> IntArray:
+    """The places of the `limit` smallest numbers, and of those that equal the last of them."""
     last = np.partition(numbers, limit - 1)[limit - 1]
     return np.flatnonzero(numbers <= last)

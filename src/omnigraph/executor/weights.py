@@ -10,12 +10,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from omnigraph.executor.kernels import sum_along
-from omnigraph.executor.rows import Rows, multiplied, too_many_matches
+from omnigraph.executor.kernels import Side, reach, sum_along
+from omnigraph.executor.rows import (
+    Carried,
+    Rows,
+    carried_at,
+    carried_times,
+    multiplied,
+    ones,
+    too_many_matches,
+)
 from omnigraph.executor.run import Run
 from omnigraph.index import Live
-from omnigraph.index.adjacency import Csr
-from omnigraph.index.columns import AnyArray, IntArray
+from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.ir.expressions import PropertyRef
 from omnigraph.planner.pattern import Pattern
 
@@ -27,103 +34,84 @@ class Weights:
     """Per position: matches (None for one each), and sums and counts of carried values."""
 
     matches: AnyArray | None = None
-    carried: dict[PropertyRef, tuple[AnyArray, AnyArray]] = field(default_factory=dict)
-
-    def live(self) -> Live:
-        """The positions with any match."""
-        assert self.matches is not None
-        return Live(len(self.matches), mask=self.matches > 0)
+    carried: Carried = field(default_factory=dict)
 
     def at(self, positions: IntArray) -> Weights:
-        return Weights(
-            None if self.matches is None else self.matches[positions],
-            {
-                key: (sums[positions], known[positions])
-                for key, (sums, known) in self.carried.items()
-            },
-        )
+        matches = None if self.matches is None else self.matches[positions]
+        return Weights(matches, carried_at(self.carried, positions))
 
     def apply(self, rows: Rows) -> Rows:
         """Make every row stand for its matches here; these weights are one per row."""
-        carried = {
-            key: (sums * _ones(rows), known * _ones(rows))
-            for key, (sums, known) in self.carried.items()
-        }
+        carried = carried_times(self.carried, ones(rows.weight))
         if self.matches is not None:
             rows = rows.scaled(self.matches)
         rows.carried |= carried
         return rows
 
-    def total_weight(self, rows: int) -> AnyArray:
+    def total(self, rows: int) -> Rows:
+        """One row that stands for all matches of these `rows` positions."""
         matches = rows if self.matches is None else _checked_sum(self.matches)
-        return np.array([matches], dtype=np.int64)
-
-    def totals(self) -> dict[PropertyRef, tuple[AnyArray, AnyArray]]:
-        return {
-            key: (np.array([sums.sum()]), np.array([known.sum()]))
+        carried: Carried = {
+            key: (np.array([sums.sum()]), None if known is None else np.array([known.sum()]))
             for key, (sums, known) in self.carried.items()
         }
+        return Rows(1, weight=np.array([matches], dtype=np.int64), carried=carried)
 
 
 def leaf_weights(
     run: Run, pattern: Pattern, variable: str, carried: frozenset[PropertyRef]
 ) -> Weights:
     """One match for each position, and the variable's own values that are to be carried."""
-    own: dict[PropertyRef, tuple[AnyArray, AnyArray]] = {}
+    own: Carried = {}
     for ref in carried:
         if ref.variable == variable:
-            array = run.view_of(variable, pattern).column(ref.property)
-            known = array.is_valid().to_numpy(zero_copy_only=False)
-            own[ref] = (values_to_sum(array), known.astype(np.int64))
+            view = run.view_of(variable, pattern)
+            array = view.column(ref.property)
+            known = None
+            if array.null_count:
+                known = array.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+            own[ref] = (view.numbers(ref.property), known)
     return Weights(None, own)
-
-
-def values_to_sum(array: object) -> AnyArray:
-    """The values of a numeric column as doubles, nulls as zero; zeros for any other column."""
-    import pyarrow as pa
-
-    assert isinstance(array, pa.Array)
-    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
-        return np.zeros(len(array))
-    return np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def combined(left: Weights | None, right: Weights) -> Weights:
     """Both at once: matches multiply, and each side's sums are taken that many times."""
     if left is None:
         return right
-    matches = _product(left.matches, right.matches)
-    carried = {
-        key: (sums * _factor(right), known * _factor(right))
-        for key, (sums, known) in left.carried.items()
-    } | {
-        key: (sums * _factor(left), known * _factor(left))
-        for key, (sums, known) in right.carried.items()
-    }
-    return Weights(matches, carried)
+    carried = carried_times(left.carried, ones(right.matches))
+    carried |= carried_times(right.carried, ones(left.matches))
+    return Weights(_product(left.matches, right.matches), carried)
 
 
-def message(above: Csr, below: Csr, weights: Weights, live: Live) -> Weights:
-    """What a child with these weights, where it is live, sends to its parent."""
+def message(
+    above: Side, below: Side, weights: Weights, live: Live, parents: Live
+) -> tuple[Weights, Live]:
+    """What a child with these weights, where it is live, sends; and the parents with a match."""
     if weights.matches is None and live.is_all:
-        matches = above.degree
+        matches, reached = above().degree, reach(above, below, parents, live)
     else:
-        matches = _sum(above, below, _masked(weights.matches, live))
-    carried = {
-        key: (
-            _sum(above, below, _masked(sums, live)),
-            _sum(above, below, _masked(known, live)),
-        )
-        for key, (sums, known) in weights.carried.items()
-    }
-    return Weights(matches, carried)
+        matches = _sum(above, below, _masked(weights.matches, live), parents.size)
+        reached = parents.meet(Live(parents.size, mask=matches > 0))
+
+    def sent(values: AnyArray | None) -> AnyArray | None:
+        return None if values is None else _sum(above, below, _masked(values, live), parents.size)
+
+    carried: Carried = {}
+    for key, (sums, known) in weights.carried.items():
+        total = sent(sums)
+        assert total is not None
+        carried[key] = (total, sent(known))
+    return Weights(matches, carried), reached
 
 
-def _sum(above: Csr, below: Csr, weights: AnyArray) -> AnyArray:
+def _sum(above: Side, below: Side, weights: AnyArray, size: int) -> AnyArray:
     largest = float(np.max(weights, initial=0))
-    if weights.dtype.kind == "i" and largest * float(np.max(above.degree, initial=0)) > _TOO_MANY:
-        raise too_many_matches()
-    return sum_along(above, below, weights)
+    # The cheap bound is enough for nearly every graph; the true degrees are only then looked at.
+    if weights.dtype.kind == "i" and largest > 2**31:
+        most = float(np.max(above().degree, initial=0))
+        if largest * most > _TOO_MANY:
+            raise too_many_matches()
+    return sum_along(above, below, weights, size)
 
 
 def _masked(weights: AnyArray | None, live: Live) -> AnyArray:
@@ -138,15 +126,7 @@ def _product(left: AnyArray | None, right: AnyArray | None) -> AnyArray | None:
     return left if right is None else multiplied(left, right)
 
 
-def _factor(weights: Weights) -> AnyArray | int:
-    return 1 if weights.matches is None else weights.matches
-
-
-def _ones(rows: Rows) -> AnyArray | int:
-    return 1 if rows.weight is None else rows.weight
-
-
 def _checked_sum(matches: AnyArray) -> int:
-    if float(matches.astype(np.float64).sum()) > _TOO_MANY:
+    if float(matches.sum(dtype=np.float64)) > _TOO_MANY:
         raise too_many_matches()
     return int(matches.sum())

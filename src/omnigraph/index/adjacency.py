@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from omnigraph.index.columns import BoolArray, IntArray
+from omnigraph.index.arrays import BoolArray, IntArray, sorted_distinct
 
 
 class Csr:
@@ -31,6 +31,16 @@ class Csr:
     def occupied(self) -> BoolArray:
         """Whether a position has any neighbour."""
         return np.asarray(self.degree > 0)
+
+    @cached_property
+    def is_total(self) -> bool:
+        """Whether every position has a neighbour."""
+        return bool(self.occupied.all())
+
+    @cached_property
+    def is_function(self) -> bool:
+        """Whether every position has exactly one neighbour: edge `p` then belongs to `p`."""
+        return len(self.targets) == self.size and self.is_total
 
     @cached_property
     def loops(self) -> BoolArray:
@@ -62,8 +72,44 @@ class Relation:
     def nbytes(self) -> int:
         return self.forward.nbytes + self.backward.nbytes
 
+    def keyed_by(self, *, source: bool) -> Csr:
+        """The runs of neighbours of the sources, or of the targets."""
+        return self.forward if source else self.backward
+
     def reversed(self) -> Relation:
         return Relation(self.backward, self.forward)
+
+
+class Pairs:
+    """A relation made for one query: each side is sorted when it is first asked for."""
+
+    def __init__(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        edges: IntArray | None,
+        sizes: tuple[int, int],
+    ) -> None:
+        self._sources = sources
+        self._targets = targets
+        self._edges = edges
+        self._sizes = sizes
+
+    @cached_property
+    def forward(self) -> Csr:
+        return _sorted_csr(self._sources, self._targets, self._edges, *self._sizes)
+
+    @cached_property
+    def backward(self) -> Csr:
+        source_size, target_size = self._sizes
+        return _sorted_csr(self._targets, self._sources, self._edges, target_size, source_size)
+
+    def keyed_by(self, *, source: bool) -> Csr:
+        return self.forward if source else self.backward
+
+    def reversed(self) -> Pairs:
+        source_size, target_size = self._sizes
+        return Pairs(self._targets, self._sources, self._edges, (target_size, source_size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +128,7 @@ def distinct_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = F
     """Each (source, target) once; with `both`, each edge also leads back."""
     sources, targets, _ = _edges_of(ends, both=both)
     source_size, target_size = sizes
-    keys = np.unique(sources * target_size + targets)
+    keys = sorted_distinct(sources * target_size + targets)
     sources, targets = np.divmod(keys, max(target_size, 1))
     forward = _from_sorted(sources, targets, None, source_size)
     if both:
@@ -92,25 +138,19 @@ def distinct_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = F
     return Relation(forward, _from_sorted(targets, sources, None, target_size))
 
 
-def stored_relation(
-    ends: Endpoints, sizes: tuple[int, int], *, both: bool = False, keep: BoolArray | None = None
-) -> Relation:
-    """One entry per stored edge (of those to `keep`); with `both`, one each way, a loop once."""
+def stored_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = False) -> Relation:
+    """One entry per stored edge; with `both`, one each way, and a loop once."""
+    pairs = Pairs(*_edges_of(ends, both=both), sizes)
+    return Relation(pairs.forward, pairs.backward)
+
+
+def kept_pairs(
+    ends: Endpoints, sizes: tuple[int, int], keep: BoolArray, *, both: bool = False
+) -> Pairs:
+    """The same of the edges to keep only."""
     sources, targets, edges = _edges_of(ends, both=both)
-    if keep is not None:
-        wanted = keep[edges]
-        sources, targets, edges = sources[wanted], targets[wanted], edges[wanted]
-    return pair_relation(sources, targets, edges, sizes)
-
-
-def pair_relation(
-    sources: IntArray, targets: IntArray, edges: IntArray | None, sizes: tuple[int, int]
-) -> Relation:
-    """The relation of these pairs, repeated as they are given."""
-    return Relation(
-        _sorted_csr(sources, targets, edges, sizes[0], sizes[1]),
-        _sorted_csr(targets, sources, edges, sizes[1], sizes[0]),
-    )
+    wanted = keep[edges]
+    return Pairs(sources[wanted], targets[wanted], edges[wanted], sizes)
 
 
 def _edges_of(ends: Endpoints, *, both: bool) -> tuple[IntArray, IntArray, IntArray]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol, TypeVar, cast
 
+from omnigraph.index.derived import DerivedStore
+
 TOUCHES_MAX = 65_536
 _SMALLEST_BUDGET = 64 * 1024 * 1024
 
@@ -47,10 +49,16 @@ def default_budget() -> int:
 
 
 class RuntimeCache:
-    """Derived arrays by key, under a byte budget. Thread-safe; builds run outside the lock."""
+    """Derived arrays by key, under a byte budget. Thread-safe; builds run outside the lock.
 
-    def __init__(self, budget_bytes: int | None = None) -> None:
+    With `derived`, adjacency is also kept on disk and mapped when a graph is opened again.
+    """
+
+    def __init__(
+        self, budget_bytes: int | None = None, derived: DerivedStore | None = None
+    ) -> None:
         self.budget_bytes = default_budget() if budget_bytes is None else budget_bytes
+        self.derived = derived
         self._entries: OrderedDict[Hashable, Sized] = OrderedDict()
         self._touches: OrderedDict[Hashable, int] = OrderedDict()
         self._nbytes = 0
@@ -92,7 +100,7 @@ class RuntimeCache:
         with self._lock:
             return self._nbytes
 
-    def keys(self) -> list[Hashable]:
+    def kept(self) -> list[Hashable]:
         """What is kept now, least recently used first."""
         with self._lock:
             return list(self._entries)

@@ -8,15 +8,12 @@ grouping, ordering and text filters become arithmetic on small integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-IntArray: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.signedinteger]]"
-BoolArray: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
-AnyArray: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+from omnigraph.index.arrays import AnyArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +21,17 @@ class Column:
     """One column as one Arrow array."""
 
     array: pa.Array
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """One column as NumPy numbers."""
+
+    array: AnyArray
 
     @property
     def nbytes(self) -> int:
@@ -101,3 +109,10 @@ def ordered_numbers(array: pa.Array) -> AnyArray:
 
 def _is_plain_number(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
+
+
+def numbers_to_sum(array: pa.Array) -> AnyArray:
+    """The values of a numeric column as doubles, nulls as zero; zeros for any other column."""
+    if not _is_plain_number(array.type):
+        return np.zeros(len(array))
+    return np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.index.columns import BoolArray, IntArray
+from omnigraph.index.arrays import BoolArray, IntArray
 
 
 class Live:

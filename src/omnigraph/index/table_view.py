@@ -18,17 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache, TableId
-from omnigraph.index.columns import Column, IntArray, Ranks, ranked
+from omnigraph.index.columns import Column, Numbers, Ranks, numbers_to_sum, ranked
 from omnigraph.index.live import Live
+from omnigraph.index.number_masks import number_mask
 from omnigraph.manifest.model import TableEntry
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.masks import to_mask
-from omnigraph.storage.predicates import And, Predicate, columns_of
+from omnigraph.storage.predicates import And, IsIn, Predicate, columns_of
 from omnigraph.storage.reads import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
 SMALL_TABLE_ROWS = 16_384
+FEW_IDS = 1_024
 _USES_BEFORE_DECODING = 2
 _TEXT_BYTES_GUESS = 32
 
@@ -88,10 +91,35 @@ class TableView:
 
     def positions_of_ids(self, ids: pa.Array) -> IntArray:
         """Where the entities with these ids stand, -1 for one that is not there."""
+        is_kept = self._cache.peek(("column", self.id, "id")) is not None
+        if not is_kept and self.size > SMALL_TABLE_ROWS and len(ids) <= FEW_IDS:
+            return self._positions_by_lookup(ids)
         found = pc.index_in(ids, value_set=self.column("id"))
         return np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
 
+    def _positions_by_lookup(self, ids: pa.Array) -> IntArray:
+        rows = self.select(["id"], IsIn("id", ids.unique()), with_row_id=True)
+        place = pc.index_in(ids, value_set=rows.column("id").combine_chunks())
+        known = self.positions_of_rows(rows.column(ROW_ID).to_numpy())
+        found = np.full(len(ids), -1, dtype=np.int64)
+        is_there = place.is_valid().to_numpy(zero_copy_only=False)
+        found[is_there] = known[place.drop_null().to_numpy()]
+        return found
+
     # Values
+
+    def select(
+        self, names: Sequence[str], predicate: Predicate, *, with_row_id: bool = False
+    ) -> pa.Table:
+        """The rows a predicate keeps, straight from the scan; nothing is kept."""
+        return self._tables.scan(self.handle, names, predicate, with_row_id=with_row_id)
+
+    def has_index(self, name: str) -> bool:
+        """Whether a scalar index covers every row of a column."""
+        return any(
+            index.column == name and index.kind.upper() == "BTREE" and index.rows_unindexed == 0
+            for index in self._tables.describe_indices(self.handle)
+        )
 
     def column(self, name: str) -> pa.Array:
         """All values of a column, decoded and kept."""
@@ -105,6 +133,11 @@ class TableView:
     def ranks(self, name: str) -> Ranks:
         """The ranks of all values of a column, kept."""
         return self._cache.get(("ranks", self.id, name), lambda: ranked(self.column(name)))
+
+    def numbers(self, name: str) -> AnyArray:
+        """All values of a column as doubles to sum, null as zero; kept."""
+        key = ("numbers", self.id, name)
+        return self._cache.get(key, lambda: Numbers(numbers_to_sum(self.column(name)))).array
 
     def has_ranks(self, name: str) -> bool:
         """Whether the ranks of a column are at hand."""
@@ -155,13 +188,18 @@ class TableView:
     def _mask(self, predicate: Predicate, names: list[str]) -> np.ndarray:
         if len(names) == 1 and self._has_few_values(names[0]):
             ranks = self.ranks(names[0])
-            verdicts = to_mask(predicate, pa.table([ranks.values], names=names))
+            verdicts = to_mask(predicate, pa.record_batch([ranks.values], names=names))
             # Null is rank 0 and satisfies no predicate that a query can state.
             truths = np.zeros(ranks.count, dtype=bool)
             truths[1:] = verdicts.to_numpy(zero_copy_only=False)
             return truths[ranks.codes]
-        table = pa.table([self.column(name) for name in names], names=names)
-        return np.asarray(to_mask(predicate, table).to_numpy(zero_copy_only=False))
+        columns = [self.column(name) for name in names]
+        if len(names) == 1 and columns[0].null_count == 0:
+            mask = number_mask(predicate, columns[0], self.handle.schema)
+            if mask is not None:
+                return mask
+        batch = pa.record_batch(columns, names=names)
+        return np.asarray(to_mask(predicate, batch).to_numpy(zero_copy_only=False))
 
     def _has_few_values(self, name: str) -> bool:
         """Whether a text column is known, or after some use found, to repeat its values."""

@@ -22,6 +22,7 @@ SOURCE_FILE = "_schema.pg"
 IR_FILE = "_schema.ir.json"
 STATE_FILE = "__schema_state.json"
 FILES = (SOURCE_FILE, IR_FILE, STATE_FILE)
+STAGING_SUFFIX = ".staging"
 
 _FORMAT_VERSION = 1
 _IDENTITY_VERSION = 1
@@ -50,8 +51,21 @@ def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
     }
 
 
+def staging_name(name: str) -> str:
+    """Where the next version of a schema file lies until it is accepted."""
+    return f"{name}{STAGING_SUFFIX}"
+
+
+def source_hash(source: str) -> str:
+    """The hash of what a schema text means."""
+    return build_catalog(parse_schema(source, name=SOURCE_FILE)).shape_hash
+
+
 def load_contract(store: GraphTexts, known: SchemaContract | None = None) -> SchemaContract:
     """Read the files and check that they agree; `known` is given back when nothing changed.
+
+    A schema change moves its three files one after the other. Files that do not agree are read
+    as they will be once it has, so that nobody sees it half done.
 
     Raises:
         ConflictError: A file is missing, damaged, or does not fit the others.
@@ -59,6 +73,31 @@ def load_contract(store: GraphTexts, known: SchemaContract | None = None) -> Sch
     texts = tuple(store.read_text_if_exists(name) for name in FILES)
     if known is not None and known.texts == texts:
         return known
+    try:
+        return _contract(texts)
+    except ConflictError:
+        moved = next_texts(store)
+        if moved == texts:
+            raise
+        return _contract(moved)
+
+
+def next_texts(store: GraphTexts) -> tuple[str | None, ...]:
+    """The three texts as they are once everything staged has been moved."""
+    return tuple(
+        store.read_text_if_exists(name)
+        if (staged := store.read_text_if_exists(staging_name(name))) is None
+        else staged
+        for name in FILES
+    )
+
+
+def next_contract(store: GraphTexts) -> SchemaContract:
+    """The contract once everything staged has been moved."""
+    return _contract(next_texts(store))
+
+
+def _contract(texts: tuple[str | None, ...]) -> SchemaContract:
     source, ir, state = texts
     if source is None or ir is None or state is None:
         missing = ", ".join(name for name, text in zip(FILES, texts, strict=True) if text is None)

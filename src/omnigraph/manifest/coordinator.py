@@ -8,6 +8,7 @@ back, so a single writer never reads the manifest again.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from omnigraph.errors import (
     BranchExists,
     BranchNotFound,
     CommitNotFound,
+    ConflictError,
     ForkExists,
     TableVersionNotFound,
     VersionNotFound,
@@ -132,7 +134,7 @@ class Coordinator:
                 self._states[state.branch] = state
         return state
 
-    def compact_if_due(self, branch: str) -> bool:
+    def compact_if_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:
         """Compact the manifest when enough publishes have left it in pieces; whether it was.
 
         Pieces are counted in storage once and then in memory; another process's publishes are
@@ -144,7 +146,7 @@ class Coordinator:
             fragments = self._fragments.get(branch)
         if fragments is None:
             fragments = self._control.fragment_count(lane)
-        is_due = fragments >= FRAGMENTS_MAX
+        is_due = fragments >= fragments_max
         if is_due:
             hit(Failpoint.OPTIMIZE_BEFORE_MANIFEST_COMPACTION)
             self._control.compact(lane)
@@ -153,6 +155,13 @@ class Coordinator:
         with self._lock:
             self._fragments[branch] = 1 if is_due else fragments
         return is_due
+
+    def fragment_count(self, branch: str) -> int:
+        """In how many pieces the manifest of a branch is, counted in storage."""
+        count = self._control.fragment_count(_lane(branch))
+        with self._lock:
+            self._fragments[branch] = count
+        return count
 
     # Branches
 
@@ -184,6 +193,34 @@ class Coordinator:
         self._control.delete_branch(branch)
         with self._lock:
             self._states.pop(branch, None)
+
+    def lock_schema(self, *, is_stale: bool) -> None:
+        """Take the lock of schema changes: a branch of the manifest that nobody sees.
+
+        With `is_stale` a lock that is there belongs to nobody alive and is taken over.
+
+        Raises:
+            ConflictError: Another schema change holds it.
+        """
+        for _ in range(2):
+            version = self._control.latest_version()
+            try:
+                self._control.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
+            except ForkExists as collision:
+                if collision.has_ref and not is_stale:
+                    break
+                if collision.has_ref:
+                    self._control.delete_branch(SCHEMA_APPLY_LOCK)
+                else:
+                    self._control.delete_branch_tree(SCHEMA_APPLY_LOCK)
+                continue
+            return
+        raise ConflictError("a schema change is already in progress — try again when it is done")
+
+    def unlock_schema(self) -> None:
+        """Give the lock of schema changes back; nothing to give back is success."""
+        with suppress(BranchNotFound):
+            self._control.delete_branch(SCHEMA_APPLY_LOCK)
 
     def _native_id(self, branch: str) -> str | None:
         if branch == MAIN:

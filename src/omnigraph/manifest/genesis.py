@@ -19,7 +19,14 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest.contract import FILES, IR_FILE, SOURCE_FILE, STATE_FILE, contract_texts
 from omnigraph.manifest.history import rows_of_commits
 from omnigraph.manifest.model import MAIN, Change, GraphCommit, RegisterTable, UpdatePin
-from omnigraph.manifest.rows import SCHEMA, row_of_change, row_of_commit, row_of_head, table_of
+from omnigraph.manifest.rows import (
+    SCHEMA,
+    row_of_change,
+    row_of_commit,
+    row_of_head,
+    row_of_schema,
+    table_of,
+)
 from omnigraph.manifest.stamp import fresh_stamp
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.graph_texts import GraphTexts
@@ -44,11 +51,12 @@ def create_graph(
     Raises:
         GraphExists: A graph, or part of one, is already there.
     """
-    if any(texts.exists(name) for name in FILES) or manifest.exists():
-        raise GraphExists(str(tables.root))
+    is_whole = manifest.exists()
+    if is_whole or any(texts.exists(name) for name in FILES):
+        raise GraphExists(str(tables.root), is_partial=not is_whole)
     contract = contract_texts(source, catalog)
     if not texts.write_text_if_absent(SOURCE_FILE, contract[SOURCE_FILE]):
-        raise GraphExists(str(tables.root))
+        raise GraphExists(str(tables.root), is_partial=True)
     try:
         hit(Failpoint.INIT_AFTER_SCHEMA_PG_WRITTEN)
         for name in (IR_FILE, STATE_FILE):
@@ -58,7 +66,7 @@ def create_graph(
         changes = _create_tables(tables, catalog)
         history.create(rows_of_commits([commit]))
         # Last: a graph exists from the moment it has a manifest.
-        manifest.create(_manifest_rows(changes, commit))
+        manifest.create(_manifest_rows(changes, commit, catalog.shape_hash))
         hit(Failpoint.INIT_AFTER_COORDINATOR_INIT)
     except BaseException:
         _release_claim(texts, manifest)
@@ -97,11 +105,12 @@ def _create_tables(tables: TableStorage, catalog: Catalog) -> list[Change]:
     return changes
 
 
-def _manifest_rows(changes: Sequence[Change], commit: GraphCommit) -> pa.Table:
+def _manifest_rows(changes: Sequence[Change], commit: GraphCommit, schema_hash: str) -> pa.Table:
     rows = [
         *map(row_of_change, changes),
         row_of_commit(commit),
         row_of_head(MAIN, commit.commit_id),
+        row_of_schema(schema_hash),
     ]
     return table_of(rows).cast(SCHEMA.with_metadata(fresh_stamp()))
 

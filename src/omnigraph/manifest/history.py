@@ -8,6 +8,7 @@ refreshes bring the projection up to date; deleting it loses nothing.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,3 +88,42 @@ def _missing_commits(coordinator: Coordinator, known_ids: pa.Array) -> list[Grap
         for row in rows.filter(unknown).to_pylist():
             missing[row["object_id"]] = commit_of_row(row)
     return sorted(missing.values(), key=lambda commit: commit.order)
+
+
+def ancestry(coordinator: Coordinator, history: ControlTable, branch: str) -> list[GraphCommit]:
+    """Every commit that led to a branch, over both parents, newest first.
+
+    Commits of branches that are gone are known from the projection alone.
+    """
+    known = {row[KEY]: _commit_of_history(row) for row in _history_rows(history)}
+    for each in coordinator.branches():
+        known |= {commit.commit_id: commit for commit in coordinator.commits(each)}
+    found: dict[str, GraphCommit] = {}
+    pending = [coordinator.fresh(branch).head.commit_id]
+    while pending:
+        commit = known.get(pending.pop())
+        if commit is None or commit.commit_id in found:
+            continue
+        found[commit.commit_id] = commit
+        pending += [each for each in (commit.parent_id, commit.merged_parent_id) if each]
+    return sorted(found.values(), key=lambda each: (each.created_at, each.commit_id), reverse=True)
+
+
+def _history_rows(history: ControlTable) -> list[dict[str, Any]]:
+    rows = history.read().rows
+    numbers = rows["created_at"].cast(pa.int64())
+    place = rows.schema.get_field_index("created_at")
+    plain: list[dict[str, Any]] = rows.set_column(place, "created_at", numbers).to_pylist()
+    return plain
+
+
+def _commit_of_history(row: dict[str, Any]) -> GraphCommit:
+    return GraphCommit(
+        commit_id=row[KEY],
+        branch=row["manifest_branch"] or MAIN,
+        manifest_version=row["manifest_version"],
+        parent_id=row["parent_commit_id"],
+        merged_parent_id=row["merged_parent_commit_id"],
+        actor=row["actor_id"],
+        created_at=row["created_at"],
+    )

@@ -56,6 +56,7 @@ class Snapshot:
     manifest_version: int
     entries: Mapping[str, TableEntry]
     head: GraphCommit
+    schema_hash: str | None = None
 
     def version_of(self, table_key: str) -> int:
         """The pinned version, 0 for a table that is not there."""
@@ -69,7 +70,8 @@ class ManifestState:
 
     `hidden` holds the tombstone version of each table that has one. `native_id` tells two branches
     apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
-    kind `graph_commit`, not yet read.
+    kind `graph_commit`, not yet read. `schema_hash` names the schema the tables are in; None when
+    the manifest does not say.
     """
 
     branch: str
@@ -79,9 +81,10 @@ class ManifestState:
     commit_rows: pa.Table = field(compare=False, repr=False)
     head: GraphCommit
     native_id: str | None = None
+    schema_hash: str | None = None
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.branch, self.version, self.entries, self.head)
+        return Snapshot(self.branch, self.version, self.entries, self.head, self.schema_hash)
 
     def latest_version(self, table_key: str) -> int:
         """What an expectation is compared with: the pin, else the tombstone, else 0."""
@@ -141,6 +144,7 @@ class Publish:
     `expected` names the version of every table the write touched or read. `commits` go on top of
     the head, one on the other; there is none in a publish that keeps the content of the graph,
     such as a compaction. With `if_commit` the publish happens only while that commit is the head.
+    `schema_hash` names the schema the tables are in from then on, when that changes.
     """
 
     branch: str
@@ -148,3 +152,4 @@ class Publish:
     expected: Mapping[str, int] = field(default_factory=dict)
     commits: tuple[Lineage, ...] = ()
     if_commit: str | None = None
+    schema_hash: str | None = None

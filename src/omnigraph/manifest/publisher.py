@@ -34,7 +34,13 @@ from omnigraph.manifest.model import (
     Tombstone,
     UpdatePin,
 )
-from omnigraph.manifest.rows import row_of_change, row_of_commit, row_of_head, table_of
+from omnigraph.manifest.rows import (
+    row_of_change,
+    row_of_commit,
+    row_of_head,
+    row_of_schema,
+    table_of,
+)
 
 RETRY_BUDGET = 5
 
@@ -57,6 +63,8 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         commits = _commits_of(state, request)
         rows = [row_of_change(change) for change in request.changes]
         rows += [row_of_commit(commit) for commit in commits]
+        if request.schema_hash is not None:
+            rows.append(row_of_schema(request.schema_hash))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(row_of_head(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
@@ -65,7 +73,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         except RowLevelCasContention:
             continue
         hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
-        return coordinator.advance(_published(state, request.changes, commits, version))
+        return coordinator.advance(_published(state, request, commits, version))
     raise ConflictError(
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
         "concurrent writers — retry"
@@ -131,9 +139,10 @@ def _commits_of(state: ManifestState, request: Publish) -> list[GraphCommit]:
 
 
 def _published(
-    state: ManifestState, changes: tuple[Change, ...], commits: list[GraphCommit], version: int
+    state: ManifestState, request: Publish, commits: list[GraphCommit], version: int
 ) -> ManifestState:
     """The state that the merge made, without reading it back."""
+    changes = request.changes
     if version != state.version + 1:
         raise InvariantViolated(
             f"a publish on branch '{state.branch}' landed as manifest version {version} instead "
@@ -160,7 +169,13 @@ def _published(
                     del entries[key]
             case RegisterTable():
                 pass
-    new = replace(state, version=version, entries=dict(sorted(entries.items())), hidden=hidden)
+    new = replace(
+        state,
+        version=version,
+        entries=dict(sorted(entries.items())),
+        hidden=hidden,
+        schema_hash=request.schema_hash or state.schema_hash,
+    )
     if not commits:
         return new
     made = table_of(map(row_of_commit, commits))

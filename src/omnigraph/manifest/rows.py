@@ -6,6 +6,7 @@ table_version    {table_key}${version:020d}               that version is publis
 table_tombstone  {table_key}$tombstone${version:020d}     versions up to it are hidden
 graph_commit     {commit ULID}                            one commit of the graph
 graph_head       graph_head:{branch}                      the row every publish contends for
+schema           schema                                   the hash of the schema the tables are in
 """
 
 from __future__ import annotations
@@ -118,6 +119,15 @@ def row_of_head(branch: str, commit_id: str) -> Row:
     }
 
 
+def row_of_schema(schema_hash: str) -> Row:
+    return {
+        "object_id": "schema",
+        "object_type": "schema",
+        "metadata": json.dumps({"schema_ir_hash": schema_hash}),
+        "table_key": LINEAGE_KEY,
+    }
+
+
 def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None) -> ManifestState:
     """Reduce all rows of one manifest version to what is visible there.
 
@@ -144,10 +154,17 @@ def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None
         commit_rows=commit_rows,
         head=commit_of_row(commit_rows.take(newest_first[:1]).to_pylist()[0]),
         native_id=native_id,
+        schema_hash=_schema_hash(by_type["schema"]),
     )
 
 
-_FOLDED_TYPES = ("table", "table_version", "table_tombstone", "graph_commit")
+_FOLDED_TYPES = ("table", "table_version", "table_tombstone", "graph_commit", "schema")
+
+
+def _schema_hash(rows: pa.Table) -> str | None:
+    for row in rows.to_pylist():
+        return str(json.loads(_required(row, "metadata"))["schema_ir_hash"])
+    return None
 
 
 def _greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str, int]:

@@ -39,7 +39,9 @@ def scan_records(read: Callable[[int], bytes]) -> Iterator[RawRecord]:
         line += buffer.count(b"\n", 0, skipped)
         buffer = buffer[skipped:]
         end = object_end(buffer)
-        if end is None and not at_end and len(buffer) <= RECORD_BYTES_MAX:
+        # What is no record ends with its line, and a comment may have just begun.
+        is_open = end is None or (not buffer.startswith(b"{") and b"\n" not in buffer)
+        if is_open and not at_end and len(buffer) <= RECORD_BYTES_MAX:
             more = read(max(CHUNK_BYTES, len(buffer)))
             at_end = not more
             buffer += more

@@ -104,6 +104,7 @@ class LoadPlan:
     scratch_uri: str | None
     storage_options: Mapping[str, str]
     part_bytes: int
+    embeds: bool = True
     embed_settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 

@@ -128,10 +128,11 @@ def _embedded(
     """Fill vectors from their source text; a required vector that stays empty is a fault."""
     if not embed_columns(group.entity) or not good.table.num_rows:
         return good
-    filled = with_vectors(group.entity, good.table, plan.embed_settings)
-    good.table = filled.rows
-    good.rows_embedded = filled.embedded
-    good.rows_unembedded = filled.left_null
+    if plan.embeds:
+        filled = with_vectors(group.entity, good.table, plan.embed_settings)
+        good.table = filled.rows
+        good.rows_embedded = filled.embedded
+        good.rows_unembedded = filled.left_null
     missing = null_violations(group.entity, good.table, limit=None)
     if missing:
         rows = [row.index for row in missing]

@@ -1,6 +1,7 @@
 """Choose the root: where each tree of a pattern starts, and which variables it has to bind.
 
     a variable matched by key       it has one position: everything is reached from there
+    a variable that decides         it holds a unique grouping key, or the first sort key
     a variable that rows need       the one with the fewest expected matches
     none                            the middle of the tree, so that counts travel least
 
@@ -31,9 +32,13 @@ class Statistics:
 
 
 def choose_trees(
-    pattern: Pattern, needed: frozenset[str], catalog: Catalog, statistics: Statistics
+    pattern: Pattern,
+    needed: frozenset[str],
+    catalog: Catalog,
+    statistics: Statistics,
+    preferred: tuple[str, ...] = (),
 ) -> tuple[Tree, ...]:
-    """Arrange the introducing steps of a pattern into trees."""
+    """Arrange the introducing steps of a pattern into trees, rooted at `preferred` if they can."""
     trees = []
     remaining = list(pattern.nodes)
     if pattern.outer:
@@ -42,7 +47,8 @@ def choose_trees(
     while remaining:
         variables = _reachable(pattern, [remaining[0]])
         inside = needed.intersection(variables)
-        root = _root(pattern, variables, inside, catalog, statistics)
+        first = [name for name in preferred if name in inside]
+        root = _root(pattern, variables, inside, catalog, statistics, first)
         trees.append(_grow(pattern, [root], inside, root))
         remaining = [name for name in remaining if name not in variables]
     return tuple(trees)
@@ -54,12 +60,16 @@ def _root(
     needed: frozenset[str],
     catalog: Catalog,
     statistics: Statistics,
+    preferred: list[str],
 ) -> str:
     expected = {name: _expected(pattern, name, catalog, statistics) for name in variables}
     best = min(variables, key=lambda name: expected[name])
     rows = statistics.row_counts.get(f"node:{pattern.nodes[best]}", 0)
     if expected[best] <= 1 and rows >= _WORTH_A_ROOT:
         return best
+    if preferred:
+        # Of two unique keys the one with more nodes tells more groups apart.
+        return max(preferred, key=lambda name: expected[name])
     if needed:
         return min(sorted(needed), key=lambda name: expected[name])
     return min(variables, key=lambda name: (_height(pattern, name), expected[name]))

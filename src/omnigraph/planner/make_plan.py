@@ -28,7 +28,7 @@ from omnigraph.planner.choose_root import Statistics, choose_trees
 from omnigraph.planner.merge_filters import merge_filters
 from omnigraph.planner.pattern import Negation, Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan
-from omnigraph.planner.push_limit import sort_root
+from omnigraph.planner.push_limit import resolved_key, sort_root
 from omnigraph.syntax.query_tree import AggregateFunction
 
 _EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
@@ -43,7 +43,8 @@ def make_plan(ir: QueryIR, catalog: Catalog, statistics: Statistics) -> Plan:
     if ir.order and not is_grouped:
         # Ties are broken by the id of every bound variable.
         read.update(pattern.named_variables())
-    match = _plan_match(pattern, frozenset(read), catalog, statistics)
+    deciding = tuple(_deciding(ir, pattern, catalog, is_grouped=is_grouped))
+    match = _plan_match(pattern, frozenset(read), catalog, statistics, deciding)
     return Plan(
         match=match,
         returns=ir.returns,
@@ -55,18 +56,41 @@ def make_plan(ir: QueryIR, catalog: Catalog, statistics: Statistics) -> Plan:
 
 
 def _plan_match(
-    pattern: Pattern, read: frozenset[str], catalog: Catalog, statistics: Statistics
+    pattern: Pattern,
+    read: frozenset[str],
+    catalog: Catalog,
+    statistics: Statistics,
+    deciding: tuple[str, ...] = (),
 ) -> MatchPlan:
     bound = frozenset(_bound(pattern, read))
     nodes = bound.intersection(pattern.nodes)
     return MatchPlan(
         pattern=pattern,
         bound=bound,
-        trees=choose_trees(pattern, nodes, catalog, statistics),
+        trees=choose_trees(pattern, nodes, catalog, statistics, deciding),
         negations=tuple(
             _plan_negation(each, pattern, catalog, statistics) for each in pattern.negations
         ),
     )
+
+
+def _deciding(
+    ir: QueryIR, pattern: Pattern, catalog: Catalog, *, is_grouped: bool
+) -> Iterator[str]:
+    """Variables that are good roots: one row each means one group each, or rows in order."""
+    if not is_grouped:
+        if ir.order and ir.limit is not None:
+            first = resolved_key(ir, ir.order[0].expression)
+            if isinstance(first, PropertyRef) and first.variable in pattern.nodes:
+                yield first.variable
+        return
+    for item in ir.returns:
+        match item.expression:
+            case NodeRef(variable):
+                yield variable
+            case PropertyRef(variable, name) if variable in pattern.nodes:
+                if catalog.nodes[pattern.nodes[variable]].key == (name,):
+                    yield variable
 
 
 def _bound(pattern: Pattern, read: frozenset[str]) -> Iterator[str]:

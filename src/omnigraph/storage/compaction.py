@@ -4,15 +4,24 @@ Staged as one `Rewrite` transaction of our own, so that it has a UUID minted bef
 exactly one version, like every other write. Lance's own commit of a compaction makes two versions
 and names neither. The price: BTREE coverage of the rewritten fragments is dropped (answers stay
 right; the caller restages those indexes), while full-text and vector indexes keep theirs.
+
+Which fragments are merged is decided here as well: Lance would keep fragments apart whenever the
+segments of any index differ, so that a table that is indexed and written to in turns would never
+come together. Only full-text and vector segments may keep fragments apart; a group that one of
+them covers in part is one that Lance refuses.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
+from lance import LanceDataset, LanceFragment
 from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata
-from lance.optimize import Compaction, RewriteResult
+from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.storage.datasets import max_fragment_id
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
@@ -20,6 +29,10 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.transactions import Stager
 
 TARGET_ROWS_PER_FRAGMENT = 1_048_576
+DELETED_SHARE_MAX = 0.1
+"""A fragment with more rows deleted than this is rewritten even on its own."""
+
+_BTREE = "BTree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +42,89 @@ class CompactionStaging:
     stager: Stager
 
     def stage(
-        self, handle: TableHandle, target_rows: int = TARGET_ROWS_PER_FRAGMENT
+        self,
+        handle: TableHandle,
+        target_rows: int = TARGET_ROWS_PER_FRAGMENT,
+        without: Collection[str] = (),
     ) -> StagedTransaction | None:
-        """Stage the compaction of the table; None when it has nothing to gain."""
+        """Stage the compaction of the table; None when it has nothing to gain.
+
+        The indexes named in `without` are dropped before this is committed.
+        """
         with lance_errors("compacting", handle.location):
-            plan = Compaction.plan(handle._dataset, {"target_rows_per_fragment": target_rows})
-            results = [task.execute(handle._dataset) for task in plan.tasks]
-        if not results:
-            return None
-        operation = LanceOperation.Rewrite(_groups(handle, results), [])
+            groups = list(_groups(handle._dataset, target_rows, without))
+            if not groups:
+                return None
+            results = [_execute(handle._dataset, each, target_rows) for each in groups]
+        operation = LanceOperation.Rewrite(_rewrite_groups(handle, results), [])
         rows = sum(
             fragment.physical_rows for result in results for fragment in result.new_fragments
         )
         return self.stager.stage(handle, StageKind.COMPACTION, operation, rows=rows)
 
 
-def _groups(handle: TableHandle, results: list[RewriteResult]) -> list[LanceOperation.RewriteGroup]:
+def _groups(
+    dataset: LanceDataset, target_rows: int, without: Collection[str]
+) -> Iterator[list[LanceFragment]]:
+    """Neighbours that fit into one fragment together, and fragments with much deleted."""
+    covering = _covering_segments(dataset, without)
+    group: list[LanceFragment] = []
+    rows, segments = 0, frozenset[str]()
+    for fragment in dataset.get_fragments():
+        own_rows, own_segments = _live_rows(fragment), covering(fragment.fragment_id)
+        if group and (own_segments != segments or rows + own_rows > target_rows):
+            yield from _worthwhile(group)
+            group, rows = [], 0
+        group.append(fragment)
+        rows, segments = rows + own_rows, own_segments
+    yield from _worthwhile(group)
+
+
+def _worthwhile(group: list[LanceFragment]) -> Iterator[list[LanceFragment]]:
+    if len(group) > 1 or any(_has_much_deleted(each) for each in group):
+        yield group
+
+
+def _covering_segments(dataset: LanceDataset, without: Collection[str]) -> Any:
+    kept = [
+        (segment.uuid, frozenset(segment.fragment_ids))
+        for index in dataset.describe_indices()
+        if index.index_type != _BTREE and index.name not in without
+        for segment in index.segments
+    ]
+    return lambda fragment_id: frozenset(uuid for uuid, ids in kept if fragment_id in ids)
+
+
+def _deleted_rows(fragment: LanceFragment) -> int:
+    deleted = fragment.metadata.deletion_file
+    return 0 if deleted is None else int(deleted.num_deleted_rows or 0)
+
+
+def _live_rows(fragment: LanceFragment) -> int:
+    return int(fragment.metadata.physical_rows) - _deleted_rows(fragment)
+
+
+def _has_much_deleted(fragment: LanceFragment) -> bool:
+    return _deleted_rows(fragment) > DELETED_SHARE_MAX * fragment.metadata.physical_rows
+
+
+def _execute(dataset: LanceDataset, group: list[LanceFragment], target_rows: int) -> RewriteResult:
+    """Write the rows of one group as new fragments."""
+    # The type information of Lance does not know that plans and tasks have a JSON form.
+    plan: Any = Compaction.plan(dataset, {"target_rows_per_fragment": target_rows})
+    task_type: Any = CompactionTask
+    task = {
+        "task": {"fragments": [fragment.metadata.to_json() for fragment in group]},
+        "read_version": dataset.version,
+        "options": json.loads(plan.json())["options"],
+    }
+    result: RewriteResult = task_type.from_json(json.dumps(task)).execute(dataset)
+    return result
+
+
+def _rewrite_groups(
+    handle: TableHandle, results: list[RewriteResult]
+) -> list[LanceOperation.RewriteGroup]:
     """Pair old and new fragments, the new ones under ids that were never used.
 
     Lance derives index coverage from these ids before it would hand out its own, so an id left

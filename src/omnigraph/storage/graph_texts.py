@@ -33,6 +33,9 @@ class GraphTexts:
     def delete(self, name: str) -> None:
         self.store.delete(self.root.child(name))
 
+    def rename_text(self, name: str, new_name: str) -> None:
+        self.store.rename_text(self.root.child(name), self.root.child(new_name))
+
     def list_dir(self, name: str) -> list[str]:
         """Base names of the objects directly below."""
         return [

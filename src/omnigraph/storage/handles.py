@@ -174,6 +174,7 @@ class IndexInfo:
     rows_indexed: int
     rows_unindexed: int
     fragments_unindexed: int
+    segments: int = 1
 
 
 @dataclass(frozen=True, slots=True)

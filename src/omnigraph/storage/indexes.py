@@ -7,23 +7,25 @@ on; while there are none it is pending, not failed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
 import pyarrow as pa
-from lance import LanceDataset
+from lance import LanceDataset, LanceFragment
 from lance.dataset import Index, LanceOperation
 
 from omnigraph.errors import BadRequestError
 from omnigraph.storage import reads
 from omnigraph.storage.counters import record
+from omnigraph.storage.filters import to_lance
 from omnigraph.storage.handles import (
     IndexInfo,
     IndexKind,
     IndexSpec,
     NotTrainable,
     StagedIndexes,
+    StagedTransaction,
     StageKind,
     TableHandle,
 )
@@ -44,17 +46,33 @@ class IndexStaging:
 
     def create(self, handle: TableHandle, specs: Sequence[IndexSpec]) -> StagedIndexes:
         """Build every index that can be built; an index of the same name is replaced."""
+        return self.fold(handle, specs, ())
+
+    def fold(
+        self, handle: TableHandle, specs: Sequence[IndexSpec], extended: Sequence[IndexSpec]
+    ) -> StagedIndexes:
+        """Build `specs` anew, and give each of `extended` one more segment over what it lacks."""
+        lacking = _uncovered_fragments(handle)
         built: list[tuple[IndexSpec, Index]] = []
         pending: list[NotTrainable] = []
-        for spec in specs:
-            outcome = _build(handle, spec)
+        for spec in (*specs, *extended):
+            only = lacking[spec.name] if spec in extended else None
+            outcome = _build(handle, spec, only)
             if isinstance(outcome, NotTrainable):
                 pending.append(outcome)
             else:
                 built.append((spec, outcome))
         if not built:
             return StagedIndexes(None, (), tuple(pending))
-        replaced = _existing_segments(handle._dataset, {spec.name for spec, _ in built})
+        anew = {spec.name for spec, _ in built if spec in specs}
+        continued = {spec.name for spec, _ in built} - anew
+        replaced = _existing_segments(handle._dataset, anew)
+        # A compaction leaves segments behind that cover nothing any more.
+        replaced += [
+            segment
+            for segment in _existing_segments(handle._dataset, continued)
+            if not segment.fragment_ids
+        ]
         operation = LanceOperation.CreateIndex([index for _, index in built], replaced)
         staged = self.stager.stage(
             handle, StageKind.CREATE_INDEX, operation, rows=handle.row_count * len(built)
@@ -62,54 +80,96 @@ class IndexStaging:
         record(index_builds=len(built))
         return StagedIndexes(staged, tuple(spec for spec, _ in built), tuple(pending))
 
+    def drop(self, handle: TableHandle, names: Collection[str]) -> StagedTransaction:
+        """Stage the removal of indexes by name. Answers do not change."""
+        removed = _existing_segments(handle._dataset, set(names))
+        operation = LanceOperation.CreateIndex([], removed)
+        return self.stager.stage(handle, StageKind.CREATE_INDEX, operation, rows=0)
+
 
 def describe(handle: TableHandle) -> list[IndexInfo]:
     """List the indexes of a version and how far each of them reaches."""
     with lance_errors("reading indexes", handle.location):
         found = handle._dataset.describe_indices()
-        fragments = {f.fragment_id for f in handle._dataset.get_fragments()} if found else set()
-    return [_info(index, handle, fragments) for index in found]
+        pieces = handle._dataset.get_fragments() if found else []
+        fragments = {fragment.fragment_id: _live_rows(fragment) for fragment in pieces}
+    return [_info(index, fragments) for index in found]
 
 
-def _info(index: Any, handle: TableHandle, fragments: set[int]) -> IndexInfo:
+def _info(index: Any, fragments: Mapping[int, int]) -> IndexInfo:
     covered = {fragment for segment in index.segments for fragment in segment.fragment_ids}
+    lacking = [rows for fragment, rows in fragments.items() if fragment not in covered]
     return IndexInfo(
         index.name,
         index.field_names[0],
         index.index_type,
         index.num_rows_indexed,
-        handle.row_count - index.num_rows_indexed,
-        len(fragments - covered),
+        sum(lacking),
+        len(lacking),
+        len(index.segments),
     )
 
 
-def _build(handle: TableHandle, spec: IndexSpec) -> Index | NotTrainable:
+def _live_rows(fragment: LanceFragment) -> int:
+    deleted = fragment.metadata.deletion_file
+    return int(fragment.metadata.physical_rows - (deleted.num_deleted_rows or 0 if deleted else 0))
+
+
+def _uncovered_fragments(handle: TableHandle) -> dict[str, list[int]]:
+    """Index name → the fragments it says nothing about."""
+    with lance_errors("reading indexes", handle.location):
+        every = [fragment.fragment_id for fragment in handle._dataset.get_fragments()]
+        known = handle._dataset.describe_indices()
+    return {
+        index.name: sorted(
+            set(every).difference(*(segment.fragment_ids for segment in index.segments))
+        )
+        for index in known
+    }
+
+
+def _build(
+    handle: TableHandle, spec: IndexSpec, only: list[int] | None = None
+) -> Index | NotTrainable:
+    """Build one index over the whole version, or over some of its fragments."""
     if spec.column not in handle.schema.names:
         raise BadRequestError(f"there is no column '{spec.column}' to index")
     if handle.row_count == 0:
         return NotTrainable(spec, "the table is empty")
     match spec.kind:
         case IndexKind.BTREE:
-            return _segment(handle, spec, "BTREE")
+            return _segment(handle, spec, "BTREE", only)
         case IndexKind.INVERTED:
-            segment = _segment(handle, spec, "INVERTED", with_position=True)
+            segment = _segment(handle, spec, "INVERTED", only, with_position=True)
             with lance_errors("building an index", handle.location):
                 # Without this step the commit succeeds and every search then fails.
                 return handle._dataset.merge_existing_index_segments([segment])
         case IndexKind.VECTOR:
-            return _build_vector(handle, spec)
+            return _build_vector(handle, spec, only)
         case _:
             assert_never(spec.kind)
 
 
-def _build_vector(handle: TableHandle, spec: IndexSpec) -> Index | NotTrainable:
-    vectors = reads.count_rows(handle, Not(IsNull(spec.column)))
+def _build_vector(
+    handle: TableHandle, spec: IndexSpec, only: list[int] | None
+) -> Index | NotTrainable:
+    vectors = _count_values(handle, spec.column, only)
     if vectors == 0:
         return NotTrainable(spec, f"no row has a value in '{spec.column}'")
     column_type = handle.schema.field(spec.column).type
     assert pa.types.is_fixed_size_list(column_type), column_type
     index_type, options = _vector_shape(vectors, column_type.list_size)
-    return _segment(handle, spec, index_type, metric="L2", **options)
+    return _segment(handle, spec, index_type, only, metric="L2", **options)
+
+
+def _count_values(handle: TableHandle, column: str, only: list[int] | None) -> int:
+    present = Not(IsNull(column))
+    if only is None:
+        return reads.count_rows(handle, present)
+    with lance_errors("counting rows", handle.location):
+        fragments = [handle._dataset.get_fragment(each) for each in only]
+        text = to_lance(present, handle.schema)
+        return sum(fragment.count_rows(text) for fragment in fragments if fragment is not None)
 
 
 def _vector_shape(vectors: int, dimension: int) -> tuple[str, dict[str, int]]:
@@ -122,14 +182,17 @@ def _vector_shape(vectors: int, dimension: int) -> tuple[str, dict[str, int]]:
     return "IVF_PQ", {"num_partitions": partitions, "num_sub_vectors": dimension // 8}
 
 
-def _segment(handle: TableHandle, spec: IndexSpec, index_type: str, **options: Any) -> Index:
+def _segment(
+    handle: TableHandle, spec: IndexSpec, index_type: str, only: list[int] | None, **options: Any
+) -> Index:
     with lance_errors("building an index", handle.location):
+        every = [fragment.fragment_id for fragment in handle._dataset.get_fragments()]
         return handle._dataset.create_index_uncommitted(
             spec.column,
             index_type,
             name=spec.name,
             replace=True,
-            fragment_ids=[fragment.fragment_id for fragment in handle._dataset.get_fragments()],
+            fragment_ids=every if only is None else only,
             **options,
         )
 

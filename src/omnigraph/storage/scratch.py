@@ -29,6 +29,7 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.text import TextStore, open_text_store
 
 DIRECTORY = "__load"
+FRAMES_PREFIX = "frames-"
 ABANDONED_SECONDS = 24 * 3600
 """On an object store nobody can see whether a load lives; after a day it does not."""
 
@@ -68,6 +69,10 @@ class Scratch:
             self._texts.delete_prefix(self.uri)
         finally:
             _release(self)
+
+    def leave(self) -> None:
+        """Let go of the scratch as it is; whoever starts the next load looks after it."""
+        _release(self)
 
     def abandon(self, tables: TableStorage) -> None:
         """Remove everything a load that failed has written."""
@@ -114,6 +119,8 @@ def _load_ids(root: GraphRoot, texts: TextStore) -> list[str]:
 
 
 def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
+    if root.is_local and load_id.startswith(FRAMES_PREFIX):
+        return time.time() - os.stat(uri).st_mtime > ABANDONED_SECONDS
     if not root.is_local:
         with suppress(ValueError):
             return time.time() - ULID.from_str(load_id).timestamp > ABANDONED_SECONDS

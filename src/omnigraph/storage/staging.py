@@ -85,6 +85,15 @@ class RowStaging:
             operation = self._written(handle, iter(conformed.to_batches()), mode="overwrite")
         return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows.num_rows)
 
+    def rewrite(
+        self, handle: TableHandle, stored: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> StagedTransaction:
+        """Stage the replacement of all rows by rows of other columns, in bounded memory."""
+        written = self._written(handle, iter(batches), mode="overwrite", stored=stored)
+        rows = sum(fragment.physical_rows for fragment in written.fragments)
+        operation = written if rows else LanceOperation.Overwrite(stored, [])
+        return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows)
+
     def delete(self, handle: TableHandle, predicate: Predicate) -> StagedTransaction | None:
         """Stage the removal of the matching rows; None when there is none."""
         return self.delete_at(handle, reads.scan_addresses(handle, predicate))
@@ -122,10 +131,15 @@ class RowStaging:
         return staged
 
     def _written(
-        self, handle: TableHandle, batches: Iterator[pa.RecordBatch], *, mode: str
+        self,
+        handle: TableHandle,
+        batches: Iterator[pa.RecordBatch],
+        *,
+        mode: str,
+        stored: pa.Schema | None = None,
     ) -> _Written:
         source = _Remembering(batches)
-        stored = handle._dataset.schema
+        stored = handle._dataset.schema if stored is None else stored
         reader = pa.RecordBatchReader.from_batches(stored, to_stored_batches(source, stored))
         try:
             with lance_errors(f"staging an {mode}", handle.location):

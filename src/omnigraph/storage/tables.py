@@ -7,7 +7,8 @@ the caller holds the writer queue of that (table, branch). No Lance object leave
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import lance
 import numpy as np
@@ -235,6 +236,15 @@ class TableStorage:
         record(blobs_read=1)
         return found[0]
 
+    def read_blobs(
+        self, handle: TableHandle, column: str, row_ids: Sequence[int]
+    ) -> list[bytes | None]:
+        """Return the bytes of a Blob column for these rows, in the order given."""
+        with lance_errors("reading blobs", handle.location):
+            found = read_blobs(handle._dataset, column, list(row_ids))
+        record(blobs_read=len(found))
+        return found
+
     def _row_ids(self, handle: TableHandle, entity_id: str) -> list[int]:
         same = Compare("id", CompareOp.EQ, pa.scalar(entity_id))
         rows = self.scan(handle, ["id"], same, with_row_id=True, limit=1)
@@ -333,13 +343,9 @@ class TableStorage:
 
     def create_table(self, location: TableLocation, schema: pa.Schema) -> CommittedVersion:
         """Create an empty table; TableExists when there is one. `id` becomes the primary key."""
-        keyed = [
-            field.with_metadata({PRIMARY_KEY: "true"}) if field.name == "id" else field
-            for field in stored_schema(schema)
-        ]
         with lance_errors("creating a table", location):
             dataset = lance.write_dataset(
-                pa.schema(keyed).empty_table(),
+                keyed_schema(schema).empty_table(),
                 location.uri,
                 mode="create",
                 enable_stable_row_ids=True,
@@ -417,11 +423,33 @@ class TableStorage:
         """Build several indexes and stage them as one transaction."""
         return self._indexes.create(handle, specs)
 
+    def stage_fold_indices(
+        self, handle: TableHandle, specs: Sequence[IndexSpec], extended: Sequence[IndexSpec]
+    ) -> StagedIndexes:
+        """Stage `specs` built anew and `extended` continued over what they do not cover."""
+        return self._indexes.fold(handle, specs, extended)
+
+    def stage_drop_indices(self, handle: TableHandle, names: Collection[str]) -> StagedTransaction:
+        """Stage the removal of indexes by name."""
+        return self._indexes.drop(handle, names)
+
     def stage_compaction(
-        self, handle: TableHandle, target_rows: int = TARGET_ROWS_PER_FRAGMENT
+        self,
+        handle: TableHandle,
+        target_rows: int = TARGET_ROWS_PER_FRAGMENT,
+        without: Collection[str] = (),
     ) -> StagedTransaction | None:
-        """Stage fewer, larger fragments; None when there is nothing to gain."""
-        return self._compaction.stage(handle, target_rows)
+        """Stage fewer, larger fragments; None when there is nothing to gain.
+
+        The indexes named in `without` will be dropped before this is committed.
+        """
+        return self._compaction.stage(handle, target_rows, without)
+
+    def stage_rewrite(
+        self, handle: TableHandle, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> StagedTransaction:
+        """Stage the replacement of all rows and columns; `batches` are in the new `schema`."""
+        return self._rows.rewrite(handle, keyed_schema(schema), batches)
 
     def stage_restore(self, handle: TableHandle, version: int) -> StagedTransaction:
         """Stage bringing back an older version's rows; `handle` is the present HEAD."""
@@ -448,6 +476,11 @@ class TableStorage:
         self._handles.put(key, _handle(staged.location, dataset))
         return committed
 
+    def rebase(self, staged: StagedTransaction, handle: TableHandle) -> StagedTransaction:
+        """Move a staged transaction onto a later version whose rows and fragments are the same."""
+        assert staged.location == handle.location
+        return replace(staged, read_version=handle.version, _dataset=handle._dataset)
+
     def restore(
         self, location: TableLocation, version: int, *, operation_id: str | None = None
     ) -> int:
@@ -459,6 +492,11 @@ class TableStorage:
         return self.commit_staged(
             self.stage_restore(head, version), operation_id=operation_id
         ).version
+
+    def delete_table(self, uri: str) -> None:
+        """Remove a table that no manifest has ever named, with all that is below it."""
+        self._texts.delete_prefix(uri)
+        self.forget()
 
     # Forks
 
@@ -480,6 +518,14 @@ class TableStorage:
         """Remove files of an unfinished fork that no ref names."""
         self._forks.delete_tree(uri, branch)
         self.forget()
+
+
+def keyed_schema(schema: pa.Schema) -> pa.Schema:
+    """The stored form of a logical schema, with `id` as the primary key."""
+    return pa.schema(
+        field.with_metadata({PRIMARY_KEY: "true"}) if field.name == "id" else field
+        for field in stored_schema(schema)
+    )
 
 
 def _handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHandle:

@@ -3,34 +3,30 @@
 Costs follow fragments, not rows or versions, so a graph that is written to in small steps is kept
 fast by merging its small fragments every few dozen commits. A table is compacted through the same
 sidecar, commit and publish as any write; the publish carries no graph commit, since nothing a
-reader can see has changed, and the head stays where the last writer left it.
+reader can see has changed, and the head stays where the last writer left it. BTREE indexes that
+lose coverage to the compaction get it back in the same publish.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 
-from ulid import ULID
-
 from omnigraph.errors import OmnigraphError
-from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import Publish, TableEntry, publish
-from omnigraph.storage.handles import StagedTransaction
-from omnigraph.write.commit import (
-    WriteEnvironment,
-    finish,
-    lane_of,
-    pin_of,
-    publish_turn,
-)
-from omnigraph.write.sidecar import Sidecar, SidecarPin, WriterKind, write_sidecar
+from omnigraph.failpoints import Failpoint
+from omnigraph.storage.handles import StagedTransaction, TableHandle
+from omnigraph.storage.tables import TableStorage
+from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, staged_before
+from omnigraph.upkeep.index_work import existing_btrees
+from omnigraph.write.commit import WriteEnvironment, lane_of, publish_turn
+from omnigraph.write.sidecar import WriterKind
 
 CHECK_EVERY_VERSIONS = 32
 SMALL_FRAGMENTS_MAX = 24
 MERGED_FRAGMENT_ROWS = 8_192
 """Fragments of this many rows are left alone, so a large table is not rewritten for small ones."""
+CATCH_UP_ROWS_MAX = 100_000
+"""An index that lags further behind than this is left to `optimize`: a write should not wait."""
 
 log = logging.getLogger("omnigraph.upkeep")
 
@@ -59,46 +55,37 @@ def _compact_table_if_due(environment: WriteEnvironment, branch: str, table_key:
         return
     staged = tables.stage_compaction(handle, MERGED_FRAGMENT_ROWS)
     if staged is not None:
-        _commit_compaction(environment, branch, entry, staged)
-
-
-def _commit_compaction(
-    environment: WriteEnvironment, branch: str, entry: TableEntry, staged: StagedTransaction
-) -> None:
-    lane = lane_of(branch)
-    with environment.queues.acquire_many([(entry.table_key, lane)]):
-        now = environment.coordinator.fresh(branch).entries.get(entry.table_key)
-        head = environment.tables.head_version(staged.location)
-        if now != entry or head != entry.version:
-            return  # somebody wrote meanwhile; their write will come by here as well
-        sidecar = Sidecar(
-            operation_id=str(ULID()),
-            writer_kind=WriterKind.OPTIMIZE,
-            started_at=time.time_ns() // 1_000,
-            branch=lane,
-            actor_id=None,
-            commit_id=None,
-            pins=(
-                SidecarPin(
-                    table_key=entry.table_key,
-                    table_path=staged.location.uri,
-                    expected_version=entry.version,
-                    post_commit_pin=entry.version + 1,
-                    table_branch=lane,
-                    transaction_uuids=(staged.uuid,),
-                ),
-            ),
+        _commit_compaction(
+            environment, branch, TableWork(entry, handle, _steps(tables, handle, staged))
         )
-        write_sidecar(environment.texts, sidecar)
-        committed = environment.tables.commit_staged(staged, operation_id=sidecar.operation_id)
-        hit(Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT)
-        with publish_turn(environment, branch):
-            publish(
-                environment.coordinator,
-                Publish(
-                    branch=branch,
-                    changes=(pin_of(entry.table_key, committed),),
-                    expected={entry.table_key: entry.version},
-                ),
-            )
-        finish(environment, sidecar.operation_id)
+
+
+def _steps(
+    tables: TableStorage, handle: TableHandle, compaction: StagedTransaction
+) -> tuple[Stage, ...]:
+    """The compaction, and the part of BTREE indexes that it takes away, built again."""
+    btrees = existing_btrees(tables, handle, CATCH_UP_ROWS_MAX - compaction.rows)
+    if not btrees:
+        return (staged_before(compaction),)
+
+    def catch_up(at: TableHandle) -> StagedTransaction:
+        staged = tables.stage_fold_indices(at, (), btrees).transaction
+        assert staged is not None, "a compaction always takes coverage away"
+        return staged
+
+    return (staged_before(compaction), catch_up)
+
+
+def _commit_compaction(environment: WriteEnvironment, branch: str, work: TableWork) -> None:
+    entry, location = work.entry, work.handle.location
+    with environment.queues.acquire_many([(entry.table_key, lane_of(branch))]):
+        now = environment.coordinator.fresh(branch).entries.get(entry.table_key)
+        if now != entry or environment.tables.head_version(location) != entry.version:
+            return  # somebody wrote meanwhile; their write will come by here as well
+        commit_work(
+            environment,
+            branch,
+            WriterKind.OPTIMIZE,
+            {entry.table_key: work},
+            Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT,
+        )

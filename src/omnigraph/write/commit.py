@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ulid import ULID
 
@@ -106,6 +106,8 @@ class WriteRequest:
     touched: TouchedTables
     prepare: Callable[[Snapshot], PreparedWrite]
     if_commit: str | None = None
+    properties: Callable[[], Mapping[str, Any]] = dict
+    """What the commit will say of itself; asked for when the change is final."""
 
 
 def queue_keys(table_keys: frozenset[str], branch: str) -> list[QueueKey]:
@@ -287,7 +289,14 @@ def _commit_staged_write(
             branch=request.branch,
             changes=tuple(pins),
             expected=sidecar.read_versions,
-            commits=(Lineage(sidecar.commit_id, request.actor, created_at=sidecar.started_at),),
+            commits=(
+                Lineage(
+                    sidecar.commit_id,
+                    request.actor,
+                    created_at=sidecar.started_at,
+                    properties=sidecar.commit_properties,
+                ),
+            ),
             if_commit=request.if_commit,
         ),
     )
@@ -320,6 +329,19 @@ def pin_of(table_key: str, committed: CommittedVersion) -> UpdatePin:
     )
 
 
+def pin_of_handle(tables: TableStorage, table_key: str, handle: TableHandle) -> UpdatePin:
+    """The pin that shows the version of an open table."""
+    state = tables.table_state(handle)
+    return UpdatePin(
+        table_key=table_key,
+        version=handle.version,
+        table_branch=handle.location.branch,
+        row_count=state.row_count,
+        manifest_path=state.manifest_path,
+        transaction_uuid=state.transaction_uuid,
+    )
+
+
 def _sidecar_of(
     request: WriteRequest,
     prepared: PreparedWrite,
@@ -337,6 +359,7 @@ def _sidecar_of(
         branch_id=state.native_id,
         read_versions=dict(prepared.read_versions),
         if_commit=request.if_commit,
+        commit_properties=dict(request.properties()),
         pins=tuple(
             SidecarPin(
                 table_key=key,

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ulid import ULID
 
-from omnigraph.errors import InvariantViolated
+from omnigraph.errors import ConflictError, InvariantViolated
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, UpdatePin, publish
+from omnigraph.manifest.model import Change
 from omnigraph.storage.control import ControlTable
+from omnigraph.storage.queues import SCHEMA_APPLY_KEY, Guard, QueueKey
 from omnigraph.write.audit import (
     RecoveryKind,
     RecoveryRecord,
@@ -34,10 +36,19 @@ from omnigraph.write.audit import (
     record_recovery,
 )
 from omnigraph.write.classify import Decision, TableClass, decide
-from omnigraph.write.commit import WriteEnvironment, publish_turn, queue_keys
+from omnigraph.write.commit import WriteEnvironment, pin_of_handle, publish_turn, queue_keys
 from omnigraph.write.evidence import Found, look_at
+from omnigraph.write.schema_recovery import (
+    complete_schema_change,
+    decide_schema_change,
+    is_published,
+    schema_changes,
+    undo_schema_change,
+)
 from omnigraph.write.sidecar import (
     Sidecar,
+    SidecarSwitch,
+    WriterKind,
     delete_sidecar,
     list_sidecars,
     read_sidecar_if_exists,
@@ -48,11 +59,18 @@ RECOVERY_ACTOR = "omnigraph:recovery"
 log = logging.getLogger("omnigraph.recovery")
 
 
-def settle_all(environment: WriteEnvironment, audit: ControlTable, *, full: bool) -> int:
+def settle_all(
+    environment: WriteEnvironment,
+    audit: ControlTable,
+    *,
+    full: bool,
+    wait_for: Collection[QueueKey] | None = None,
+) -> int:
     """Settle every sidecar there is, oldest first; returns how many were.
 
     With nothing to do this costs one listing. With `full` unset, a write that needs a restore is
-    left for the next read-write open.
+    left for the next read-write open. A write names in `wait_for` the queues it will take itself:
+    a live writer of other tables or branches is then left alone instead of waited for.
 
     Raises:
         RecoveryRequired: A sidecar is damaged, foreign or newer than this Omnigraph. It stays.
@@ -64,13 +82,31 @@ def settle_all(environment: WriteEnvironment, audit: ControlTable, *, full: bool
         if known is None:
             continue
         keys = {pin.table_key for pin in known.pins} | set(known.read_versions)
-        queues = queue_keys(frozenset(keys), known.branch or MAIN)
-        with environment.queues.acquire_many(queues):
+        queues = queue_keys(frozenset(keys | known.schema.table_keys), known.branch or MAIN)
+        if known.writer_kind is WriterKind.SCHEMA_APPLY:
+            queues.append(SCHEMA_APPLY_KEY)
+        guard = _acquire(environment, queues, wait_for)
+        if guard is None:
+            continue
+        with guard:
             # A live writer has finished while we waited; then its sidecar is gone.
             sidecar = read_sidecar_if_exists(environment.texts, operation_id)
             if sidecar is not None:
                 settled += _settle(environment, audit, sidecar, full=full)
     return settled
+
+
+def _acquire(
+    environment: WriteEnvironment,
+    queues: Collection[QueueKey],
+    wait_for: Collection[QueueKey] | None,
+) -> Guard | None:
+    """The queues of a sidecar; None when its writer is alive and is not to be waited for."""
+    must_wait = wait_for is None or not set(queues).isdisjoint(wait_for)
+    try:
+        return environment.queues.acquire_many(queues, timeout_seconds=None if must_wait else 0.0)
+    except ConflictError:
+        return None
 
 
 def _settle(
@@ -86,7 +122,7 @@ def _settle(
         _discard_orphan(environment, audit, sidecar)
         return True
     found = look_at(environment.tables, state, sidecar)
-    decision = _decision(state, sidecar, found)
+    decision = _decision(environment, state, sidecar, found)
     hit(Failpoint.RECOVERY_AFTER_CLASSIFY)
     match decision:
         case Decision.ROLL_FORWARD:
@@ -121,11 +157,18 @@ def _state_of(environment: WriteEnvironment, sidecar: Sidecar) -> ManifestState 
     return state
 
 
-def _decision(state: ManifestState, sidecar: Sidecar, found: Sequence[Found]) -> Decision:
+def _decision(
+    environment: WriteEnvironment,
+    state: ManifestState,
+    sidecar: Sidecar,
+    found: Sequence[Found],
+) -> Decision:
     reads_moved = any(
         state.latest_version(key) != version for key, version in sidecar.read_versions.items()
     )
     head_moved = sidecar.if_commit is not None and state.head.commit_id != sidecar.if_commit
+    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+        return decide_schema_change(environment, state, sidecar, found, is_stale=reads_moved)
     return decide(
         [each.table_class for each in found],
         has_advanced=any(each.seen.pin > each.seen.expected for each in found),
@@ -147,10 +190,15 @@ def _roll_forward(
     _publish(
         environment,
         sidecar.branch or MAIN,
-        [_pin_at(environment, each, each.seen.head) for each in found],
+        [
+            *(_pin_at(environment, each, each.seen.head) for each in found),
+            *(_switched_pin(environment, sidecar, each) for each in sidecar.switches),
+            *_schema_changes(environment, sidecar),
+        ],
         expected={**sidecar.read_versions, **pinned},
         commits=_original_commit(sidecar, record) + _recovery_commit(record),
         if_commit=sidecar.if_commit,
+        schema_hash=sidecar.schema.schema_hash,
     )
     _close(environment, audit, sidecar, record)
 
@@ -197,6 +245,10 @@ def _write_up(
             outcomes.append(TableOutcome(each.pin.table_key, each.seen.expected, each.seen.pin))
         elif outcome is RecoveryKind.ROLLED_BACK:
             outcomes.append(TableOutcome(each.pin.table_key, each.seen.pin, each.seen.expected))
+    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+        state = environment.coordinator.fresh(sidecar.branch or MAIN)
+        if is_published(state, sidecar):
+            kind = RecoveryKind.ROLLED_FORWARD
     record = _record(sidecar, kind, outcomes)
     _publish(environment, sidecar.branch or MAIN, [], expected={}, commits=_recovery_commit(record))
     _close(environment, audit, sidecar, record)
@@ -213,16 +265,17 @@ def _discard_orphan(environment: WriteEnvironment, audit: ControlTable, sidecar:
 def _publish(
     environment: WriteEnvironment,
     branch: str,
-    pins: Sequence[UpdatePin],
+    changes: Sequence[Change],
     *,
     expected: Mapping[str, int],
     commits: tuple[Lineage, ...],
     if_commit: str | None = None,
+    schema_hash: str | None = None,
 ) -> None:
     with publish_turn(environment, branch):
         publish(
             environment.coordinator,
-            Publish(branch, tuple(pins), expected, commits, if_commit),
+            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash),
         )
     hit(Failpoint.RECOVERY_AFTER_PUBLISH)
 
@@ -233,15 +286,21 @@ def _pin_at(environment: WriteEnvironment, each: Found, version: int) -> UpdateP
     handle = environment.tables.open_at(
         each.location, version, incarnation=next(iter(each.pin.transaction_uuids), None)
     )
-    state = environment.tables.table_state(handle)
-    return UpdatePin(
-        table_key=each.pin.table_key,
-        version=version,
-        table_branch=each.location.branch,
-        row_count=state.row_count,
-        manifest_path=state.manifest_path,
-        transaction_uuid=state.transaction_uuid,
-    )
+    return pin_of_handle(environment.tables, each.pin.table_key, handle)
+
+
+def _schema_changes(environment: WriteEnvironment, sidecar: Sidecar) -> Iterator[Change]:
+    state = environment.coordinator.fresh(sidecar.branch or MAIN)
+    return schema_changes(environment, state, sidecar)
+
+
+def _switched_pin(
+    environment: WriteEnvironment, sidecar: Sidecar, switch: SidecarSwitch
+) -> UpdatePin:
+    entry = environment.coordinator.fresh(sidecar.branch or MAIN).entries[switch.table_key]
+    location = environment.tables.root.table(entry.table_path, switch.table_branch)
+    handle = environment.tables.open_at(location, switch.version, incarnation=sidecar.operation_id)
+    return pin_of_handle(environment.tables, switch.table_key, handle)
 
 
 def _record(
@@ -268,6 +327,7 @@ def _original_commit(sidecar: Sidecar, record: RecoveryRecord) -> tuple[Lineage,
             sidecar.actor_id,
             created_at=record.created_at,
             merged_parent_id=sidecar.merge_source_commit_id,
+            properties=sidecar.commit_properties,
         ),
     )
 
@@ -279,6 +339,11 @@ def _recovery_commit(record: RecoveryRecord) -> tuple[Lineage, ...]:
 def _close(
     environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, record: RecoveryRecord
 ) -> None:
+    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+        if record.kind is RecoveryKind.ROLLED_FORWARD:
+            complete_schema_change(environment, sidecar)
+        else:
+            undo_schema_change(environment, environment.coordinator.fresh(MAIN), sidecar)
     record_recovery(audit, record)
     delete_sidecar(environment.texts, sidecar.operation_id)
     log.info("sidecar %s: %s", sidecar.operation_id, record.kind)

@@ -54,8 +54,56 @@ class SidecarPin:
 
 
 @dataclass(frozen=True, slots=True)
+class SidecarSwitch:
+    """One table that a merge points at a version which is there already: no HEAD moves."""
+
+    table_key: str
+    version: int
+    table_branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarTable:
+    """One table that a schema change adds, or writes anew under another name."""
+
+    table_key: str
+    table_path: str
+    table_branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarTombstone:
+    """One table that a schema change hides: versions up to this one are not shown any more."""
+
+    table_key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIntent:
+    """What a schema change does besides moving HEADs.
+
+    `schema_hash` names the schema it leads to; None for older writers. `purged` are tables, by
+    their path, whose earlier versions have to go.
+    """
+
+    registrations: tuple[SidecarTable, ...] = ()
+    tombstones: tuple[SidecarTombstone, ...] = ()
+    schema_hash: str | None = None
+    purged: tuple[str, ...] = ()
+
+    @property
+    def table_keys(self) -> frozenset[str]:
+        named = [each.table_key for each in self.registrations]
+        return frozenset([*named, *(each.table_key for each in self.tombstones)])
+
+
+@dataclass(frozen=True, slots=True)
 class Sidecar:
     """The intent of one write. `branch` is None for main; `started_at` is in microseconds.
+
+    `switches` and `commit_properties` belong to the write as well: a publish without them would
+    show half of a merge.
 
     `read_versions` and `if_commit` are what the write's publish would have insisted on: recovery
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
@@ -74,6 +122,9 @@ class Sidecar:
     branch_id: str | None = None
     read_versions: Mapping[str, int] = field(default_factory=dict)
     if_commit: str | None = None
+    switches: tuple[SidecarSwitch, ...] = ()
+    commit_properties: Mapping[str, Any] = field(default_factory=dict)
+    schema: SchemaIntent = SchemaIntent()
 
 
 class SidecarStore(Protocol):
@@ -159,7 +210,9 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "read_versions": dict(sorted(sidecar.read_versions.items())) or None,
         "if_commit": sidecar.if_commit,
         "merge_source_commit_id": sidecar.merge_source_commit_id,
-        "lineage": {"commit_id": sidecar.commit_id} if sidecar.commit_id else None,
+        "switches": [_switch_to_json(each) for each in sidecar.switches] or None,
+        "lineage": _lineage_to_json(sidecar),
+        **_schema_to_json(sidecar.schema),
     }
     kept = {"branch", "actor_id"}
     body = {name: each for name, each in value.items() if each is not None or name in kept}
@@ -181,6 +234,42 @@ def _pin_to_json(pin: SidecarPin) -> dict[str, Any]:
     if pin.confirmed_version is not None:
         value["confirmed_version"] = pin.confirmed_version
     return value
+
+
+def _switch_to_json(switch: SidecarSwitch) -> dict[str, Any]:
+    return {
+        "table_key": switch.table_key,
+        "version": switch.version,
+        "table_branch": switch.table_branch,
+    }
+
+
+def _schema_to_json(schema: SchemaIntent) -> dict[str, Any]:
+    return {
+        "additional_registrations": [
+            {
+                "table_key": each.table_key,
+                "table_path": each.table_path,
+                **({"table_branch": each.table_branch} if each.table_branch else {}),
+            }
+            for each in schema.registrations
+        ]
+        or None,
+        "tombstones": [
+            {"table_key": each.table_key, "tombstone_version": each.version}
+            for each in schema.tombstones
+        ]
+        or None,
+        "target_schema_hash": schema.schema_hash,
+        "purged": list(schema.purged) or None,
+    }
+
+
+def _lineage_to_json(sidecar: Sidecar) -> dict[str, Any] | None:
+    if sidecar.commit_id is None:
+        return None
+    noted = {"properties": dict(sidecar.commit_properties)} if sidecar.commit_properties else {}
+    return {"commit_id": sidecar.commit_id, **noted}
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
@@ -230,19 +319,50 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
     if len({pin.table_key for pin in pins}) < len(pins):
         raise ValueError("it names a table twice")
     reads = _optional(value, "read_versions", dict) or {}
+    lineage = _optional(value, "lineage", dict) or {}
     return Sidecar(
         operation_id=operation_id,
         writer_kind=kind,
         started_at=int(value["started_at"]),
         branch=_optional(value, "branch", str),
         actor_id=_optional(value, "actor_id", str),
-        commit_id=_optional(_optional(value, "lineage", dict) or {}, "commit_id", str),
+        commit_id=_optional(lineage, "commit_id", str),
         pins=pins,
         merge_source_commit_id=_optional(value, "merge_source_commit_id", str),
         schema_version=version,
         branch_id=_optional(value, "branch_id", str),
         read_versions={key: _version(reads, key) for key in reads},
         if_commit=_optional(value, "if_commit", str),
+        switches=tuple(map(_switch_from_json, _optional(value, "switches", list) or [])),
+        commit_properties=_optional(lineage, "properties", dict) or {},
+        schema=_schema_from_json(value),
+    )
+
+
+def _schema_from_json(value: dict[str, Any]) -> SchemaIntent:
+    return SchemaIntent(
+        registrations=tuple(
+            SidecarTable(
+                _field(each, "table_key", str),
+                _field(each, "table_path", str),
+                _optional(each, "table_branch", str),
+            )
+            for each in _optional(value, "additional_registrations", list) or []
+        ),
+        tombstones=tuple(
+            SidecarTombstone(_field(each, "table_key", str), _version(each, "tombstone_version"))
+            for each in _optional(value, "tombstones", list) or []
+        ),
+        schema_hash=_optional(value, "target_schema_hash", str),
+        purged=tuple(_optional(value, "purged", list) or []),
+    )
+
+
+def _switch_from_json(value: dict[str, Any]) -> SidecarSwitch:
+    return SidecarSwitch(
+        table_key=_field(value, "table_key", str),
+        version=_version(value, "version"),
+        table_branch=_optional(value, "table_branch", str),
     )
 
 

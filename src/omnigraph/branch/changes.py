@@ -1,0 +1,207 @@
+"""Changes: what differs between two states of a graph, entity by entity, with both images.
+
+Net: what came and went in between is no change, and neither is a row that was written back as it
+was. A change set knows at once which rows differ; their images are read as it is iterated, a
+bounded piece at a time, in the order of table key and id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.branch.compare import Differences, batch_rows
+from omnigraph.branch.images import Image, changed_properties, images
+from omnigraph.catalog import EntityType
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.tables import TableStorage
+
+
+class ChangeOp(StrEnum):
+    """What happened to an entity."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChange:
+    """One node or edge that differs. `before` is None for an insert, `after` for a delete."""
+
+    table_key: str
+    kind: str
+    type_name: str
+    id: str
+    op: ChangeOp
+    manifest_version: int
+    before: Image | None = None
+    after: Image | None = None
+
+    @property
+    def endpoints(self) -> tuple[str, str] | None:
+        """The `src` and `dst` of an edge, as it is or last was."""
+        image = self.after if self.after is not None else self.before
+        if self.kind != "edge" or image is None:
+            return None
+        return image["src"], image["dst"]
+
+    @property
+    def properties(self) -> list[str]:
+        """The properties that differ; all of them for an insert or delete."""
+        return changed_properties(self.before or {}, self.after or {})
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "kind": self.kind,
+            "type": self.type_name,
+            "id": self.id,
+            "op": self.op.value,
+            "manifest_version": self.manifest_version,
+        }
+        if self.endpoints is not None:
+            value["endpoints"] = dict(zip(("src", "dst"), self.endpoints, strict=True))
+        if self.before is not None:
+            value["before"] = dict(self.before)
+        if self.after is not None:
+            value["after"] = dict(self.after)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStats:
+    """How much differs. `types_affected` is sorted."""
+
+    inserts: int
+    updates: int
+    deletes: int
+    types_affected: tuple[str, ...]
+
+    @property
+    def total(self) -> int:
+        return self.inserts + self.updates + self.deletes
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "inserts": self.inserts,
+            "updates": self.updates,
+            "deletes": self.deletes,
+            "types_affected": list(self.types_affected),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """The rows of one table that differ; a side is None where the table is not there."""
+
+    entity: EntityType
+    before: TableHandle | None
+    after: TableHandle | None
+    rows: Differences
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Inserts, updates, deletes."""
+        rows = self.rows
+        return rows.inserts().num_rows, rows.updates().num_rows, rows.deletes().num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """The changes between two states. Iterate it for the entities; `len` and `stats` cost nothing.
+
+    `branch` is the branch both states are of, None when they are of two.
+    """
+
+    tables: TableStorage = field(repr=False, compare=False)
+    from_version: int
+    to_version: int
+    branch: str | None
+    table_changes: Sequence[TableChanges] = ()
+
+    def __iter__(self) -> Iterator[EntityChange]:
+        for each in sorted(self.table_changes, key=lambda each: each.entity.table_key):
+            yield from self._of_table(each)
+
+    def __len__(self) -> int:
+        return sum(len(each.rows) for each in self.table_changes)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    @property
+    def stats(self) -> ChangeStats:
+        counts = [each.counts for each in self.table_changes]
+        inserts, updates, deletes = (sum(column) for column in zip((0, 0, 0), *counts, strict=True))
+        affected = {each.entity.name for each in self.table_changes if len(each.rows)}
+        return ChangeStats(inserts, updates, deletes, tuple(sorted(affected)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything at once; `to_jsonl` streams."""
+        return {
+            "from_version": self.from_version,
+            "to_version": self.to_version,
+            "branch": self.branch,
+            "changes": [each.to_json() for each in self],
+            "stats": self.stats.to_json(),
+        }
+
+    def to_jsonl(self) -> Iterator[str]:
+        """One line of JSON per change, without line ends."""
+        for each in self:
+            yield json.dumps(each.to_json(), ensure_ascii=False)
+
+    def _of_table(self, changes: TableChanges) -> Iterator[EntityChange]:
+        rows = changes.rows.rows
+        sizes = [batch_rows(each.schema) for each in (changes.before, changes.after) if each]
+        size = min(sizes, default=1)
+        for start in range(0, rows.num_rows, size):
+            piece = rows.slice(start, size)
+            before = self._images(changes.before, piece["before"])
+            after = self._images(changes.after, piece["after"])
+            for id_, old, new in zip(piece["id"].to_pylist(), before, after, strict=True):
+                yield self._change(changes.entity, id_, old, new)
+
+    def _images(
+        self, handle: TableHandle | None, rows: pa.ChunkedArray
+    ) -> Iterator[dict[str, Any] | None]:
+        there = rows.is_valid().to_pylist()
+        if handle is None or not any(there):
+            yield from (None for _ in there)
+            return
+        row_ids = np.asarray(rows.drop_null().to_numpy(), dtype=np.uint64)
+        found = (
+            image
+            for batch in self.tables.take_stream(handle, row_ids, batch_rows=len(row_ids))
+            for image in images(batch)
+        )
+        yield from (next(found) if is_there else None for is_there in there)
+
+    def _change(
+        self,
+        entity: EntityType,
+        id_: str,
+        before: Mapping[str, Any] | None,
+        after: Mapping[str, Any] | None,
+    ) -> EntityChange:
+        op = ChangeOp.UPDATE
+        if before is None:
+            op = ChangeOp.INSERT
+        elif after is None:
+            op = ChangeOp.DELETE
+        return EntityChange(
+            table_key=entity.table_key,
+            kind=entity.kind,
+            type_name=entity.name,
+            id=id_,
+            op=op,
+            manifest_version=self.to_version,
+            before=before,
+            after=after,
+        )

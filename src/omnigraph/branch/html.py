@@ -1,0 +1,152 @@
+"""HTML: a diff as one page that works offline, asks for nothing, and runs nothing.
+
+Every value is escaped, and a content security policy forbids scripts, requests and styles other
+than the page's own, so a value that tried would still do nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from omnigraph.branch.changes import ChangeOp, ChangeSet, EntityChange
+from omnigraph.branch.picture import SYMBOLS, draw, shown
+from omnigraph.branch.surroundings import Subgraph
+
+CHANGES_MAX = 2_000
+_VALUE_CHARACTERS = 400
+
+_STYLE = """
+:root { color-scheme: light dark; --ground: #fff; --text: #1f2328; --quiet: #59636e;
+  --rule: #d1d9e0; --insert: #1a7f37; --update: #9a6700; --delete: #cf222e; --context: #818b98; }
+@media (prefers-color-scheme: dark) { :root { --ground: #0d1117; --text: #f0f6fc;
+  --quiet: #9198a1; --rule: #3d444d; --insert: #3fb950; --update: #d29922; --delete: #f85149;
+  --context: #656c76; } }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem;
+  padding: 0 1rem; background: var(--ground); color: var(--text); }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.quiet { color: var(--quiet); } .insert { --tone: var(--insert); }
+.update { --tone: var(--update); } .delete { --tone: var(--delete); }
+.context { --tone: var(--context); }
+table { border-collapse: collapse; width: 100%; table-layout: fixed; }
+th, td { border-bottom: 1px solid var(--rule); padding: .25rem .5rem; text-align: left;
+  vertical-align: top; overflow-wrap: anywhere; white-space: pre-wrap; }
+th { font-weight: 600; } td.count { color: var(--tone); font-variant-numeric: tabular-nums; }
+.before { color: var(--delete); } .after { color: var(--insert); }
+details { border: 1px solid var(--rule); border-left: 4px solid var(--tone); border-radius: 6px;
+  margin: .4rem 0; padding: .3rem .7rem; } summary { cursor: pointer; overflow-wrap: anywhere; }
+summary b { color: var(--tone); font-family: ui-monospace, monospace; }
+svg { width: 100%; height: auto; border: 1px solid var(--rule); border-radius: 6px; }
+svg circle { fill: var(--ground); stroke: var(--tone); stroke-width: 2.5; }
+svg .line { stroke: var(--tone); stroke-width: 1.6; fill: none; }
+svg .context .line { stroke-dasharray: 4 3; } svg marker path { fill: var(--quiet); }
+svg text { fill: var(--text); font-size: 12px; text-anchor: middle; }
+svg .small { fill: var(--quiet); font-size: 10px; }
+svg .symbol { fill: var(--tone); font-size: 14px; font-weight: 700; }
+svg .delete text { text-decoration: line-through; } svg .delete .symbol { text-decoration: none; }
+"""
+
+
+def diff_to_html(
+    changes: ChangeSet, *, title: str = "Changes", subgraph: Subgraph | None = None
+) -> str:
+    """The whole page. `subgraph` is what to draw; see `changed_subgraph`."""
+    style = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{shown(policy)}">',
+            '<meta name="referrer" content="no-referrer">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{shown(title)}</title><style>{_STYLE}</style></head><body>",
+            f"<h1>{shown(title)}</h1>",
+            *_summary(changes),
+            *_picture(subgraph),
+            *_details(changes),
+            "</body></html>\n",
+        ]
+    )
+
+
+def _summary(changes: ChangeSet) -> Iterator[str]:
+    stats = changes.stats
+    where = f" on branch {_value(changes.branch)}" if changes.branch is not None else ""
+    yield (
+        f'<p class="quiet">From version {changes.from_version} to {changes.to_version}{where}: '
+        f"{stats.total} {'change' if stats.total == 1 else 'changes'}.</p>"
+    )
+    if not changes:
+        yield "<p>Nothing differs.</p>"
+        return
+    yield "<table><tr><th>Type</th><th>+ added</th><th>~ changed</th><th>− removed</th></tr>"
+    for each in sorted(changes.table_changes, key=lambda each: each.entity.table_key):
+        cells = "".join(
+            f'<td class="count {op.value}">{count}</td>'
+            for op, count in zip(ChangeOp, each.counts, strict=True)
+        )
+        yield f"<tr><td>{shown(each.entity.table_key)}</td>{cells}</tr>"
+    yield "</table>"
+
+
+def _picture(subgraph: Subgraph | None) -> Iterator[str]:
+    if subgraph is None or not subgraph.nodes:
+        return
+    yield "<h2>The changed part of the graph</h2>"
+    yield draw(subgraph)
+    yield (
+        '<p class="quiet">+ added, ~ changed, − removed; grey and dashed: not changed, one step '
+        "away.</p>"
+    )
+    if subgraph.left_out:
+        yield f'<p class="quiet">{subgraph.left_out} more changes are not drawn.</p>'
+
+
+def _details(changes: ChangeSet) -> Iterator[str]:
+    if not changes:
+        return
+    yield "<h2>Change by change</h2>"
+    for change in islice(changes, CHANGES_MAX):
+        yield _change(change)
+    if len(changes) > CHANGES_MAX:
+        yield f'<p class="quiet">{len(changes) - CHANGES_MAX} more changes are not listed.</p>'
+
+
+def _change(change: EntityChange) -> str:
+    ends = ""
+    if change.endpoints is not None:
+        source, target = map(_value, change.endpoints)
+        ends = f' <span class="quiet">{source} → {target}</span>'
+    rows = "".join(
+        f"<tr><td>{shown(name)}</td>"
+        f'<td class="before">{_cell(change.before, name)}</td>'
+        f'<td class="after">{_cell(change.after, name)}</td></tr>'
+        for name in change.properties
+        if name != "id"
+    )
+    return (
+        f'<details class="{change.op.value}"><summary><b>{SYMBOLS[change.op]}</b> '
+        f"{shown(change.type_name)} {_value(change.id)}{ends}</summary>"
+        f"<table><tr><th>Property</th><th>Before</th><th>After</th></tr>{rows}</table></details>"
+    )
+
+
+def _cell(image: Any, name: str) -> str:
+    if image is None or name not in image:
+        return ""
+    value = image[name]
+    if value is None:
+        return '<span class="quiet">null</span>'
+    return _value(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _value(text: str) -> str:
+    """A value, kept apart from the direction of the text around it."""
+    cut = text if len(text) <= _VALUE_CHARACTERS else f"{text[:_VALUE_CHARACTERS]}…"
+    more = "" if cut == text else f' <span class="quiet">({len(text)} characters)</span>'
+    return f"<bdi>{shown(cut)}</bdi>{more}"

@@ -1,0 +1,116 @@
+"""Settle: from a plan and the caller's choices to what will be written, or what stands in the way.
+
+Settling one thing can break another: a node that is kept out leaves its edges without an end. So
+the rules are checked again after every round of choices, until a round finds nothing new. A rule
+that is still broken although it was settled counts as a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from omnigraph.branch.conflicts import Contest, Edit
+from omnigraph.branch.plan import Plan, Snapshots, TablePlan, unchanged_table
+from omnigraph.branch.resolve import Choices, Side, edited, edits_of
+from omnigraph.branch.rules import MergedGraph
+from omnigraph.catalog import Catalog
+from omnigraph.errors import MergeConflict
+from omnigraph.storage.tables import TableStorage
+
+_Key = tuple[str, str, str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The plans to write, the versions they rest on, what was settled how, and what was not."""
+
+    plans: Mapping[str, TablePlan] = field(default_factory=dict)
+    read_versions: Mapping[str, int] = field(default_factory=dict)
+    settled: Sequence[tuple[MergeConflict, Side]] = ()
+    conflicts: Sequence[MergeConflict] = ()
+
+
+def settle(
+    tables: TableStorage,
+    catalog: Catalog,
+    three: Snapshots,
+    plan: Plan,
+    choices: Choices,
+    *,
+    is_checked: bool,
+) -> Settlement:
+    """Apply the choices and check the result.
+
+    `is_checked` says that the result is a state which was checked when it was written, as it is
+    for a fast forward.
+    """
+    round_ = _Round(choices)
+    plans, reads = dict(plan.tables), dict(plan.read_versions)
+    contests: Iterable[Contest] = plan.contests
+    while True:
+        edits = round_.take(contests)
+        if edits:
+            plans = edited(
+                plans,
+                edits,
+                lambda key: unchanged_table(tables, catalog, three.source, three.target, key),
+            )
+            reads |= {key: each.target_entry.version for key, each in plans.items()}
+        if is_checked and not edits:
+            break
+        graph = MergedGraph(tables, catalog, three.source, three.target, plans, reads)
+        contests = round_.unseen(graph.violations())
+        if not contests:
+            break
+    choices.check_used([*round_.open.values(), *(each for each, _ in round_.settled.values())])
+    return Settlement(plans, reads, round_.settled_in_order(), round_.open_in_order())
+
+
+@dataclass(slots=True)
+class _Round:
+    """The conflicts met so far: settled by a choice, or open."""
+
+    choices: Choices
+    settled: dict[_Key, tuple[MergeConflict, Side]] = field(default_factory=dict)
+    open: dict[_Key, MergeConflict] = field(default_factory=dict)
+
+    def take(self, contests: Iterable[Contest]) -> list[Edit]:
+        """Settle what can be; returns what that changes."""
+        edits: list[Edit] = []
+        for each in contests:
+            side = self.choices.side_of(each.conflict)
+            found = None if side is None else edits_of(each, side)
+            if side is None or found is None:
+                self.open[_key(each.conflict)] = each.conflict
+            else:
+                self.settled[_key(each.conflict)] = (each.conflict, side)
+                edits += found
+        return edits
+
+    def unseen(self, contests: Iterable[Contest]) -> list[Contest]:
+        """What was not met before. What was settled and is still there goes to the open ones."""
+        new = []
+        for each in contests:
+            key = _key(each.conflict)
+            if key in self.settled:
+                del self.settled[key]
+                self.open[key] = each.conflict
+            elif key not in self.open:
+                new.append(each)
+        return new
+
+    def settled_in_order(self) -> list[tuple[MergeConflict, Side]]:
+        return [self.settled[key] for key in sorted(self.settled, key=_order)]
+
+    def open_in_order(self) -> list[MergeConflict]:
+        return [self.open[key] for key in sorted(self.open, key=_order)]
+
+
+def _key(conflict: MergeConflict) -> _Key:
+    return conflict.table_key, conflict.kind, conflict.row_id, conflict.message
+
+
+def _order(key: _Key) -> tuple[str, str, str, str]:
+    table_key, kind, row_id, message = key
+    return table_key, row_id or "", kind, message

@@ -1,0 +1,107 @@
+"""Surroundings: the changed part of a graph, with one hop of what did not change around it.
+
+For people to look at, so it is bounded: the first changes are drawn, and the rest is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from omnigraph.branch.changes import ChangeOp, ChangeSet, EntityChange
+from omnigraph.branch.descent import open_entry
+from omnigraph.catalog import Catalog, EdgeType
+from omnigraph.manifest import Snapshot
+from omnigraph.storage.predicates import IsIn, Or
+from omnigraph.storage.tables import TableStorage
+
+NODES_MAX = 80
+EDGES_MAX = 160
+
+NodeKey: TypeAlias = tuple[str, str]
+"""Type name and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEdge:
+    """An edge between two shown nodes; `op` is None when it did not change."""
+
+    type_name: str
+    source: NodeKey
+    target: NodeKey
+    op: ChangeOp | None = None
+
+
+@dataclass(slots=True)
+class Subgraph:
+    """Nodes with what happened to them, None for context, and the edges between them."""
+
+    nodes: dict[NodeKey, ChangeOp | None] = field(default_factory=dict)
+    edges: list[ShownEdge] = field(default_factory=list)
+    left_out: int = 0
+
+
+def changed_subgraph(
+    changes: ChangeSet, catalog: Catalog, state: Snapshot | None, tables: TableStorage
+) -> Subgraph:
+    """What changed, and what it hangs together with in `state`."""
+    found = Subgraph()
+    for change in changes:
+        _add(found, catalog, change)
+    if state is not None:
+        _add_neighbours(found, catalog, state, tables)
+    return found
+
+
+def _add(found: Subgraph, catalog: Catalog, change: EntityChange) -> None:
+    if change.endpoints is None:
+        if len(found.nodes) < NODES_MAX:
+            found.nodes[change.type_name, change.id] = change.op
+        else:
+            found.left_out += 1
+        return
+    edge = catalog.edges[change.type_name]
+    ends = (edge.source, change.endpoints[0]), (edge.target, change.endpoints[1])
+    new = [end for end in ends if end not in found.nodes]
+    if len(found.edges) >= EDGES_MAX or len(found.nodes) + len(new) > NODES_MAX:
+        found.left_out += 1
+        return
+    for end in new:
+        found.nodes[end] = None
+    found.edges.append(ShownEdge(edge.name, *ends, op=change.op))
+
+
+def _add_neighbours(
+    found: Subgraph, catalog: Catalog, state: Snapshot, tables: TableStorage
+) -> None:
+    changed = [key for key, op in found.nodes.items() if op is not None]
+    drawn = {(edge.type_name, edge.source, edge.target) for edge in found.edges}
+    for edge in catalog.edges.values():
+        for source, target in _touching(edge, changed, state, tables):
+            key = (edge.name, source, target)
+            new = {source, target} - found.nodes.keys()
+            is_full = len(found.nodes) + len(new) > NODES_MAX or len(found.edges) >= EDGES_MAX
+            if key in drawn or is_full:
+                continue
+            found.nodes.update(dict.fromkeys(new))
+            found.edges.append(ShownEdge(*key))
+            drawn.add(key)
+
+
+def _touching(
+    edge: EdgeType, changed: Iterable[NodeKey], state: Snapshot, tables: TableStorage
+) -> Iterator[tuple[NodeKey, NodeKey]]:
+    sources = [id_ for type_name, id_ in changed if type_name == edge.source]
+    targets = [id_ for type_name, id_ in changed if type_name == edge.target]
+    entry = state.entries.get(edge.table_key)
+    if entry is None or not (sources or targets):
+        return
+    either = Or(
+        (IsIn("src", pa.array(sources, pa.utf8())), IsIn("dst", pa.array(targets, pa.utf8())))
+    )
+    rows = tables.scan(open_entry(tables, entry), ["id", "src", "dst"], either, limit=EDGES_MAX)
+    for row in rows.sort_by("id").to_pylist():
+        yield (edge.source, row["src"]), (edge.target, row["dst"])

@@ -1,0 +1,66 @@
+"""Joins: two sets of rows that share no variable, met by an equality between their properties.
+
+Without one they meet as a cross product. With one, only pairs of equal values are made; the
+predicate itself is still checked on them like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.executor.filters import property_values
+from omnigraph.executor.kernels import expand_runs
+from omnigraph.executor.rows import Rows, require_room
+from omnigraph.executor.run import Run
+from omnigraph.index.columns import comparable
+from omnigraph.ir.expressions import Compare, CompareKind, PropertyRef
+from omnigraph.planner.pattern import Pattern
+
+
+def joined(
+    run: Run, pattern: Pattern, left: Rows, right: Rows, conditions: Iterable[object]
+) -> Rows:
+    """Every row of one with every row of the other that can satisfy the conditions."""
+    for condition in conditions:
+        sides = _equality(condition, left, right)
+        if sides is not None:
+            values = [
+                property_values(run, pattern, side, rows)
+                for side, rows in zip(sides, (left, right), strict=True)
+            ]
+            if values[0].type == values[1].type and not pa.types.is_list(values[0].type):
+                run.note(f"joined on ${sides[0].variable}.{sides[0].property}")
+                return _equal_pairs(left, values[0], right, values[1])
+    return left.cross(right)
+
+
+def _equality(condition: object, left: Rows, right: Rows) -> tuple[PropertyRef, PropertyRef] | None:
+    match condition:
+        case Compare(PropertyRef() as one, CompareKind.EQUAL, PropertyRef() as other):
+            if _binds(left, one) and _binds(right, other):
+                return one, other
+            if _binds(left, other) and _binds(right, one):
+                return other, one
+    return None
+
+
+def _binds(rows: Rows, ref: PropertyRef) -> bool:
+    return ref.variable in rows.nodes or ref.variable in rows.edges
+
+
+def _equal_pairs(left: Rows, left_values: pa.Array, right: Rows, right_values: pa.Array) -> Rows:
+    both = pa.concat_arrays([comparable(left_values), comparable(right_values)])
+    # Null equals nothing: the two sides get codes that cannot meet.
+    codes = both.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+    left_codes, right_codes = codes[: left.count].copy(), codes[left.count :]
+    left_codes[left_codes < 0] = -2
+    order = np.argsort(right_codes, kind="stable")
+    ordered = right_codes[order]
+    starts = np.searchsorted(ordered, left_codes, side="left")
+    ends = np.searchsorted(ordered, left_codes, side="right")
+    require_room(int((ends - starts).sum()))
+    left_places, places = expand_runs(starts, ends)
+    return left.paired(left_places, right, order[places])

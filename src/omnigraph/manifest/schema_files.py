@@ -1,0 +1,130 @@
+"""Schema files in motion: the next schema is laid beside the present one, then moved over it.
+
+    _schema.pg.staging  _schema.ir.json.staging  __schema_state.json.staging
+
+They are written before the publish that brings the tables in line with them, and moved after it,
+source first. Which schema the tables are in, the manifest says, so that a change that died at any
+point can be told: published means move them, not published means remove them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from omnigraph.catalog import Catalog, catalog_from_json
+from omnigraph.errors import ConflictError, OmnigraphError
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest.contract import (
+    FILES,
+    IR_FILE,
+    SOURCE_FILE,
+    STATE_FILE,
+    contract_texts,
+    source_hash,
+    staging_name,
+)
+from omnigraph.manifest.coordinator import Coordinator
+from omnigraph.manifest.model import MAIN
+from omnigraph.storage.graph_texts import GraphTexts
+
+
+def has_staging(texts: GraphTexts) -> bool:
+    """Whether any staging file is there."""
+    return any(texts.exists(staging_name(name)) for name in FILES)
+
+
+def write_staging(texts: GraphTexts, source: str, catalog: Catalog) -> None:
+    """Lay the next schema beside the present one; its state comes last."""
+    contract = contract_texts(source, catalog)
+    for name in FILES:
+        texts.write_text(staging_name(name), contract[name])
+
+
+def staged_hash(texts: GraphTexts) -> str | None:
+    """The hash of a schema that is laid down in full and not moved yet, else None."""
+    if not all(texts.exists(staging_name(name)) for name in FILES):
+        return None
+    return _hash_in(texts.read_text_if_exists(staging_name(STATE_FILE)))
+
+
+def promote(texts: GraphTexts) -> None:
+    """Move what is staged over the present schema. May be repeated from any point."""
+    for name in FILES:
+        if texts.exists(staging_name(name)):
+            texts.rename_text(staging_name(name), name)
+            hit(Failpoint.SCHEMA_APPLY_AFTER_FILE_PROMOTED)
+
+
+def discard(texts: GraphTexts) -> None:
+    """Remove what is staged, state first: without it nothing can be taken for complete."""
+    for name in reversed(FILES):
+        texts.delete(staging_name(name))
+
+
+def reconcile_staging(texts: GraphTexts, coordinator: Coordinator) -> None:
+    """Settle staging files that no sidecar speaks of. The caller holds the schema queue.
+
+    Raises:
+        ConflictError: Nothing says whether they were published. They stay for somebody to look at.
+    """
+    if not has_staging(texts):
+        return
+    next_hash = _hash_in(texts.read_text_if_exists(staging_name(STATE_FILE)))
+    if next_hash is None:
+        discard(texts)  # never complete, so never published
+        return
+    if not texts.exists(staging_name(SOURCE_FILE)):
+        # The source is moved already, which happens only after the publish.
+        if source_hash(texts.read_text(SOURCE_FILE)) != next_hash:
+            raise _undecided("the source that was moved is not the one they belong to")
+        promote(texts)
+        return
+    live_hash = _hash_in(texts.read_text_if_exists(STATE_FILE))
+    if next_hash == live_hash:
+        discard(texts)
+        return
+    state = coordinator.fresh(MAIN)
+    if state.schema_hash is not None:
+        published = state.schema_hash == next_hash
+    else:
+        published = _published_by_tables(texts, state.entries)
+    if published:
+        promote(texts)
+    else:
+        discard(texts)
+
+
+def _published_by_tables(texts: GraphTexts, shown: Iterable[str]) -> bool:
+    """Decide from the tables alone, for a manifest that does not name its schema."""
+    before = _tables_in(texts.read_text_if_exists(IR_FILE))
+    after = _tables_in(texts.read_text_if_exists(staging_name(IR_FILE)))
+    if before == after:
+        raise _undecided("both schemas have the same tables")
+    if set(shown) == after:
+        return True
+    if set(shown) == before:
+        return False
+    raise _undecided("the tables of the graph are those of neither schema")
+
+
+def _tables_in(text: str | None) -> set[str]:
+    try:
+        return {entity.table_key for entity in catalog_from_json(text or "").entities()}
+    except OmnigraphError as error:
+        raise _undecided(error.message) from error
+
+
+def _hash_in(text: str | None) -> str | None:
+    try:
+        found = json.loads(text or "")["schema_ir_hash"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _undecided(why: str) -> ConflictError:
+    return ConflictError(
+        f"a schema change was interrupted and {why} — compare `_schema.pg.staging` with "
+        "`_schema.pg`, then remove the staging files or move them over the others"
+    )

@@ -1,0 +1,59 @@
+"""Run an export: choose the tables, the format and the engine, and say where the result is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from omnigraph.catalog import Catalog
+from omnigraph.errors import BadRequestError
+from omnigraph.manifest import Snapshot
+from omnigraph.pipeline.engine import choose_runner
+from omnigraph.pipeline.export import (
+    FORMATS,
+    ROWS_PER_SLICE,
+    export_jsonl,
+    export_parquet,
+    export_records,
+    plan_export,
+    selected,
+)
+from omnigraph.pipeline.progress import Listener, reporting
+from omnigraph.storage.tables import TableStorage
+
+_SMALL_ROWS = 10 * ROWS_PER_SLICE
+
+
+def run_export(
+    tables: TableStorage,
+    catalog: Catalog,
+    snapshot: Snapshot,
+    *,
+    path: Path | None,
+    types: Sequence[str] | None,
+    file_format: str,
+    engine: str,
+    progress: Listener | bool | None,
+) -> Path | Iterator[dict[str, Any]]:
+    """Export to `path`, or as an iterator of records when there is none.
+
+    Raises:
+        BadRequestError: A type or the format is unknown, or Parquet has nowhere to go.
+    """
+    if file_format not in FORMATS:
+        raise BadRequestError(f"format is {file_format!r}, expected one of {', '.join(FORMATS)}")
+    keys = [key for key in selected(catalog, types) if key in snapshot.entries]
+    plan = plan_export(tables, catalog, snapshot)
+    if path is None:
+        if file_format != "jsonl":
+            raise BadRequestError("an export to Parquet needs a path: a directory to write to")
+        return export_records(plan, tables, keys)
+    rows = sum(snapshot.entries[key].row_count for key in keys)
+    with reporting(progress) as reporter:
+        if file_format == "parquet":
+            export_parquet(plan, tables, keys, str(path))
+        else:
+            runner = choose_runner(engine, is_small=rows <= _SMALL_ROWS)
+            export_jsonl(plan, tables, keys, str(path), runner, reporter)
+    return path

@@ -1,0 +1,140 @@
+"""Scan: the rows of one type at a pinned snapshot, in whatever form a program likes them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.errors import BadRequestError
+from omnigraph.manifest import Snapshot
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.location import TableLocation, graph_root
+from omnigraph.storage.tables import TableStorage
+from omnigraph.write.fork import open_pin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One version of one table, by name."""
+
+    root: str
+    storage_options: tuple[tuple[str, str], ...]
+    uri: str
+    branch: str | None
+    version: int
+
+
+def open_pinned(pin: Pin) -> tuple[TableStorage, TableHandle]:
+    """Open a pinned version in whatever process this is."""
+    tables = TableStorage(graph_root(pin.root), dict(pin.storage_options))
+    return tables, tables.open_at(TableLocation(pin.uri, pin.branch), pin.version)
+
+
+@dataclass(frozen=True, slots=True)
+class TableScan:
+    """One table at one version. Immutable: it gives the same rows for ever."""
+
+    table_key: str
+    manifest_version: int
+    branch: str
+    columns: tuple[str, ...] | None = None
+    _tables: TableStorage = field(repr=False, kw_only=True)
+    _handle: TableHandle = field(repr=False, kw_only=True)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        names = self.columns if self.columns is not None else self._handle.schema.names
+        return pa.schema([self._handle.schema.field(name).remove_metadata() for name in names])
+
+    def select(self, columns: Sequence[str]) -> TableScan:
+        """The same rows with some of the columns."""
+        unknown = [name for name in columns if name not in self._handle.schema.names]
+        if unknown:
+            raise BadRequestError(
+                f"there is no column '{unknown[0]}' — the table has {self._handle.schema.names}"
+            )
+        return TableScan(
+            self.table_key,
+            self.manifest_version,
+            self.branch,
+            tuple(columns),
+            _tables=self._tables,
+            _handle=self._handle,
+        )
+
+    def pin(self) -> Pin:
+        """What another process needs to read the same rows."""
+        location = self._handle.location
+        options = tuple(sorted(self._tables.storage_options.items()))
+        version = self._handle.version
+        return Pin(str(self._tables.root), options, location.uri, location.branch, version)
+
+    def count_rows(self) -> int:
+        return self._handle.row_count
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in table order, in bounded memory."""
+        return self._tables.scan_stream(self._handle, self.schema.names, include_blobs=True)
+
+    def to_arrow(self) -> pa.Table:
+        return self._tables.scan(self._handle, self.schema.names, include_blobs=True)
+
+    def to_pandas(self) -> Any:
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        polars = importlib.import_module("polars")
+        return polars.from_arrow(self.to_arrow())
+
+    def to_spark(self, spark: Any = None) -> DataFrame:
+        """A Spark DataFrame that reads the same version in parallel."""
+        from omnigraph.pipeline.datasource import register
+        from omnigraph.pipeline.session import session
+
+        used = spark if spark is not None else session()
+        register(used)
+        reader = used.read.format("omnigraph").options(**self._options())
+        frame: DataFrame = reader.load()
+        return frame.select(*self.schema.names)
+
+    def _options(self) -> Mapping[str, str]:
+        options = {
+            "path": str(self._tables.root),
+            "type": self.table_key,
+            "branch": self.branch,
+            "version": str(self.manifest_version),
+        }
+        return options | {
+            f"storage.{name}": value for name, value in self._tables.storage_options.items()
+        }
+
+
+def scan_at(
+    tables: TableStorage, snapshot: Snapshot, key: str, columns: Sequence[str] | None
+) -> TableScan:
+    """The table of a key at a snapshot.
+
+    Raises:
+        BadRequestError: The snapshot has no such table, or the table no such column.
+    """
+    entry = snapshot.entries.get(key)
+    if entry is None:
+        raise BadRequestError(
+            f"there is no table '{key}' at manifest version {snapshot.manifest_version}"
+        )
+    scan = TableScan(
+        key,
+        snapshot.manifest_version,
+        snapshot.branch,
+        _tables=tables,
+        _handle=open_pin(tables, entry),
+    )
+    return scan if columns is None else scan.select(columns)

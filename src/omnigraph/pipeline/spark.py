@@ -1,0 +1,23 @@
+"""`omnigraph.spark`: Omnigraph for programs that use Spark themselves.
+
+session(config)    the SparkSession the pipeline uses
+register(spark)    makes the data source `omnigraph` known to a session
+sink(graph, ...)   a function for `foreachBatch` that commits each batch once
+build_archive()    makes later sessions start in about half the time
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.pipeline.session import build_archive, session
+from omnigraph.pipeline.streaming import last_batch, sink
+
+__all__ = ["build_archive", "last_batch", "register", "session", "sink"]
+
+
+def register(spark: Any) -> None:
+    """Make the data source `omnigraph` known to a session."""
+    from omnigraph.pipeline.datasource import register as register_source
+
+    register_source(spark)

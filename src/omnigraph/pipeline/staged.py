@@ -1,0 +1,218 @@
+"""Staged load: all ranges of an input, read and written; rows can still be taken out again.
+
+A row that loses to a later record of its id, or that is put aside, is dropped by reading its range
+once more without it. Memory is bounded by the part size, however large the load is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.pipeline.columns import CheckPlan, Places
+from omnigraph.pipeline.model import (
+    Finding,
+    LoadPlan,
+    Ordinals,
+    Piece,
+    Range,
+    RangeResult,
+    RangeTask,
+    Rejected,
+    TextRange,
+)
+from omnigraph.pipeline.progress import Reporter
+from omnigraph.pipeline.ranges import as_document, place_text, source_name
+from omnigraph.pipeline.runner import Runner
+from omnigraph.pipeline.stage import records_of, stage_range
+from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows
+
+
+class StagedLoad:
+    """The ranges of one load in input order, with what came of each."""
+
+    def __init__(self, plan: LoadPlan, runner: Runner, reporter: Reporter) -> None:
+        self._plan = plan
+        self._runner = runner
+        self._reporter = reporter
+        self._tasks: dict[int, RangeTask] = {}
+        self._results: dict[int, RangeResult] = {}
+        self.rejected: list[tuple[str, Rejected]] = []
+
+    def read(self, ranges: Iterable[Range]) -> None:
+        """Read, check and write every range."""
+        self._tasks = {index: RangeTask(index, each) for index, each in enumerate(ranges)}
+        self._run(self._tasks.values())
+        documents = self._documents()
+        if documents:
+            self._run(documents)
+        self._collect_rejected()
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """The good rows in input order."""
+        return tuple(piece for index in self._order() for piece in self._results[index].pieces)
+
+    def rows_by_table(self) -> dict[str, int]:
+        counts: dict[str, int] = defaultdict(int)
+        for piece in self.pieces():
+            counts[piece.table_key] += piece.row_count
+        return dict(sorted(counts.items()))
+
+    @property
+    def rows_embedded(self) -> int:
+        return sum(result.rows_embedded for result in self._results.values())
+
+    @property
+    def rows_unembedded(self) -> int:
+        return sum(result.rows_unembedded for result in self._results.values())
+
+    def bad_rows(self) -> BadRows:
+        """What is wrong with single records, each with its place in the input."""
+        first: list[BadRow] = []
+        for index in self._order():
+            if len(first) < SHOWN_MAX:
+                first += [self._located(index, each) for each in self._results[index].findings]
+        total = sum(result.findings_total for result in self._results.values())
+        return BadRows(tuple(first[:SHOWN_MAX]), total)
+
+    def located(self, check: CheckPlan, blamed: list[tuple[int | None, BadRow]]) -> list[BadRow]:
+        """Give bad rows the place of the record that each is about."""
+        places = [place for place, _ in blamed if place is not None]
+        found = {
+            (index, key, ordinal): line
+            for index, key, ordinal, line, _ in self._records(check, places)
+        }
+        located: list[BadRow] = []
+        for place, bad in blamed:
+            if place is not None:
+                piece, row = check.piece_of(place)
+                line = found[piece.range_index, piece.table_key, piece.ordinal(row)]
+                bad = self._located(piece.range_index, Finding(line, bad))
+            located.append(bad)
+        return located
+
+    def put_aside(self, check: CheckPlan, blamed: list[tuple[int, BadRow]]) -> None:
+        """Drop rows that break a rule between rows, and remember them with their reasons."""
+        reasons: dict[tuple[int, str, int], list[str]] = defaultdict(list)
+        for place, bad in blamed:
+            piece, row = check.piece_of(place)
+            reasons[piece.range_index, piece.table_key, piece.ordinal(row)].append(bad.reason)
+        places = sorted({place for place, _ in blamed})
+        for index, key, ordinal, line, text in self._records(check, places):
+            shown = self._place(index, line, None)
+            said = tuple(reasons[index, key, ordinal])
+            self.rejected.append((shown, Rejected(line, text, said)))
+        self.drop(check, np.array(places, dtype=np.int64))
+
+    def drop(self, check: CheckPlan, places: Places) -> None:
+        """Take rows out of the load."""
+        by_piece: dict[int, list[int]] = defaultdict(list)
+        for place in places.tolist():
+            by_piece[place >> 32].append(place & 0xFFFFFFFF)
+        affected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for number, rows in by_piece.items():
+            piece = check.pieces[number]
+            if piece.rows is not None:
+                self._drop_held(piece, rows)
+            else:
+                ordinals = [piece.ordinal(row) for row in rows]
+                affected[piece.range_index][piece.table_key] += ordinals
+        self._run([self._without(index, dropped) for index, dropped in affected.items()])
+
+    def _drop_held(self, piece: Piece, rows: list[int]) -> None:
+        assert piece.rows is not None
+        kept = np.setdiff1d(np.arange(piece.row_count), rows)
+        ordinals = np.array([piece.ordinal(row) for row in kept.tolist()], dtype=np.int64)
+        smaller = replace(
+            piece, rows=piece.rows.take(pa.array(kept)), row_count=len(kept), ordinals=ordinals
+        )
+        result = self._results[piece.range_index]
+        pieces = tuple(smaller if each is piece else each for each in result.pieces)
+        self._results[piece.range_index] = replace(
+            result, pieces=tuple(each for each in pieces if each.row_count)
+        )
+
+    def _without(self, index: int, dropped: Mapping[str, list[int]]) -> RangeTask:
+        task = self._tasks[index]
+        merged: dict[str, Ordinals] = dict(task.dropped)
+        for key, ordinals in dropped.items():
+            before = merged.get(key, np.empty(0, np.int64))
+            merged[key] = np.union1d(before, np.array(ordinals, dtype=np.int64))
+        return replace(task, dropped=merged)
+
+    def _run(self, tasks: Iterable[RangeTask]) -> None:
+        wanted = list(tasks)
+        if not wanted:
+            return
+        self._reporter.stage("loading", len(wanted))
+        function = partial(stage_range, self._plan)
+        results = self._runner.map(function, wanted, self._reporter, lambda result: result.rows)
+        for task, result in zip(wanted, results, strict=True):
+            self._tasks[task.index] = task
+            self._results[task.index] = result
+
+    def _documents(self) -> list[RangeTask]:
+        """Files whose records go over several lines are read again, from front to back."""
+        names = {
+            source_name(self._tasks[index].range)
+            for index, result in self._results.items()
+            if result.needs_document
+        }
+        documents: list[RangeTask] = []
+        for name in sorted(names):
+            indexes = [i for i in self._order() if source_name(self._tasks[i].range) == name]
+            whole = self._whole([self._tasks[index].range for index in indexes])
+            documents.append(RangeTask(indexes[0], whole))
+            for index in indexes:
+                del self._tasks[index], self._results[index]
+        return documents
+
+    @staticmethod
+    def _whole(ranges: list[Range]) -> Range:
+        texts = [each.data for each in ranges if isinstance(each, TextRange)]
+        if texts:
+            return TextRange(b"".join(texts), is_document=True)
+        whole = as_document(ranges[0])
+        assert whole is not None
+        return whole
+
+    def _order(self) -> list[int]:
+        return sorted(self._tasks)
+
+    def _collect_rejected(self) -> None:
+        for index in self._order():
+            for each in self._results[index].rejected:
+                self.rejected.append((self._place(index, each.line, None), each))
+
+    def _records(
+        self, check: CheckPlan, places: Iterable[int]
+    ) -> list[tuple[int, str, int, int, str]]:
+        """(range, table key, ordinal, line, text) of the records that places stand for."""
+        wanted: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for place in places:
+            piece, row = check.piece_of(place)
+            wanted[piece.range_index][piece.table_key].append(piece.ordinal(row))
+        found: list[tuple[int, str, int, int, str]] = []
+        for index, by_key in sorted(wanted.items()):
+            ordinals = {key: np.unique(np.array(each)) for key, each in by_key.items()}
+            records = records_of(self._plan, self._tasks[index], ordinals)
+            found += [(index, *record) for record in records]
+        return found
+
+    def _located(self, index: int, finding: Finding) -> BadRow:
+        return replace(finding.bad, location=self._place(index, finding.line, finding.column))
+
+    def _place(self, index: int, line: int, column: int | None) -> str:
+        range_ = self._tasks[index].range
+        name = source_name(range_)
+        before = sum(
+            self._results[each].lines
+            for each in self._order()
+            if each < index and source_name(self._tasks[each].range) == name
+        )
+        return place_text(range_, before + line, column)

@@ -1,0 +1,77 @@
+"""Garbage: versions of a dataset that nobody needs any more, and files that no version names.
+
+Which versions are needed is the caller's knowledge. Lance adds what only it knows: it keeps the
+latest version, versions that a fork came from, and files that are younger than a week and named
+by no version, since a writer at work may be about to commit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from omnigraph.storage.datasets import Opener
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.location import TableLocation
+
+_NO_VERSION = timedelta(days=36_500)
+"""Older than any version: cleaning up to it removes only files that no version names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed, or in a dry run would be."""
+
+    versions: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Removed) -> Removed:
+        return Removed(self.versions + other.versions, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Lists and removes versions of datasets. The caller holds the dataset's writer queue."""
+
+    storage_options: Mapping[str, str]
+
+    def versions(self, location: TableLocation) -> list[int]:
+        """Every version that can be read, oldest first."""
+        dataset = Opener(self.storage_options).head(location)
+        with lance_errors("listing versions", location):
+            return sorted(int(each["version"]) for each in dataset.version_refs())
+
+    def made_at(self, location: TableLocation) -> dict[int, float]:
+        """When each version was made, in seconds since the epoch. Reads every version."""
+        dataset = Opener(self.storage_options).head(location)
+        with lance_errors("listing versions", location):
+            found = {int(each["version"]): each["timestamp"] for each in dataset.versions()}
+        # Lance gives a local time of day, which is how a datetime without a zone is read.
+        return {
+            version: made.timestamp()
+            for version, made in found.items()
+            if isinstance(made, datetime)
+        }
+
+    def tagged(self, location: TableLocation) -> set[int]:
+        """Versions that somebody has put a tag on."""
+        dataset = Opener(self.storage_options).head(location)
+        with lance_errors("listing tags", location):
+            return {int(each["version"]) for each in dataset.tags.list().values()}
+
+    def remove(
+        self, location: TableLocation, versions: Collection[int], *, is_dry_run: bool = False
+    ) -> Removed:
+        """Remove these versions, the files that only they name, and forgotten files."""
+        dataset = Opener(self.storage_options).head(location)
+        policy: dict[str, Any] = (
+            {"versions": sorted(versions)} if versions else {"older_than": _NO_VERSION}
+        )
+        with lance_errors("removing old versions", location):
+            if is_dry_run:
+                stats = dataset.explain_cleanup_old_versions(**policy).stats
+            else:
+                stats = dataset.cleanup_old_versions(**policy)
+        return Removed(int(stats.old_versions), int(stats.bytes_removed))

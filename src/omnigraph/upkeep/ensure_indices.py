@@ -1,0 +1,157 @@
+"""Ensure indices: build every declared index that is not there, one transaction per table.
+
+Existence decides: an index that is there is left alone, however far it lags; folding newer rows
+into it is the work of `optimize`. Nothing missing means no sidecar and no version. Tables are
+staged without any lock; one that another writer moved meanwhile is staged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog import Catalog, EntityType
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest import MAIN, ManifestState, TableEntry
+from omnigraph.storage.handles import StagedIndexes, TableHandle
+from omnigraph.upkeep.content_keeping import TableWork, commit_work, staged_before
+from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, wanted_indexes
+from omnigraph.write.commit import WriteEnvironment, check_heads, lane_of, queue_keys
+from omnigraph.write.fork import fork_for_write, open_pin
+from omnigraph.write.sidecar import WriterKind
+
+ATTEMPTS_WITHOUT_LOCK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What was built, by table key, and what has to wait."""
+
+    branch: str
+    manifest_version: int
+    built: Mapping[str, tuple[str, ...]]
+    pending: tuple[PendingIndex, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "branch": self.branch,
+            "manifest_version": self.manifest_version,
+            "built": {key: list(columns) for key, columns in self.built.items()},
+            "pending": [
+                {"table_key": each.table_key, "column": each.column, "reason": each.reason}
+                for each in self.pending
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """The missing indexes of one table, staged at its pin."""
+
+    entry: TableEntry
+    handle: TableHandle
+    staged: StagedIndexes
+
+
+def ensure_indices(
+    environment: WriteEnvironment, catalog: Catalog, branch: str = MAIN
+) -> IndexReport:
+    """Build what is missing on a branch.
+
+    On a branch only tables with a lineage of their own are touched; what it shares with main, main
+    answers for.
+
+    Raises:
+        ConflictError: A table's HEAD is not its pin: an unfinished write or an outside one is
+            there. Nothing was built.
+    """
+    entities = {entity.table_key: entity for entity in catalog.entities()}
+    built: dict[str, _Built] = {}
+    for _ in range(ATTEMPTS_WITHOUT_LOCK):
+        state = environment.coordinator.fresh(branch)
+        check_heads(environment, branch, state.entries)
+        built = _stage_all(environment, state, entities, built)
+        keys = frozenset(key for key, each in built.items() if each.staged.transaction)
+        if not keys:
+            return _report(state, built)
+        with environment.queues.acquire_many(queue_keys(keys, branch)):
+            now = environment.coordinator.fresh(branch)
+            if all(now.entries.get(key) == built[key].entry for key in keys):
+                return _commit(environment, now, built)
+    # Busy writers would overtake us for ever: let them wait this once.
+    with environment.queues.acquire_many(queue_keys(frozenset(entities), branch)):
+        now = environment.coordinator.fresh(branch)
+        return _commit(environment, now, _stage_all(environment, now, entities, built))
+
+
+def _stage_all(
+    environment: WriteEnvironment,
+    state: ManifestState,
+    entities: Mapping[str, EntityType],
+    known: Mapping[str, _Built],
+) -> dict[str, _Built]:
+    """Stage every table that lacks an index; what is staged already at the same pin stays."""
+    found: dict[str, _Built] = {}
+    for key, entry in _own_entries(state):
+        if key in known and known[key].entry == entry:
+            found[key] = known[key]
+            continue
+        handle = open_pin(environment.tables, entry)
+        plan = plan_indexes(environment.tables, handle, wanted_indexes(entities[key]))
+        if plan.missing:
+            staged = environment.tables.stage_create_indices(handle, plan.missing)
+            found[key] = _Built(entry, handle, staged)
+    hit(Failpoint.ENSURE_INDICES_POST_STAGE_PRE_COMMIT_BTREE)
+    return found
+
+
+def _own_entries(state: ManifestState) -> Iterable[tuple[str, TableEntry]]:
+    """The tables that this branch answers for: all but those it shares with main."""
+    for key, entry in state.entries.items():
+        if state.branch == MAIN or entry.table_branch is not None:
+            yield key, entry
+
+
+def _commit(
+    environment: WriteEnvironment, state: ManifestState, built: Mapping[str, _Built]
+) -> IndexReport:
+    """Commit and publish. The caller holds the queue of every table that is built."""
+    branch = state.branch
+    ready = {key: each for key, each in built.items() if each.staged.transaction is not None}
+    check_heads(environment, branch, {key: each.entry for key, each in ready.items()})
+    works: dict[str, TableWork] = {}
+    for key, each in ready.items():
+        handle, staged = each.handle, each.staged
+        if each.entry.table_branch != lane_of(branch):
+            # A table of an ancestor branch: the index belongs on a lineage of our own.
+            handle = fork_for_write(environment.tables, environment.coordinator, each.entry, branch)
+            staged = environment.tables.stage_create_indices(handle, staged.built)
+        assert staged.transaction is not None
+        works[key] = TableWork(each.entry, handle, (staged_before(staged.transaction),))
+    if works:
+        state = commit_work(
+            environment,
+            branch,
+            WriterKind.ENSURE_INDICES,
+            works,
+            Failpoint.ENSURE_INDICES_POST_PHASE_B_PRE_MANIFEST_COMMIT,
+        )
+    return _report(state, built)
+
+
+def _report(state: ManifestState, built: Mapping[str, _Built]) -> IndexReport:
+    return IndexReport(
+        branch=state.branch,
+        manifest_version=state.version,
+        built={
+            key: tuple(spec.column for spec in each.staged.built)
+            for key, each in sorted(built.items())
+            if each.staged.built
+        },
+        pending=tuple(
+            PendingIndex(key, waiting.spec.column, waiting.reason)
+            for key, each in sorted(built.items())
+            for waiting in each.staged.pending
+        ),
+    )

@@ -1,0 +1,252 @@
+"""Optimize: fewer, larger fragments and complete indexes, for all tables of main in one publish.
+
+What a table goes through, each step one version, all of them behind one sidecar:
+
+    drop       full-text and vector indexes that are built anew, when they keep fragments apart
+    compact    fragments that fit together become one; BTREE indexes lose what they said of them
+    fold       missing indexes are built, lagging ones continued or built anew
+
+Rows, ids and values stay, and so does every earlier version. A table whose HEAD is ahead of its
+pin is left alone and reported. A second run finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from omnigraph.catalog import Catalog, EntityType
+from omnigraph.errors import InvariantViolated
+from omnigraph.failpoints import Failpoint
+from omnigraph.manifest import MAIN, ManifestState, TableEntry
+from omnigraph.storage.handles import IndexKind, NotTrainable, StagedTransaction, TableHandle
+from omnigraph.storage.tables import TableStorage
+from omnigraph.upkeep.content_keeping import (
+    Stage,
+    TableWork,
+    commit_work,
+    refuse_while_pending,
+    staged_before,
+)
+from omnigraph.upkeep.index_work import plan_indexes, wanted_indexes
+from omnigraph.write.commit import WriteEnvironment, publish_turn, queue_keys
+from omnigraph.write.fork import open_pin
+from omnigraph.write.sidecar import WriterKind
+
+ATTEMPTS_WITHOUT_LOCK = 3
+MANIFEST = "__manifest"
+DRIFT = "drift_needs_repair"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptimized:
+    """What was done with one table. `manifest_version` is its pin, which HEAD should equal."""
+
+    table_key: str
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    committed: bool = False
+    skipped: str | None = None
+    manifest_version: int | None = None
+    lance_head_version: int | None = None
+    pending_indexes: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "fragments_removed": self.fragments_removed,
+            "fragments_added": self.fragments_added,
+            "committed": self.committed,
+            "skipped": self.skipped,
+            "manifest_version": self.manifest_version,
+            "lance_head_version": self.lance_head_version,
+            "pending_indexes": [
+                {"column": column, "reason": reason} for column, reason in self.pending_indexes
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeReport:
+    """What an optimize did, table by table, the manifest last."""
+
+    uri: str
+    tables: tuple[TableOptimized, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"uri": self.uri, "tables": [each.to_json() for each in self.tables]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """One table, looked at and staged as far as that goes without moving its HEAD."""
+
+    entry: TableEntry
+    work: TableWork | None
+    fragments: frozenset[int] = frozenset()
+    pending: list[NotTrainable] = field(default_factory=list)
+    head: int | None = None
+
+
+def optimize(environment: WriteEnvironment, catalog: Catalog) -> OptimizeReport:
+    """Compact and index every table of main.
+
+    Raises:
+        ConflictError: An interrupted write is pending.
+    """
+    refuse_while_pending(environment, "optimize")
+    prepared = _optimize_tables(environment, catalog)
+    state = environment.coordinator.fresh(MAIN)
+    rows = [_row(environment, state, key, each) for key, each in sorted(prepared.items())]
+    rows.append(_optimize_manifest(environment))
+    return OptimizeReport(str(environment.tables.root), tuple(rows))
+
+
+def _optimize_tables(environment: WriteEnvironment, catalog: Catalog) -> dict[str, _Prepared]:
+    prepared: dict[str, _Prepared] = {}
+    for _ in range(ATTEMPTS_WITHOUT_LOCK):
+        prepared = _prepare_all(environment, catalog, prepared)
+        keys = frozenset(key for key, each in prepared.items() if each.work is not None)
+        if not keys:
+            return prepared
+        with environment.queues.acquire_many(queue_keys(keys, MAIN)):
+            if not _has_moved(environment, prepared):
+                _commit(environment, prepared)
+                return prepared
+    # Busy writers would overtake us for ever: let them wait this once.
+    every = frozenset(entity.table_key for entity in catalog.entities())
+    with environment.queues.acquire_many(queue_keys(every, MAIN)):
+        prepared = _prepare_all(environment, catalog, prepared)
+        _commit(environment, prepared)
+    return prepared
+
+
+def _commit(environment: WriteEnvironment, prepared: Mapping[str, _Prepared]) -> None:
+    works = {key: each.work for key, each in prepared.items() if each.work is not None}
+    if works:
+        commit_work(
+            environment,
+            MAIN,
+            WriterKind.OPTIMIZE,
+            works,
+            Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT,
+        )
+
+
+def _has_moved(environment: WriteEnvironment, prepared: Mapping[str, _Prepared]) -> bool:
+    now = environment.coordinator.fresh(MAIN).entries
+    return any(
+        now.get(key) != each.entry or _head(environment.tables, each.entry) != each.entry.version
+        for key, each in prepared.items()
+        if each.work is not None
+    )
+
+
+def _prepare_all(
+    environment: WriteEnvironment, catalog: Catalog, known: Mapping[str, _Prepared]
+) -> dict[str, _Prepared]:
+    """Look at every table; one that is at the same pin as before keeps what was staged."""
+    prepared: dict[str, _Prepared] = {}
+    for key, entry in environment.coordinator.fresh(MAIN).entries.items():
+        entity = catalog.by_table_key(key)
+        if key in known and known[key].entry == entry:
+            prepared[key] = known[key]
+        elif entity is not None:
+            prepared[key] = _prepare(environment.tables, entry, entity)
+    return prepared
+
+
+def _head(tables: TableStorage, entry: TableEntry) -> int:
+    head = tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
+    if head < entry.version:
+        raise InvariantViolated(
+            f"table '{entry.table_key}' has Lance HEAD version {head} behind manifest version "
+            f"{entry.version} — files are missing; restore them from a backup"
+        )
+    return head
+
+
+def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Prepared:
+    head = _head(tables, entry)
+    if head > entry.version:
+        return _Prepared(entry, None, head=head)
+    handle = open_pin(tables, entry)
+    wanted = wanted_indexes(entity)
+    plan = plan_indexes(tables, handle, wanted)
+    anew = [spec.name for spec in plan.anew if spec.kind is not IndexKind.BTREE]
+    compaction = tables.stage_compaction(handle, without=anew)
+    pending: list[NotTrainable] = []
+
+    def fold(at: TableHandle) -> StagedTransaction | None:
+        left = plan_indexes(tables, at, wanted)
+        if left.is_empty:
+            return None
+        staged = tables.stage_fold_indices(at, left.built, left.extended)
+        pending[:] = staged.pending
+        return staged.transaction
+
+    steps: list[Stage] = []
+    if compaction is None:
+        folded = fold(handle)
+        if folded is not None:
+            steps.append(staged_before(folded))
+    else:
+        if anew:
+            steps.append(staged_before(tables.stage_drop_indices(handle, anew)))
+        steps.append(staged_before(compaction))
+        if handle.row_count:
+            # The structural BTREE indexes always have to be caught up with a compaction.
+            steps.append(_required(fold))
+    work = TableWork(entry, handle, tuple(steps)) if steps else None
+    return _Prepared(entry, work, frozenset(tables.fragment_ids(handle)), pending)
+
+
+def _required(fold: Callable[[TableHandle], StagedTransaction | None]) -> Stage:
+    def stage(handle: TableHandle) -> StagedTransaction:
+        staged = fold(handle)
+        assert staged is not None, "a compacted table has an index to catch up"
+        return staged
+
+    return stage
+
+
+def _row(
+    environment: WriteEnvironment, state: ManifestState, key: str, each: _Prepared
+) -> TableOptimized:
+    row = TableOptimized(
+        key,
+        manifest_version=each.entry.version,
+        lance_head_version=each.head or each.entry.version,
+        pending_indexes=tuple((one.spec.column, one.reason) for one in each.pending),
+    )
+    if each.head is not None:
+        return replace(row, skipped=DRIFT)
+    if each.work is None:
+        return row
+    entry = state.entries[key]
+    now = frozenset(environment.tables.fragment_ids(open_pin(environment.tables, entry)))
+    return replace(
+        row,
+        fragments_removed=len(each.fragments - now),
+        fragments_added=len(now - each.fragments),
+        committed=True,
+        manifest_version=entry.version,
+        lance_head_version=entry.version,
+    )
+
+
+def _optimize_manifest(environment: WriteEnvironment) -> TableOptimized:
+    coordinator = environment.coordinator
+    with publish_turn(environment, MAIN):
+        before = coordinator.fragment_count(MAIN)
+        committed = coordinator.compact_if_due(MAIN, fragments_max=2)
+    version = coordinator.fresh(MAIN).version
+    return TableOptimized(
+        MANIFEST,
+        fragments_removed=before if committed else 0,
+        fragments_added=coordinator.fragment_count(MAIN) if committed else 0,
+        committed=committed,
+        manifest_version=version,
+        lance_head_version=version,
+    )

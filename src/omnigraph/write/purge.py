@@ -1,0 +1,53 @@
+"""Purge: make every earlier version of a table unreachable, because somebody asked for that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from omnigraph.errors import ForkInUse, OmnigraphError
+from omnigraph.storage.garbage import Garbage
+from omnigraph.storage.location import TableLocation
+from omnigraph.storage.tables import TableStorage
+
+log = logging.getLogger("omnigraph.upkeep")
+
+
+def purge_history(tables: TableStorage, paths: Iterable[str]) -> None:
+    """Remove all versions but the latest of these tables. Only main exists: no branch needs them.
+
+    Trouble is logged: the graph is right without this, and `cleanup` comes by again.
+    """
+    garbage = Garbage(tables.storage_options)
+    for path in paths:
+        location = tables.root.table(path)
+        try:
+            _remove_forks(tables, location.uri)
+            versions = garbage.versions(location)
+            garbage.remove(location, versions[:-1])
+            tables.forget()
+        except OmnigraphError as error:
+            log.warning("earlier versions of '%s' stay: %s", path, error)
+
+
+def empty_table(tables: TableStorage, location: TableLocation) -> None:
+    """Make the latest version of a table that no branch shows an empty one."""
+    handle = tables.open_at(location, tables.head_version(location), incarnation="purge")
+    if handle.row_count:
+        tables.commit_staged(tables.stage_overwrite(handle, handle.schema.empty_table()))
+
+
+def _remove_forks(tables: TableStorage, uri: str) -> None:
+    """Forks of deleted branches would keep the versions they came from."""
+    left = set(tables.list_branches(uri))
+    while left:
+        removed = set()
+        for branch in left:
+            try:
+                tables.delete_branch(uri, branch)
+            except ForkInUse:
+                continue  # its child goes first
+            removed.add(branch)
+        if not removed:
+            return
+        left -= removed

@@ -1,0 +1,58 @@
+"""The lock of schema changes: while one is under way, nobody else writes.
+
+The lock is a branch of the manifest that no list shows, so that it holds on every kind of store.
+On a local disk its holder also has a queue, which the system gives back when the holder dies:
+then the lock is nobody's, and whoever meets it takes it away.
+"""
+
+from __future__ import annotations
+
+from omnigraph.errors import ConflictError
+from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK
+from omnigraph.manifest.schema_files import has_staging, reconcile_staging
+from omnigraph.storage.queues import SCHEMA_APPLY_KEY
+from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.sidecar import WriterKind, list_sidecars, read_sidecar_if_exists
+
+LOCK_REF = f"__manifest/_refs/branches/{SCHEMA_APPLY_LOCK}.json"
+
+
+def refuse_while_applying(environment: WriteEnvironment) -> None:
+    """Refuse to go on while a schema change is under way. Costs one look at the store.
+
+    Raises:
+        ConflictError: One is.
+    """
+    if not environment.texts.exists(LOCK_REF):
+        return
+    if environment.tables.root.is_local:
+        try:
+            guard = environment.queues.acquire_many([SCHEMA_APPLY_KEY], timeout_seconds=0.0)
+        except ConflictError:
+            pass
+        else:
+            with guard:
+                clear_dead_apply(environment)
+            return
+    raise ConflictError(
+        "a schema change is in progress — try again when it is done; if its process has died, "
+        "reopen the graph read-write"
+    )
+
+
+def settle_dead_apply(environment: WriteEnvironment) -> None:
+    """At an open or refresh: remove what a schema change left that no sidecar speaks of."""
+    if not environment.texts.exists(LOCK_REF) and not has_staging(environment.texts):
+        return
+    with environment.queues.acquire_many([SCHEMA_APPLY_KEY]):
+        clear_dead_apply(environment)
+
+
+def clear_dead_apply(environment: WriteEnvironment) -> None:
+    """Settle staging files and take the lock away. The caller holds the schema queue."""
+    texts = environment.texts
+    pending = (read_sidecar_if_exists(texts, each) for each in list_sidecars(texts))
+    # What a sidecar speaks of, recovery settles: it has to decide before the files move.
+    if not any(each and each.writer_kind is WriterKind.SCHEMA_APPLY for each in pending):
+        reconcile_staging(texts, environment.coordinator)
+    environment.coordinator.unlock_schema()

@@ -1,0 +1,110 @@
+"""Recovery of schema changes: decide first, then move files.
+
+A schema change lays its three files down after its last table and before its publish. So files
+that are there in full, under the hash that the sidecar names, prove that every table is ready;
+and the commit that the sidecar names, found in the manifest, proves that the publish happened.
+
+    the commit is published                     move the files, write it up
+    files in full, every table past its pin     publish, move the files
+    anything else                               restore the tables, remove files and new tables
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.manifest import ManifestState, RegisterTable, Tombstone
+from omnigraph.manifest.model import Change
+from omnigraph.manifest.schema_files import discard, has_staging, promote, staged_hash
+from omnigraph.write.classify import Decision, decide
+from omnigraph.write.commit import WriteEnvironment, pin_of_handle
+from omnigraph.write.evidence import Found
+from omnigraph.write.purge import purge_history
+from omnigraph.write.sidecar import Sidecar, SidecarTable
+
+log = logging.getLogger("omnigraph.recovery")
+
+
+def is_published(state: ManifestState, sidecar: Sidecar) -> bool:
+    """Whether the commit that the sidecar announced is in the history of its branch."""
+    if sidecar.commit_id is None:
+        return False
+    ids = state.commit_rows["object_id"]
+    return bool(pc.index(ids, pa.scalar(sidecar.commit_id)).as_py() >= 0)
+
+
+def decide_schema_change(
+    environment: WriteEnvironment,
+    state: ManifestState,
+    sidecar: Sidecar,
+    found: Sequence[Found],
+    *,
+    is_stale: bool,
+) -> Decision:
+    """What to do with a schema change that was interrupted."""
+    decision = decide(
+        [each.table_class for each in found],
+        has_advanced=any(each.seen.pin > each.seen.expected for each in found),
+        is_published=is_published(state, sidecar),
+        is_stale=is_stale,
+    )
+    if decision is Decision.ROLL_FORWARD and not _is_complete(environment, sidecar):
+        return Decision.ROLL_BACK
+    return decision
+
+
+def _is_complete(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
+    if sidecar.schema.schema_hash is None:
+        return has_staging(environment.texts)
+    return staged_hash(environment.texts) == sidecar.schema.schema_hash
+
+
+def schema_changes(
+    environment: WriteEnvironment, state: ManifestState, sidecar: Sidecar
+) -> Iterator[Change]:
+    """What the publish of a schema change holds besides the tables it rewrote."""
+    for table in sidecar.schema.registrations:
+        if table.table_key not in state.entries:
+            yield RegisterTable(table.table_key, table.table_path)
+            location = environment.tables.root.table(table.table_path, table.table_branch)
+            head = environment.tables.head_version(location)
+            handle = environment.tables.open_at(location, head, incarnation=sidecar.operation_id)
+            yield pin_of_handle(environment.tables, table.table_key, handle)
+    for gone in sidecar.schema.tombstones:
+        if gone.table_key in state.entries:
+            yield Tombstone(gone.table_key, gone.version)
+
+
+def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> None:
+    """The change is published: its files go into place, and what was to go for good, goes."""
+    if _is_complete(environment, sidecar) or _is_half_moved(environment, sidecar):
+        promote(environment.texts)
+    purge_history(environment.tables, sidecar.schema.purged)
+
+
+def _is_half_moved(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
+    """Whether some files are moved and the rest waits: a whole set is another change's."""
+    return has_staging(environment.texts) and staged_hash(environment.texts) is None
+
+
+def undo_schema_change(
+    environment: WriteEnvironment, state: ManifestState, sidecar: Sidecar
+) -> None:
+    """The change did not happen: its files go, and so do tables that nobody has ever seen."""
+    discard(environment.texts)
+    for table in sidecar.schema.registrations:
+        if state.latest_version(table.table_key) == 0:
+            _remove_table(environment, table)
+
+
+def _remove_table(environment: WriteEnvironment, table: SidecarTable) -> None:
+    try:
+        environment.tables.delete_table(environment.tables.root.child(table.table_path))
+    except OmnigraphError as error:
+        # The next attempt writes over it.
+        log.warning("the unfinished table '%s' stays: %s", table.table_key, error)

@@ -1,0 +1,55 @@
+"""Ranks order values as the language does."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from omnigraph.index.arrays import sorted_distinct
+from omnigraph.index.columns import ordered_numbers, ranked
+
+
+@pytest.mark.parametrize(
+    ("array", "codes"),
+    [
+        (pa.array([3, None, -1, 3]), [2, 0, 1, 2]),
+        (pa.array(["b", "a", None, "Z", "é", "b"]), [3, 2, 0, 1, 4, 3]),
+        (pa.array([0.0, -0.0, -1.5, None], pa.float32()), [2, 2, 1, 0]),
+        (pa.array([True, False, None]), [2, 1, 0]),
+        (pa.array([date(2020, 1, 2), None, date(1969, 1, 1)]), [2, 0, 1]),
+        (pa.array([], pa.utf8()), []),
+    ],
+)
+def test_ranks_follow_the_values_with_null_first(array: pa.Array, codes: list[int]) -> None:
+    assert ranked(array).codes.tolist() == codes
+
+
+def test_ranks_turn_back_into_values() -> None:
+    ranks = ranked(pa.array(["b", None, "a"]))
+
+    assert ranks.decode(np.array([2, 0, 1])).to_pylist() == ["b", None, "a"]
+
+
+def test_equal_lists_have_equal_ranks() -> None:
+    codes = ranked(pa.array([["a", "b"], ["a"], None, ["a", "b"]])).codes
+
+    assert codes[0] == codes[3]
+    assert len({int(code) for code in codes}) == 3
+
+
+@pytest.mark.parametrize("values", [[2**63 - 1, -(2**63), 0], [2.5, -1.0, 0.0]])
+def test_numbers_without_nulls_sort_as_they_are(values: list[Any]) -> None:
+    numbers = ordered_numbers(pa.array(values))
+
+    assert [values[place] for place in np.argsort(numbers)] == sorted(values)
+
+
+def test_sorted_distinct_agrees_with_a_set() -> None:
+    numbers = np.array([5, 1, 5, 3, 1])
+
+    assert sorted_distinct(numbers).tolist() == [1, 3, 5]
+    assert sorted_distinct(numbers[:0]).tolist() == []

@@ -1,0 +1,255 @@
+"""The engine against the reference model: the same random writes, compared after every step."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+import omnigraph as og
+from omnigraph.errors import BadRequestError, ConflictError, KeyConflict
+from tests.graph.reading import new_graph, rows_at, sidecars
+from tests.model.reference import SCHEMA, Link, Person, Refused, State
+
+NAMES = st.sampled_from(["ann", "bob", "cy", "d'e", "É"])
+AGES = st.none() | st.integers(0, 3)
+EMAILS = st.none() | st.sampled_from(["x", "y"])
+BRANCHES = st.sampled_from(["b", "c/d"])
+PEOPLE = st.dictionaries(NAMES, st.tuples(AGES, EMAILS), max_size=3)
+LINKS = st.lists(st.tuples(NAMES, NAMES), max_size=2)
+
+QUERIES = """
+query insert($name: String, $age: I32?, $email: String?) {
+    insert Person { name: $name, age: $age, email: $email }
+}
+query link($a: String, $b: String) { insert Knows { from: $a, to: $b } }
+query pair($a: String, $b: String) {
+    insert Knows { from: $a, to: $b }
+    insert Person { name: $a }
+    insert Person { name: $b }
+}
+query age($name: String, $age: I32) { update Person set { age: $age } where name = $name }
+query email($age: I32, $email: String) { update Person set { email: $email } where age >= $age }
+query gone($name: String) { delete Person where name = $name }
+query young($age: I32) { delete Person where age < $age }
+query unlink($a: String) { delete Knows where from = $a }
+"""
+
+
+class GraphMachine(RuleBasedStateMachine):
+    """Two handles on one graph take turns; either may be behind the other."""
+
+    folder: str
+    handles: list[og.Graph]
+
+    @initialize()
+    def create(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="omnigraph-model-")
+        first = new_graph(Path(self.folder) / "graph", SCHEMA)
+        self.handles = [first, og.open(first.uri, durability="process")]
+        self.model: dict[str, State] = {"main": State()}
+        self.parents: dict[str, str] = {}
+        self.commits = {"main": 1}
+
+    def teardown(self) -> None:
+        if hasattr(self, "model"):
+            for branch in self.model:
+                self.compare(branch)
+            shutil.rmtree(self.folder)
+
+    # Writes
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, name=NAMES, age=AGES, email=EMAILS)
+    def insert(
+        self, which: int, at: str | None, name: str, age: int | None, email: str | None
+    ) -> None:
+        params = {"name": name, "age": age, "email": email}
+        self.mutate(which, at, "insert", params, lambda s: s.upsert({name: (age, email)}))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES)
+    def link(self, which: int, at: str | None, a: str, b: str) -> None:
+        self.mutate(which, at, "link", {"a": a, "b": b}, lambda s: s.link([(a, b)]))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES)
+    def pair(self, which: int, at: str | None, a: str, b: str) -> None:
+        self.mutate(which, at, "pair", {"a": a, "b": b}, lambda s: s.pair(a, b))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, name=NAMES, age=st.integers(0, 3))
+    def update_age(self, which: int, at: str | None, name: str, age: int) -> None:
+        def changed(state: State) -> tuple[State, int, int]:
+            return state.update(lambda n, _: n == name, lambda p: (age, p[1]))
+
+        self.mutate(which, at, "age", {"name": name, "age": age}, changed)
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, age=st.integers(0, 3))
+    def update_email(self, which: int, at: str | None, age: int) -> None:
+        def changed(state: State) -> tuple[State, int, int]:
+            return state.update(
+                lambda _, p: p[0] is not None and p[0] >= age, lambda p: (p[0], "z")
+            )
+
+        self.mutate(which, at, "email", {"age": age, "email": "z"}, changed)
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, name=NAMES)
+    def delete(self, which: int, at: str | None, name: str) -> None:
+        self.mutate(which, at, "gone", {"name": name}, lambda s: s.delete(lambda n, _: n == name))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, age=st.integers(0, 4))
+    def delete_young(self, which: int, at: str | None, age: int) -> None:
+        def changed(state: State) -> tuple[State, int, int]:
+            return state.delete(lambda _, p: p[0] is not None and p[0] < age)
+
+        self.mutate(which, at, "young", {"age": age}, changed)
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES)
+    def unlink(self, which: int, at: str | None, a: str) -> None:
+        self.mutate(which, at, "unlink", {"a": a}, lambda s: s.unlink(a))
+
+    @rule(
+        which=st.integers(0, 1),
+        at=st.none() | BRANCHES,
+        mode=st.sampled_from(["merge", "append", "overwrite"]),
+        people=PEOPLE,
+        links=LINKS,
+    )
+    def load(
+        self, which: int, at: str | None, mode: str, people: dict[str, Person], links: list[Link]
+    ) -> None:
+        branch = self.branch(at)
+        records: list[dict[str, Any]] = [
+            {"type": "Person", "data": {"name": name, "age": age, "email": email}}
+            for name, (age, email) in people.items()
+        ]
+        records += [{"edge": "Knows", "from": a, "to": b} for a, b in links]
+        new = self.expected(lambda: self.model[branch].load(mode, people, links))
+
+        def act() -> object:
+            return self.handles[which].load(records, mode=mode, branch=branch).commit_id
+
+        commit_id = self.attempt(act, is_refused=new is None)
+        if new is not None:
+            assert (commit_id is not None) == bool(records)
+            self.accept(branch, new, committed=commit_id is not None)
+        self.compare(branch)
+
+    # Branches and handles
+
+    @precondition(lambda self: len(self.model) < 3)
+    @rule(which=st.integers(0, 1), name=BRANCHES, at=st.none() | BRANCHES)
+    def create_branch(self, which: int, name: str, at: str | None) -> None:
+        source = self.branch(at)
+        if name in self.model:
+            with pytest.raises(og.errors.BranchExists):
+                self.handles[which].create_branch(name, source)
+            return
+        self.handles[which].create_branch(name, source)
+        self.model[name] = self.model[source]
+        self.commits[name] = self.commits[source]
+        self.parents[name] = source
+        self.compare(name)
+
+    @rule(which=st.integers(0, 1), name=BRANCHES)
+    def delete_branch(self, which: int, name: str) -> None:
+        if name not in self.model:
+            with pytest.raises(og.errors.BranchNotFound):
+                self.handles[which].delete_branch(name)
+        elif name in self.parents.values():
+            with pytest.raises(ConflictError):
+                self.handles[which].delete_branch(name)
+        else:
+            self.handles[which].delete_branch(name)
+            del self.model[name], self.parents[name], self.commits[name]
+        assert self.handles[1 - which].branches() == ["main", *sorted(set(self.model) - {"main"})]
+
+    @rule(which=st.integers(0, 1))
+    def reopen(self, which: int) -> None:
+        uri = self.handles[which].uri
+        self.handles[which].close()
+        self.handles[which] = og.open(uri, durability="process")
+
+    # Comparing
+
+    def branch(self, wanted: str | None) -> str:
+        return wanted if wanted in self.model else "main"
+
+    def expected(self, compute: Callable[[], Any]) -> Any:
+        try:
+            return compute()
+        except Refused:
+            return None
+
+    def attempt(self, act: Callable[[], Any], *, is_refused: bool) -> Any:
+        """Do it, once more when this handle was behind; it must be refused exactly when said."""
+        for _ in range(2):
+            try:
+                found = act()
+            except (BadRequestError, KeyConflict):
+                assert is_refused
+                return None
+            except ConflictError:
+                continue
+            assert not is_refused
+            return found
+        raise AssertionError("a handle was behind twice in a row, with nobody else at work")
+
+    def mutate(
+        self,
+        which: int,
+        at: str | None,
+        name: str,
+        params: dict[str, Any],
+        change: Callable[[State], tuple[State, int, int]],
+    ) -> None:
+        branch = self.branch(at)
+        new = self.expected(lambda: change(self.model[branch]))
+
+        def act() -> og.MutationResult:
+            return self.handles[which].mutate(QUERIES, name, params, branch=branch)
+
+        result = self.attempt(act, is_refused=new is None)
+        if new is not None:
+            state, nodes, edges = new
+            assert (result.affected_nodes, result.affected_edges) == (nodes, edges)
+            assert (result.commit_id is not None) == bool(nodes or edges)
+            self.accept(branch, state, committed=result.commit_id is not None)
+        self.compare(branch)
+
+    def accept(self, branch: str, state: State, *, committed: bool) -> None:
+        self.model[branch] = state
+        self.commits[branch] += committed
+
+    def compare(self, branch: str) -> None:
+        """A handle sees the model's rows, HEADs are pins, and every commit is in the history."""
+        state = self.model[branch]
+        graph = self.handles[len(state.people) % 2]
+        snapshot = graph.snapshot(branch)
+        people = {
+            row["name"]: (row["age"], row["email"]) for row in rows_at(graph, snapshot, "Person")
+        }
+        links = [(row["src"], row["dst"]) for row in rows_at(graph, snapshot, "Knows")]
+        assert people == state.people
+        assert tuple(sorted(links)) == state.links
+        tables = graph._store.tables
+        for entry in snapshot.entries.values():
+            if entry.table_branch == (None if branch == "main" else branch):
+                location = tables.root.table(entry.table_path, entry.table_branch)
+                assert tables.head_version(location) == entry.version
+        assert sidecars(graph) == []
+        assert len(graph.commits(branch)) == self.commits[branch]
+
+
+TestGraphModel = pytest.mark.xdist_group("model")(GraphMachine.TestCase)
+TestGraphModel.settings = settings(
+    max_examples=int(os.environ.get("OMNIGRAPH_MODEL_EXAMPLES", "150")),
+    stateful_step_count=15,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)

@@ -1,0 +1,123 @@
+"""Plans: where a match starts, what it binds, what it only counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph import build_catalog, compile_query, parse_schema
+from omnigraph.compiler import require_read
+from omnigraph.planner import Plan, Statistics, format_plan, make_plan
+
+CATALOG = build_catalog(
+    parse_schema(
+        """
+        node Person { name: String @key  age: I32? }
+        node Town { name: String @key  size: I64? }
+        edge Knows: Person -> Person { weight: I32? }
+        edge LivesIn: Person -> Town
+        """
+    )
+)
+COUNTS = Statistics({"node:Person": 100_000, "node:Town": 50})
+
+
+def plan(text: str) -> Plan:
+    ir = require_read(compile_query(f"query q() {{ {text} }}", CATALOG))
+    return make_plan(ir, CATALOG, COUNTS)
+
+
+def lines(text: str) -> list[str]:
+    return format_plan(plan(text)).splitlines()
+
+
+def test_what_nothing_reads_is_counted() -> None:
+    assert lines("match { $p: Person $p knows $o $p livesIn $t } return { $t.name }") == [
+        "scan $t: Town",
+        "  count $t to $p along out LivesIn seen from its target",
+        "  count $p to $o along out Knows",
+        "project $t.name",
+    ]
+
+
+def test_a_count_of_paths_binds_nothing_and_starts_in_the_middle() -> None:
+    found = plan("match { $a: Person $a knows $b $b knows $c } return { count($a) as n }")
+
+    assert found.match.trees[0].root == "b"
+    assert found.match.trees[0].is_counted
+    assert not any(branch.is_bound for branch in found.match.trees[0].branches)
+
+
+def test_a_match_by_key_is_where_everything_starts() -> None:
+    found = plan('match { $t: Town $p: Person { name: "x" } $p livesIn $t } return { $t.size }')
+
+    assert found.match.trees[0].root == "p"
+
+
+def test_what_lies_between_two_read_variables_is_bound() -> None:
+    found = plan("match { $a: Person $a knows $b $b livesIn $t } return { $a.name, $t.name }")
+
+    assert all(branch.is_bound for branch in found.match.trees[0].branches)
+
+
+def test_an_order_needs_every_named_variable_for_its_ties() -> None:
+    found = plan("match { $a: Person $a knows $b $b knows $_ } return { $a.name } order { $a.age }")
+
+    bound = {branch.child: branch.is_bound for branch in found.match.trees[0].branches}
+    assert bound.pop("b")
+    assert list(bound.values()) == [False]
+
+
+def test_a_unique_grouping_key_is_the_root() -> None:
+    found = plan(
+        "match { $p: Person $p livesIn $t $f knows $p } return { $t.name, $p.name, count($f) as n }"
+    )
+
+    assert found.match.trees[0].root == "p"
+
+
+def test_the_first_sort_key_of_a_limited_query_is_the_root() -> None:
+    found = plan(
+        "match { $t: Town $p livesIn $t } return { $t.name } order { $p.age desc } limit 3"
+    )
+
+    assert found.sort_root == "p"
+
+
+@pytest.mark.parametrize("tail", ["order { $p.age }", "limit 3"])
+def test_without_both_order_and_limit_no_root_is_visited_in_order(tail: str) -> None:
+    assert plan(f"match {{ $p: Person }} return {{ $p.name }} {tail}").sort_root is None
+
+
+def test_a_closed_cycle_is_checked_and_not_expanded() -> None:
+    assert "close $b to $a along out Knows" in lines(
+        "match { $a: Person $a knows $b $b knows $a } return { $a.name }"
+    )
+
+
+def test_a_negation_on_one_variable_is_a_mask_and_one_on_two_is_not() -> None:
+    found = plan(
+        """match { $a: Person $a knows $b not { $a livesIn $_ } not { $b knows $a } }
+           return { $a.name }"""
+    )
+
+    assert [each.mask_of for each in found.match.negations] == ["a", None]
+    assert {"a", "b"} <= found.match.bound
+
+
+def test_predicates_go_to_the_variable_they_are_about() -> None:
+    assert lines(
+        """match { $a: Person $a $w:knows $b $b.age > 3 $w.weight = 1 $a.age < $b.age 1 = 1 }
+           return { $a.name }"""
+    ) == [
+        "if 1 = 1",
+        "scan $b: Person where $b.age > 3",
+        "  expand $b to $a along $w: out Knows seen from its target where $w.weight = 1",
+        "filter $a.age < $b.age",
+        "project $a.name",
+    ]
+
+
+def test_variables_without_a_traversal_between_them_are_trees_of_their_own() -> None:
+    found = plan("match { $p: Person $t: Town } return { count($p) as n }")
+
+    assert [tree.is_counted for tree in found.match.trees] == [True, True]

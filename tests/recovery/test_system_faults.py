@@ -1,0 +1,245 @@
+"""What the system does under us: the order in which things reach the disk, and calls that fail.
+
+System calls are watched, and made to fail, with strace; where it is not installed those tests are
+skipped and the order is still checked from inside the process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph import errors
+from omnigraph.graph import Graph
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.tables import TableStorage
+from tests.recovery import work
+from tests.recovery.staging import is_whole, new_graph, reopen
+
+STRACE = shutil.which("strace")
+needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installed")
+ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
+ROOT = Path(__file__).parents[2]
+
+
+def traced(options: list[str], path: str, writer: str, durability: str = "power") -> str:
+    """One write of two tables in a process that strace watches; what it printed."""
+    assert STRACE is not None
+    code = (
+        "from tests.recovery import work\n"
+        f"print(work.write_durably({path!r}, {writer!r}, 2, {durability!r}))\n"
+    )
+    done = subprocess.run(
+        [STRACE, "-f", "-qq", "--seccomp-bpf", *options, sys.executable, "-c", code],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    return done.stdout.strip()
+
+
+# The order in which things reach the disk
+
+
+def stage_of(path: str) -> str | None:
+    """Which of the five stages of a write a path belongs to."""
+    patterns = {
+        "staged files": r"/(nodes|edges)/[^/]+/(data|_deletions)/",
+        "sidecar": r"/__recovery(/|$)",
+        "table manifest": r"/(nodes|edges)/[^/]+/_versions",
+        "graph manifest": r"/__manifest/_versions",
+    }
+    return next((name for name, pattern in patterns.items() if re.search(pattern, path)), None)
+
+
+ORDER = ["staged files", "sidecar", "table manifest", "graph manifest"]
+
+
+def check_order(events: list[tuple[str, str]]) -> None:
+    """Each stage is on the disk before the next one begins, and all before the acknowledgement.
+
+    An event is (`sync`, path), (`appears`, path) or (`acknowledged`, "").
+    """
+    synced: dict[str, list[int]] = {name: [] for name in ORDER}
+    appears: dict[str, list[int]] = {name: [] for name in ORDER}
+    acknowledged = next(at for at, (what, _) in enumerate(events) if what == "acknowledged")
+    for at, (what, path) in enumerate(events[:acknowledged]):
+        stage = stage_of(path)
+        if stage is not None:
+            (synced if what == "sync" else appears)[stage].append(at)
+    for stage in ORDER:
+        assert synced[stage], f"the {stage} never reached the disk before the acknowledgement"
+    # Two tables: the sync of each table's manifest follows its own commit, so compare the last.
+    assert max(synced["staged files"]) < min(appears["sidecar"]), "files before the sidecar"
+    assert max(appears["sidecar"]) < max(synced["sidecar"]), "the sidecar's name is synced"
+    assert max(synced["sidecar"][:2]) < min(appears["table manifest"]), "sidecar before any HEAD"
+    assert max(synced["table manifest"]) < max(appears["graph manifest"]), "HEADs before pins"
+    assert max(appears["graph manifest"]) < max(synced["graph manifest"]), "pins before the answer"
+
+
+_CALL = re.compile(r"(fsync|fdatasync|rename\w*|linkat|link|mkdir\w*)\((.*)\) += (\S+)")
+
+
+def events_of(trace: str) -> Iterator[tuple[str, str]]:
+    unfinished: dict[str, str] = {}
+    for line in trace.splitlines():
+        pid, _, rest = line.partition(" ")
+        if rest.endswith("<unfinished ...>"):
+            unfinished[pid] = rest.removesuffix("<unfinished ...>").strip()
+            continue
+        resumed = re.match(r"\s*<\.\.\. \w+ resumed>(.*)", rest)
+        found = _CALL.search(unfinished.pop(pid, "") + resumed[1] if resumed else rest)
+        if found is None or found[3] != "0":
+            continue
+        call, arguments = found[1], found[2]
+        if call in ("fsync", "fdatasync"):
+            yield "sync", re.sub(r"^\d+<(.*)>$", r"\1", arguments)
+        elif call.startswith("mkdir"):
+            if ".acknowledged" in arguments:
+                yield "acknowledged", ""
+        else:
+            yield "appears", re.findall(r'"([^"]*)"', arguments)[-1]
+
+
+def trace_of(path: str, writer: str, durability: str, to: Path) -> list[tuple[str, str]]:
+    calls = "trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat"
+    said = traced(["-y", "-o", str(to), "-e", calls], path, writer, durability)
+    assert said == "acknowledged"
+    return list(events_of(to.read_text()))
+
+
+@needs_strace
+@pytest.mark.parametrize("writer", ["insert", "load merge", "delete"][: 3 if ALL else 1])
+def test_a_write_reaches_the_disk_in_order_before_it_is_acknowledged(
+    tmp_path: Path, writer: str
+) -> None:
+    graph = new_graph(tmp_path / "graph")
+
+    check_order(trace_of(graph.uri, writer, "power", tmp_path / "trace"))
+
+
+@needs_strace
+def test_without_durability_the_order_test_is_red(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path / "graph")
+    events = trace_of(graph.uri, "insert", "process", tmp_path / "trace")
+
+    with pytest.raises(AssertionError, match="never reached the disk"):
+        check_order(events)
+
+
+class Watch:
+    """The same events, seen from inside the process."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.events: list[tuple[str, str]] = []
+        fsync, replace = os.fsync, os.replace
+        commit, merge = TableStorage.commit_staged, ControlTable.merge_rows
+
+        def seen_fsync(descriptor: int) -> None:
+            fsync(descriptor)
+            self.events.append(("sync", os.readlink(f"/proc/self/fd/{descriptor}")))
+
+        def seen_replace(old: str, new: str) -> None:
+            replace(old, new)
+            self.events.append(("appears", new))
+
+        def seen_commit(storage: TableStorage, staged: Any, **options: Any) -> Any:
+            # The manifest appears inside the commit, and the commit syncs it before it returns.
+            self.events.append(("appears", f"{staged.location.uri}/_versions/new"))
+            return commit(storage, staged, **options)
+
+        def seen_merge(table: ControlTable, *args: Any, **options: Any) -> Any:
+            self.events.append(("appears", f"{table.uri}/_versions/new"))
+            return merge(table, *args, **options)
+
+        patch.setattr(os, "fsync", seen_fsync)
+        patch.setattr(os, "replace", seen_replace)
+        patch.setattr(TableStorage, "commit_staged", seen_commit)
+        patch.setattr(ControlTable, "merge_rows", seen_merge)
+
+
+@pytest.mark.parametrize("writer", ["insert", "update", "delete", "load append", "load overwrite"])
+def test_every_writer_syncs_each_stage_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    graph = reopen(new_graph(tmp_path / "graph"), durability="power", self_care=False)
+    watch = Watch(monkeypatch)
+
+    work.WRITERS[writer](graph, 2)
+
+    check_order([*watch.events, ("acknowledged", "")])
+
+
+def test_a_writer_that_does_not_sync_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = reopen(new_graph(tmp_path / "graph"), durability="process", self_care=False)
+    watch = Watch(monkeypatch)
+
+    work.WRITERS["insert"](graph, 2)
+
+    with pytest.raises(AssertionError, match="never reached the disk"):
+        check_order([*watch.events, ("acknowledged", "")])
+
+
+# Calls that fail
+
+
+def fault_cells() -> list[tuple[str, str, str, int]]:
+    """(writer, call, error, which one): the k-th call of its kind in its thread fails."""
+    if not ALL:
+        return [
+            ("insert", "linkat", "ENOSPC", 1),
+            ("insert", "linkat", "EIO", 2),
+            ("insert", "rename", "ENOSPC", 1),
+            ("insert", "fsync", "EIO", 2),
+            ("load merge", "fsync", "EIO", 9),
+            ("delete", "rename", "EACCES", 1),
+        ]
+    return [
+        (writer, call, error, nth)
+        for writer in ("insert", "delete", "load overwrite")
+        for call in ("linkat", "rename", "fsync", "mkdir")
+        for error in ("ENOSPC", "EIO", "EACCES")
+        for nth in (1, 2, 4, 8)
+    ]
+
+
+@needs_strace
+@pytest.mark.parametrize(("writer", "call", "error", "nth"), fault_cells())
+def test_a_system_call_that_fails_is_a_typed_error_and_a_whole_graph(
+    tmp_path: Path, writer: str, call: str, error: str, nth: int
+) -> None:
+    graph = new_graph(tmp_path / "graph")
+    old = work.rows_of(graph)
+    new = rows_after(tmp_path, writer)
+    inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={nth}"]
+
+    said = traced(["-o", "/dev/null", *inject], graph.uri, writer)
+
+    assert said == "acknowledged" or hasattr(errors, said.partition(":")[0]), said
+    recovered = reopen(graph)
+    rows = work.rows_of(recovered)
+    assert rows in ((new,) if said == "acknowledged" else (old, new))
+    is_whole(recovered)
+    if rows == old:
+        work.WRITERS[writer](recovered, 2)
+        assert work.rows_of(recovered) == new
+    is_whole(recovered)
+
+
+def rows_after(tmp_path: Path, writer: str) -> dict[str, dict[str, list[str]]]:
+    whole: Graph = new_graph(tmp_path / "whole")
+    work.WRITERS[writer](whole, 2)
+    return work.rows_of(whole)

@@ -1,0 +1,203 @@
+"""Spark programs meet a graph: DataFrames in and out, the data source, streams."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.write.bad_rows import BadRowsError
+from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    return og.init(tmp_path / "graph", schema=SCHEMA)
+
+
+def test_a_spark_frame_is_loaded_in_order_by_its_executors(spark: Any, graph: og.Graph) -> None:
+    frame = spark.range(1000).selectExpr(
+        "concat('p', id % 900) as name", "cast(id % 90 as int) as age"
+    )
+
+    result = graph.load_dataframe(frame.repartition(3), type="Person", mode="merge")
+
+    assert (result.engine, result.tables) == ("spark", {"node:Person": 900})
+    assert graph.nodes("Person").count_rows() == 900
+    assert unclaimed_files(graph) == []
+
+
+def test_bad_rows_of_a_spark_frame_are_refused(spark: Any, graph: og.Graph) -> None:
+    frame = spark.createDataFrame([("a", 1), ("b", 500)], "name string, age int").coalesce(1)
+
+    with pytest.raises(BadRowsError, match=r"Person row 2: .*@range violation"):
+        graph.load_dataframe(frame, type="Person", mode="append")
+
+    assert unclaimed_files(graph) == []
+
+
+def test_frames_of_several_types_are_one_commit(spark: Any, graph: og.Graph) -> None:
+    people = spark.createDataFrame([("a",), ("b",)], "name string")
+    edges = spark.createDataFrame([("a", "b")], "src string, dst string")
+    before = graph.snapshot().manifest_version
+
+    graph.load_dataframes({"Person": people, "Knows": edges}, mode="append")
+
+    assert graph.snapshot().manifest_version == before + 1
+
+
+def test_the_data_source_reads_one_type_at_a_pinned_snapshot(spark: Any, graph: og.Graph) -> None:
+    og.spark.register(spark)
+    first = graph.load([person("a", age=1), person("b", age=20), person("c")], mode="append")
+    graph.load([person("a", age=99)], mode="merge")
+
+    def read(**options: str) -> Any:
+        reader = spark.read.format("omnigraph").option("path", graph.uri)
+        return reader.options(type="Person", **options).load()
+
+    assert {row["name"]: row["age"] for row in read().collect()} == {"a": 99, "b": 20, "c": None}
+    assert read(commit=str(first.commit_id)).filter("age < 10").select("name").collect() == [("a",)]
+    assert read().filter("name like 'b%' and age = 20").count() == 1
+    assert read().filter("age is null").select("id").collect() == [("c",)]
+
+
+def test_filters_are_left_to_the_store(spark: Any, graph: og.Graph) -> None:
+    og.spark.register(spark)
+    graph.load([person(f"p{n}", age=n) for n in range(20)], mode="append")
+    frame = spark.read.format("omnigraph").options(path=graph.uri, type="Person").load()
+
+    plan = frame.filter("age >= 15")._jdf.queryExecution().executedPlan().toString()
+
+    assert "Filter (age" not in plan.replace("isnotnull", "")
+    assert frame.filter("age >= 15").count() == 5
+
+
+def test_a_scan_becomes_a_spark_frame_of_the_same_rows(spark: Any, graph: og.Graph) -> None:
+    graph.load([person("a", age=1, tags=["x", "y"], born="2000-01-02")], mode="append")
+
+    (row,) = graph.nodes("Person", columns=["id", "tags", "born"]).to_spark(spark).collect()
+
+    assert (row["id"], row["tags"], str(row["born"])) == ("a", ["x", "y"], "2000-01-02")
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_writing_to_the_data_source_is_a_load(spark: Any, graph: og.Graph, mode: str) -> None:
+    og.spark.register(spark)
+    graph.load([person("old")], mode="append")
+    frame = spark.createDataFrame([(f"n{n}", n) for n in range(10)], "name string, age int")
+    before = graph.snapshot().manifest_version
+
+    frame.repartition(3).write.format("omnigraph").mode(mode).options(
+        path=graph.uri, type="Person"
+    ).save()
+
+    names = {row["id"] for row in graph.nodes("Person").to_arrow().to_pylist()}
+    assert names == {f"n{n}" for n in range(10)} | ({"old"} if mode == "append" else set())
+    assert graph.snapshot().manifest_version == before + 1
+    assert unclaimed_files(graph) == []
+
+
+def test_each_batch_of_a_stream_is_committed_once(
+    spark: Any, graph: og.Graph, tmp_path: Path
+) -> None:
+    """A batch whose commit landed but whose end Spark did not see is not written again."""
+    source = tmp_path / "in"
+    source.mkdir()
+
+    def feed(batch: int) -> None:
+        rows = [json.dumps({"text": f"{batch}-{n}"}) for n in range(3)]
+        (source / f"{batch}.json").write_text("\n".join(rows))
+
+    def run() -> None:
+        stream = spark.readStream.schema("text string").option("maxFilesPerTrigger", 1)
+        query = (
+            stream.json(str(source))
+            .writeStream.foreachBatch(failing)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    write = og.spark.sink(graph, stream="notes", type="Note", mode="append")
+    crashes = [1]
+
+    def failing(frame: Any, batch_id: int) -> None:
+        write(frame, batch_id)
+        if batch_id in crashes:
+            crashes.remove(batch_id)
+            raise RuntimeError("the driver died after the commit")
+
+    for batch in range(3):
+        feed(batch)
+    with pytest.raises(Exception, match="the driver died"):
+        run()
+    run()
+
+    texts = sorted(row["text"] for row in graph.nodes("Note").to_arrow().to_pylist())
+    assert texts == sorted(f"{batch}-{n}" for batch in range(3) for n in range(3))
+    assert og.spark.last_batch(graph, "notes") == 2
+
+
+def test_a_batch_that_recovery_finished_counts_as_written(graph: og.Graph, tmp_path: Path) -> None:
+    """The batch id survives a crash between the table commits and the publish."""
+    write = og.spark.sink(graph, stream="s", type="Note", mode="append", engine="inline")
+    import pyarrow as pa
+
+    frame = pa.table({"text": ["one"]})
+
+    with (
+        armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: "raise"}),
+        pytest.raises(FailpointError),
+    ):
+        write(frame, 0)
+    with og.open(graph.uri) as again:
+        og.spark.sink(again, stream="s", type="Note", mode="append", engine="inline")(frame, 0)
+        assert again.nodes("Note").count_rows() == 1
+        assert og.spark.last_batch(again, "s") == 0
+
+
+def test_a_worker_that_cannot_go_on_is_a_typed_error_in_our_words(
+    spark: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from omnigraph.errors import BadRequestError
+    from omnigraph.pipeline.progress import Reporter
+    from omnigraph.pipeline.spark_runner import SparkRunner
+
+    def die(_: int) -> int:
+        import os
+
+        os._exit(1)
+
+    def refuse(_: int) -> int:
+        raise BadRequestError("cannot read 'x': no such file")
+
+    runner = SparkRunner(spark)
+    with pytest.raises(og.errors.SparkError, match="a worker process died again and again"):
+        runner.map(die, [1], Reporter(None))
+    with pytest.raises(BadRequestError, match="no such file"):
+        runner.map(refuse, [1, 2], Reporter(None))
+    assert runner.map(abs, [-1, -2], Reporter(None)) == [1, 2]
+
+
+def test_progress_is_told_as_ranges_and_rows(
+    spark: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_LOAD_PART_BYTES", "2000")
+    told: list[Any] = []
+    records = [person(f"p{n}") for n in range(300)] + [knows("p0", "p1")]
+    text = "\n".join(map(json.dumps, records))
+
+    graph.load(text, mode="append", engine="spark", progress=told.append)
+
+    loading = [each for each in told if each.stage == "loading"]
+    assert loading[0].total > 5
+    assert max(each.done for each in loading) == loading[0].total
+    assert told[-1].rows == 301
+    assert [each.stage for each in told][-1] == "writing"
