@@ -43,8 +43,8 @@ docs: $(READY)  ## rewrite the generated parts of the docs
 acceptance: $(READY)  ## run the suite and list the promises that no passing test names
 	$(BIN)/python -m tests.acceptance
 
-torture: $(READY)  ## the long suites: deep fuzzing
-	OMNIGRAPH_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest -n $(JOBS) -m slow --timeout 3600
+torture: $(READY)  ## the long suites: deep fuzzing, the whole crash matrix
+	OMNIGRAPH_TORTURE=1 OMNIGRAPH_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest -n $(JOBS) -m slow --timeout 3600
 
 clean:  ## remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

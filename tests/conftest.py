@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,9 @@ RESULTS_VARIABLE = "OMNIGRAPH_ACCEPTANCE_RESULTS"
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Append each finished test's rows and outcome to the results file, when one is asked for."""
     report = yield
     path = os.environ.get(RESULTS_VARIABLE)

@@ -71,7 +71,7 @@ def test_a_callback_point_calls_back() -> None:
 
 def test_a_sleeping_point_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(failpoints.time, "sleep", slept.append)
+    monkeypatch.setattr("omnigraph.failpoints.time.sleep", slept.append)
 
     with armed({POINT: "sleep:1.5"}):
         hit(POINT)

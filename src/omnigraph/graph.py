@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter, time_ns
 from types import TracebackType
@@ -23,9 +23,11 @@ from omnigraph.branch.diff import (
     entity_at,
     find_snapshot,
 )
+from omnigraph.branch.html import diff_to_html
 from omnigraph.branch.merge import MergePreview, MergeResult, delete_merged, preview_merge
 from omnigraph.branch.merge import merge as merge_branches
 from omnigraph.branch.resolve import Resolution
+from omnigraph.branch.surroundings import changed_subgraph
 from omnigraph.catalog import Catalog, build_catalog
 from omnigraph.compiler import (
     CompiledQuery,
@@ -35,7 +37,7 @@ from omnigraph.compiler import (
     require_read,
 )
 from omnigraph.embed import EnvironmentEmbedder
-from omnigraph.errors import BadRequestError, BranchExists, GraphNotFound
+from omnigraph.errors import BadRequestError, BranchExists, ConflictError, GraphNotFound
 from omnigraph.executor import Explanation, QueryResult, execute, explain
 from omnigraph.index import RuntimeCache
 from omnigraph.ir.expressions import NOW_PARAMETER
@@ -45,6 +47,7 @@ from omnigraph.manifest import (
     GraphCommit,
     SchemaContract,
     Snapshot,
+    accepted_contract,
     create_graph,
     load_contract,
     migrate,
@@ -71,21 +74,40 @@ from omnigraph.storage.queues import writer_queues
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.text import open_text_store
 from omnigraph.syntax import parse_schema
+from omnigraph.upkeep.apply_schema import SchemaResult, apply_schema
+from omnigraph.upkeep.cleanup import CleanupReport, cleanup
+from omnigraph.upkeep.doctor import DoctorReport, examine
+from omnigraph.upkeep.ensure_indices import IndexReport, ensure_indices
 from omnigraph.upkeep.findings import VerifyReport
+from omnigraph.upkeep.optimize import OptimizeReport, optimize
+from omnigraph.upkeep.repair import RepairReport, repair
+from omnigraph.upkeep.schema_plan import SchemaPlan, plan_schema
 from omnigraph.upkeep.self_care import care_for
 from omnigraph.upkeep.verify import verify_graph
 from omnigraph.write.audit import KEY as AUDIT_KEY
 from omnigraph.write.audit import TABLE as AUDIT_TABLE
 from omnigraph.write.audit import RecoveryRecord, list_recoveries
 from omnigraph.write.check import check_change
-from omnigraph.write.commit import WriteEnvironment, WriteRequest, queue_keys, run_write
+from omnigraph.write.commit import (
+    SchemaMoved,
+    WriteEnvironment,
+    WriteRequest,
+    queue_keys,
+    run_write,
+)
 from omnigraph.write.mutate import Affected, InsertedRows, run_statements
 from omnigraph.write.recovery import settle_all
+from omnigraph.write.schema_lock import (
+    has_staged_schema,
+    refuse_while_applying,
+    settle_dead_apply,
+)
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.staging import MutationStaging
 from omnigraph.write.touched import tables_of_mutation
 
 MANIFEST_TABLE = "__manifest"
+_SCHEMA_LOOKS_MAX = 3
 
 Commit = GraphCommit
 
@@ -220,6 +242,7 @@ class Graph:
         self._embedder = EnvironmentEmbedder()
         if mode == "rw":
             settle_all(self._environment(), store.audit, full=True)
+            settle_dead_apply(self._environment())
         self._contract = load_contract(store.texts)
         if mode == "rw":
             reconcile(self._coordinator, store.history)
@@ -245,6 +268,7 @@ class Graph:
         self._checked_contract()
         if self._mode == "rw":
             settle_all(self._environment(), self._store.audit, full=False)
+            settle_dead_apply(self._environment())
         for branch in self._coordinator.branches():
             self._coordinator.fresh(branch)
         if self._mode == "rw":
@@ -284,10 +308,9 @@ class Graph:
     ) -> QueryResult:
         """Run a read over one snapshot: of a branch now, or of a commit, version or time."""
         started = perf_counter()
-        catalog = self._checked_contract().catalog
+        catalog, snapshot = self._reading(branch, commit, version, at)
         ir = require_read(_compile(source, catalog, name))
         bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
-        snapshot = resolve(self._coordinator, branch=branch, commit=commit, version=version, at=at)
         table = execute(
             ir, bound, snapshot, catalog, self._store.tables, self._cache, self._embedder
         )
@@ -320,9 +343,8 @@ class Graph:
         analyze: bool = False,
     ) -> Explanation:
         """Show every stage of a read: IR and plan, and with `analyze` what running it did."""
-        catalog = self._checked_contract().catalog
+        catalog, snapshot = self._reading(branch)
         ir = require_read(_compile(source, catalog, name))
-        snapshot = resolve(self._coordinator, branch=branch)
         bound: dict[str, Any] = {}
         if analyze:
             bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
@@ -356,6 +378,21 @@ class Graph:
             PreconditionFailed: `if_commit` is given and is not the head of the branch.
             ConstraintError: The result would break a rule of the schema.
         """
+        try:
+            return self._mutate(source, name, params, branch, actor, if_commit)
+        except SchemaMoved:
+            # What was checked against the schema before is checked against the present one.
+            return self._mutate(source, name, params, branch, actor, if_commit)
+
+    def _mutate(
+        self,
+        source: str | Path,
+        name: str | None,
+        params: Mapping[str, Any] | None,
+        branch: str,
+        actor: str | None,
+        if_commit: str | None,
+    ) -> MutationResult:
         catalog = self._writable_catalog()
         query = _compile(source, catalog, name)
         ir = require_mutation(query)
@@ -380,6 +417,7 @@ class Graph:
                 prepare=prepare,
                 if_commit=if_commit,
             ),
+            catalog,
         )
         return MutationResult(
             commit_id=commit.commit_id if commit else None,
@@ -516,8 +554,7 @@ class Graph:
 
         Loading an export with mode `overwrite` into a fresh graph gives the same rows, ids too.
         """
-        catalog = self._checked_contract().catalog
-        snapshot = resolve(self._coordinator, branch=branch, commit=commit, version=version)
+        catalog, snapshot = self._reading(branch, commit, version)
         return run_export(
             self._store.tables,
             catalog,
@@ -548,8 +585,8 @@ class Graph:
         columns: Sequence[str] | None = None,
     ) -> TableScan:
         """The rows of a type, by its name or table key, at a pinned snapshot."""
-        key = table_key(self._checked_contract().catalog, type)
-        snapshot = resolve(self._coordinator, branch=branch, commit=commit, version=version, at=at)
+        catalog, snapshot = self._reading(branch, commit, version, at)
+        key = table_key(catalog, type)
         return scan_at(self._store.tables, snapshot, key, columns)
 
     def _load(self, request: LoadRequest, base: str | None) -> LoadResult:
@@ -561,7 +598,7 @@ class Graph:
         def write(change: WriteRequest) -> GraphCommit | None:
             nonlocal created
             created = base is not None and self._create_if_missing(request.branch, base)
-            return self._write(change)
+            return self._write(change, catalog)
 
         outcome = run_load(self._environment(), catalog, request, write)
         return LoadResult(
@@ -644,6 +681,31 @@ class Graph:
         wanted = ChangeFilter(kinds, types, ops)
         return diff_snapshots(self._store.tables, catalog, before, after, wanted)
 
+    def diff_page(self, from_: Target, to: Target, *, types: Collection[str] | None = None) -> str:
+        """The same as one HTML page to look at offline, with the neighbours of what changed."""
+        changes = self.diff(from_, to, types=types)
+        catalog = self._checked_contract().catalog
+        after = find_snapshot(self._coordinator, to)
+        drawn = changed_subgraph(changes, catalog, after, self._store.tables)
+        return diff_to_html(changes, title=f"{from_} → {to}", subgraph=drawn)
+
+    def diff_html(
+        self,
+        from_: Target,
+        to: Target,
+        *,
+        title: str | None = None,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> str:
+        """A diff as one page that works offline: what changed, drawn and listed."""
+        changes = self.diff(from_, to, kinds=kinds, types=types, ops=ops)
+        catalog = self._checked_contract().catalog
+        after = find_snapshot(self._coordinator, to)
+        shown = changed_subgraph(changes, catalog, after, self._store.tables)
+        return diff_to_html(changes, title=title or f"{from_} → {to}", subgraph=shown)
+
     def changes(
         self,
         since: str,
@@ -690,6 +752,75 @@ class Graph:
         self._checked_contract()
         return list_recoveries(self._store.audit)
 
+    # Upkeep
+
+    def plan_schema(self, text: str, *, allow_data_loss: bool = False) -> SchemaPlan:
+        """What applying a schema would do, step by step and table by table. Changes nothing."""
+        catalog, snapshot = self._reading(MAIN)
+        return plan_schema(
+            self._store.tables, snapshot, catalog, text, allow_data_loss=allow_data_loss
+        )
+
+    def apply_schema(
+        self, text: str, *, allow_data_loss: bool = False, actor: str | None = None
+    ) -> SchemaResult:
+        """Make `text` the schema of the graph, as one commit, or change nothing.
+
+        Raises:
+            MigrationError: A step is not supported.
+            ConflictError: There are other branches, or another change is in progress.
+        """
+        self._writable_catalog()
+        environment = self._environment()
+        settle_all(environment, self._store.audit, full=False)
+        result = apply_schema(
+            environment,
+            text,
+            allow_data_loss=allow_data_loss,
+            actor=actor if actor is not None else self._actor,
+        )
+        self._checked_contract()
+        return result
+
+    def ensure_indices(self, branch: str = MAIN) -> IndexReport:
+        """Build every declared index that is missing on a branch; answers do not change."""
+        catalog = self._writable_catalog()
+        return ensure_indices(self._environment(), catalog, canonical_branch(branch))
+
+    def optimize(self) -> OptimizeReport:
+        """Compact the tables of main and complete their indexes; answers do not change."""
+        catalog = self._writable_catalog()
+        return optimize(self._environment(), catalog)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Remove history outside the policy; without `confirm` say what would go.
+
+        `keep` is how many commits of each branch stay, `older_than` how old a version must be.
+        """
+        self._writable_catalog()
+        return cleanup(
+            self._environment(),
+            [self._store.history, self._store.audit],
+            keep=keep,
+            older_than=older_than,
+            confirm=confirm,
+        )
+
+    def repair(self, *, confirm: bool = False, force: bool = False) -> RepairReport:
+        """Look for tables that moved without a write of ours; with `confirm` show what is safe."""
+        self._writable_catalog()
+        return repair(self._environment(), confirm=confirm, force=force)
+
+    def doctor(self) -> DoctorReport:
+        """How the graph and the machine stand, with advice. Changes nothing."""
+        return examine(self._environment(), self._checked_contract().catalog, self._store.history)
+
     def verify(self) -> VerifyReport:
         """Look at every branch, table, file and row; changes nothing.
 
@@ -723,8 +854,8 @@ class Graph:
             return False  # another load made it first
         return True
 
-    def _write(self, request: WriteRequest) -> GraphCommit | None:
-        environment = self._environment()
+    def _write(self, request: WriteRequest, catalog: Catalog) -> GraphCommit | None:
+        environment = replace(self._environment(), schema_hash=catalog.shape_hash)
         queues = queue_keys(request.touched.all, request.branch)
         settle_all(environment, self._store.audit, full=False, wait_for=queues)
         commit = run_write(environment, request)
@@ -743,18 +874,46 @@ class Graph:
     def _checked_contract(self) -> SchemaContract:
         if self._is_closed:
             raise BadRequestError(f"the handle of '{self.uri}' is closed — open the graph again")
-        contract = load_contract(self._store.texts, self._contract)
+        contract = accepted_contract(self._store.texts, self._coordinator, self._contract)
         with self._lock:
+            if self._contract is not contract:
+                # Columns of the past that are null because they are not there have no type of
+                # their own.
+                self._cache.clear()
             self._contract = contract
         return contract
 
+    def _reading(
+        self,
+        branch: str,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+    ) -> tuple[Catalog, Snapshot]:
+        """A schema, and a snapshot whose tables are in it; the past is read in the present one."""
+        is_past = (commit, version, at) != (None, None, None)
+        for _ in range(_SCHEMA_LOOKS_MAX):
+            catalog = self._checked_contract().catalog
+            snapshot = resolve(
+                self._coordinator, branch=branch, commit=commit, version=version, at=at
+            )
+            if is_past or snapshot.schema_hash in (None, catalog.shape_hash):
+                return catalog, snapshot
+        raise ConflictError("the schema keeps changing — try again")
+
     def _writable_catalog(self) -> Catalog:
-        catalog = self._checked_contract().catalog
         if self._mode == "r":
+            self._checked_contract()
             raise BadRequestError(
                 f"'{self.uri}' is open for reading only — open it with mode='rw' to change it"
             )
-        return catalog
+        if not self._is_closed:
+            environment = self._environment()
+            if has_staged_schema(environment):
+                # A schema change died close to its end: what comes now is checked against it.
+                settle_all(environment, self._store.audit, full=False)
+            refuse_while_applying(environment)
+        return self._checked_contract().catalog
 
 
 def _load_mode(mode: str) -> LoadMode:

@@ -20,14 +20,12 @@ ALL = "query everyone() { match { $p: Person } return { $p.name, $p.title } orde
 def team(tmp_path: Path) -> Path:
     path = tmp_path / "team.omni"
     graph = og.init(path, schema=(EXAMPLES / "team.pg").read_text(), durability="process")
-    graph.load(
-        [
-            {"type": "Person", "data": {"slug": "ada", "name": "Ada", "title": "Fellow"}},
-            {"type": "Person", "data": {"slug": "lin", "name": "Lin"}},
-            {"edge": "Knows", "from": "ada", "to": "lin"},
-        ],
-        mode="overwrite",
-    )
+    records: list[dict[str, object]] = [
+        {"type": "Person", "data": {"slug": "ada", "name": "Ada", "title": "Fellow"}},
+        {"type": "Person", "data": {"slug": "lin", "name": "Lin"}},
+        {"edge": "Knows", "from": "ada", "to": "lin"},
+    ]
+    graph.load(records, mode="overwrite")
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -157,6 +158,34 @@ def test_a_limit_stops_a_product_early(people: Graph) -> None:
 
     with patch.object(rows_module, "ROWS_MAX", 20):
         assert len(run_query(people, query)) == 5
+
+
+def test_a_limit_waits_for_filters_that_can_still_drop_rows(people: Graph) -> None:
+    query = """query q() { match { $p: Person $p knows $o $o.age < $p.age }
+               return { $p, $o } limit 1 }"""
+
+    assert run_query(people, query).rows() == [{"p": "ada", "o": "bo"}]
+
+
+@pytest.mark.accepts("S-177")
+def test_a_negation_over_two_variables_drops_their_combinations(people: Graph) -> None:
+    query = """query q() { match { $p: Person $o: Person
+               not { $p <knows> $o } not { $p.name = $o.name } }
+               return { $p, $o } order { $p.name, $o.name } }"""
+
+    rows = run_query(people, query).rows()
+
+    found = [(row["p"], row["o"]) for row in rows]
+    assert found == [
+        (a, b) for a, b in product(["ada", "bo", "cy", "di"], repeat=2) if "di" in (a, b) and a != b
+    ]
+
+
+def test_a_sum_counts_every_match_of_the_other_variables(people: Graph) -> None:
+    query = "query q() { match { $p: Person $p knows $o $t: Town } return { sum($t.size) as s } }"
+
+    # Four distinct pairs that know each other, each with both towns.
+    assert run_query(people, query).rows() == [{"s": 4 * 10.0}]
 
 
 def test_equal_properties_join_without_a_product(people: Graph) -> None:

@@ -92,7 +92,7 @@ def test_every_engine_gives_the_same_graph(
         engine = "spark"
 
     @settings(
-        max_examples=8 if other == "spark" else 60,
+        max_examples=6 if other == "spark" else 30,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -21,6 +21,7 @@ def lines(*records: Any) -> str:
 
 
 PEOPLE = [person(f"p{number}", age=number) for number in range(9)]
+NEWCOMERS = [person(f"new{number}") for number in range(9)]
 RING = [knows(f"p{number}", f"p{(number + 1) % 9}") for number in range(9)]
 
 
@@ -396,7 +397,7 @@ def test_a_refused_load_leaves_every_table_where_it_was(loads: Loads, mode: str)
     }
 
     with pytest.raises(BadRowsError):
-        loads.load(lines(person("new"), knows("new", "nobody")), mode=mode)
+        loads.load(lines(*NEWCOMERS, knows("new0", "nobody")), mode=mode)
 
     assert loads.versions() == before == heads
     assert unclaimed_files(loads.graph) == []

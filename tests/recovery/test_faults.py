@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import ConflictError, InvariantViolated, StorageError
+from omnigraph.errors import ConflictError, InvariantViolated, RecoveryRequired, StorageError
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.graph import Graph
 from omnigraph.storage.counters import counting
@@ -635,3 +636,71 @@ def test_a_publisher_that_never_gets_its_turn_leaves_a_sidecar(
     mutate(graph, work.DELETES[1])
     assert kinds(graph) == ["RolledForward"]
     is_whole(graph)
+
+
+@pytest.mark.accepts("S-109")
+def test_a_full_disk_at_the_publish_is_not_an_invitation_to_repeat(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every table is committed, so recovery will finish it: a second try would write it twice."""
+
+    def full(*_: object) -> int:
+        raise og.errors.StorageFull("no space left — nothing was published; run it again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph.manifest.coordinator.Coordinator.merge", full)
+        with pytest.raises(RecoveryRequired, match="do not repeat it") as caught:
+            mutate(graph, 'insert Knows { from: "ann", to: "ann" }')
+
+    assert caught.value.operation_id == sidecar(graph)["operation_id"]
+    graph.refresh()
+    assert kinds(graph) == ["RolledForward"]
+    assert len(work.rows_of(graph)["main"]["edge:Knows"]) == 3
+    is_whole(graph)
+
+
+def test_a_failure_before_any_head_moved_leaves_nothing_to_recover(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = work.standing_of(graph)
+
+    def full(*_: object, **__: object) -> None:
+        raise og.errors.StorageFull("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph.storage.tables.TableStorage.commit_staged", full)
+        with pytest.raises(og.errors.StorageFull):
+            mutate(graph, work.INSERTS[2])
+
+    assert work.standing_of(graph) == before
+    mutate(graph, work.INSERTS[2])
+    assert kinds(graph) == []
+
+
+# What the rules rest on
+
+
+@pytest.mark.accepts("S-119")
+def test_a_restore_drops_what_was_appended_meanwhile(graph: Graph) -> None:
+    """Why a restore never runs beside live writers: Lance lets it win without an error."""
+    tables, entry = graph._store.tables, graph.snapshot().entries["node:Tag"]
+    location = tables.root.table(entry.table_path)
+    commit_rows(graph, "node:Tag", "in flight")
+
+    restored = tables.restore(location, entry.version)
+
+    shown = tables.scan(tables.open_at(location, restored), ["name"])["name"].to_pylist()
+    assert shown == ["tag"]
+
+
+@pytest.mark.accepts("S-088")
+def test_a_phase_letter_means_a_phase_of_a_write() -> None:
+    source = Path(recovery.__file__).parents[1]
+    letters = {
+        (letter, path.parent.name)
+        for path in source.rglob("*.py")
+        for letter in re.findall(r"\b[Pp]hase ([A-Z])\b", path.read_text())
+    }
+
+    assert {letter for letter, _ in letters} <= set("ABCD")
+    assert {package for _, package in letters} <= {"write", "branch", "upkeep"}

@@ -28,6 +28,8 @@ from tests.recovery import test_sidecars as sidecars
 from tests.recovery import work
 from tests.recovery.staging import new_graph, reopen, sidecar_files
 
+pytestmark = pytest.mark.slow
+
 Patch: TypeAlias = pytest.MonkeyPatch
 Plant: TypeAlias = Callable[[Patch, Graph], None]
 

@@ -6,6 +6,7 @@ skipped and the order is still checked from inside the process.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -18,11 +19,13 @@ from typing import Any
 import pytest
 
 from omnigraph import errors
+from omnigraph.errors import RecoveryRequired
 from omnigraph.graph import Graph
+from omnigraph.storage import durability
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.tables import TableStorage
 from tests.recovery import work
-from tests.recovery.staging import is_whole, new_graph, reopen
+from tests.recovery.staging import is_whole, kinds, new_graph, reopen
 
 STRACE = shutil.which("strace")
 needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installed")
@@ -30,12 +33,12 @@ ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 ROOT = Path(__file__).parents[2]
 
 
-def traced(options: list[str], path: str, writer: str, durability: str = "power") -> str:
+def traced(options: list[str], path: str, writer: str, sync: str = "power") -> str:
     """One write of two tables in a process that strace watches; what it printed."""
     assert STRACE is not None
     code = (
         "from tests.recovery import work\n"
-        f"print(work.write_durably({path!r}, {writer!r}, 2, {durability!r}))\n"
+        f"print(work.write_durably({path!r}, {writer!r}, 2, {sync!r}))\n"
     )
     done = subprocess.run(
         [STRACE, "-f", "-qq", "--seccomp-bpf", *options, sys.executable, "-c", code],
@@ -112,14 +115,15 @@ def events_of(trace: str) -> Iterator[tuple[str, str]]:
             yield "appears", re.findall(r'"([^"]*)"', arguments)[-1]
 
 
-def trace_of(path: str, writer: str, durability: str, to: Path) -> list[tuple[str, str]]:
+def trace_of(path: str, writer: str, sync: str, to: Path) -> list[tuple[str, str]]:
     calls = "trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat"
-    said = traced(["-y", "-o", str(to), "-e", calls], path, writer, durability)
+    said = traced(["-y", "-o", str(to), "-e", calls], path, writer, sync)
     assert said == "acknowledged"
     return list(events_of(to.read_text()))
 
 
 @needs_strace
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", ["insert", "load merge", "delete"][: 3 if ALL else 1])
 def test_a_write_reaches_the_disk_in_order_before_it_is_acknowledged(
     tmp_path: Path, writer: str
@@ -130,6 +134,7 @@ def test_a_write_reaches_the_disk_in_order_before_it_is_acknowledged(
 
 
 @needs_strace
+@pytest.mark.slow
 def test_without_durability_the_order_test_is_red(tmp_path: Path) -> None:
     graph = new_graph(tmp_path / "graph")
     events = trace_of(graph.uri, "insert", "process", tmp_path / "trace")
@@ -217,6 +222,7 @@ def fault_cells() -> list[tuple[str, str, str, int]]:
 
 
 @needs_strace
+@pytest.mark.slow
 @pytest.mark.parametrize(("writer", "call", "error", "nth"), fault_cells())
 def test_a_system_call_that_fails_is_a_typed_error_and_a_whole_graph(
     tmp_path: Path, writer: str, call: str, error: str, nth: int
@@ -243,3 +249,26 @@ def rows_after(tmp_path: Path, writer: str) -> dict[str, dict[str, list[str]]]:
     whole: Graph = new_graph(tmp_path / "whole")
     work.WRITERS[writer](whole, 2)
     return work.rows_of(whole)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_a_publish_that_cannot_be_flushed_is_not_said_to_be_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """It is visible and may be lost: the caller is told to reopen, and both ends are whole."""
+    graph = reopen(new_graph(tmp_path / "graph"), durability="power", self_care=False)
+    real = durability._sync
+
+    def fails(path: str) -> None:
+        if "/__manifest/_versions" in path:
+            raise OSError(code, os.strerror(code), path)
+        real(path)
+
+    monkeypatch.setattr(durability, "_sync", fails)
+    with pytest.raises(RecoveryRequired, match="may have taken effect"):
+        work.WRITERS["insert"](graph, 2)
+    monkeypatch.undo()
+
+    recovered = reopen(graph)
+    assert kinds(recovered) == ["RolledForward"]
+    is_whole(recovered)

@@ -1,1 +1,17 @@
-"""Branches of the whole graph: `create.py` makes one, `delete.py` removes one and its forks."""
+"""Branches of the whole graph: made, compared, merged, removed.
+
+create.py        one ref in the manifest
+delete.py        the ref, and what only it held
+merge.py         two heads → outcome → one commit with two parents
+  merge_base.py    where their histories were last the same
+  plan.py          what the source did to each table, against what the target did
+  compare.py       rows in which two versions of a table differ
+    descent.py       the version both came from, so that only what changed since is read
+    equality.py      whether two rows have the same content
+  conflicts.py     rows both sides changed, and not alike
+  rules.py         what the merged graph would break
+  resolve.py       the caller's choices        settle.py  choices and rules, round by round
+  apply.py         sidecar, commits, confirmation, publish
+diff.py          two states → `changes.py`: entities with both images (`images.py`)
+html.py          a diff as a page, drawn by `picture.py` from `surroundings.py`
+"""

@@ -29,7 +29,14 @@ from omnigraph.branch.plan import How, TablePlan
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, Publish, UpdatePin, publish
-from omnigraph.storage.handles import CommittedVersion, StagedTransaction, TableHandle
+from omnigraph.storage.handles import (
+    CommittedVersion,
+    IndexInfo,
+    IndexKind,
+    IndexSpec,
+    StagedTransaction,
+    TableHandle,
+)
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.commit import (
     WriteEnvironment,
@@ -190,7 +197,11 @@ def _stage_append(
 def _steps(
     tables: TableStorage, plan: TablePlan, appended: StagedTransaction | None
 ) -> Iterator[_Step]:
-    """Append what is new, upsert what changed, delete what is gone; each only when there is any."""
+    """Append what is new, upsert what changed, delete what is gone; each only when there is any.
+
+    After a rewrite the indexes that the table has are continued over the new rows. An adopted
+    table leaves that to upkeep: a fast forward waits for no index.
+    """
     is_rewrite = plan.is_rewrite
     if plan.delta.inserts().num_rows:
         uuid = appended.uuid if appended is not None else str(uuid4())
@@ -223,6 +234,18 @@ def _steps(
 
         after = Failpoint.BRANCH_MERGE_REWRITE_AFTER_DELETE_PRE_INDEX if is_rewrite else None
         yield _Step(str(uuid4()), delete, after)
+    indexes = [_spec_of(info) for info in tables.describe_indices(plan.target)]
+    if is_rewrite and indexes and plan.delta.rows["after"].null_count < len(plan.delta):
+
+        def cover(handle: TableHandle) -> StagedTransaction | None:
+            return tables.stage_fold_indices(handle, (), indexes).transaction
+
+        yield _Step(str(uuid4()), cover)
+
+
+def _spec_of(info: IndexInfo) -> IndexSpec:
+    kinds = {kind.value: kind for kind in IndexKind}
+    return IndexSpec(info.column, kinds.get(info.kind.lower(), IndexKind.VECTOR), info.name)
 
 
 # Phases A to D
@@ -279,7 +302,8 @@ def _run_steps(
     committed: CommittedVersion | None = None
     for step in steps:
         staged = step.stage(handle)
-        assert staged is not None, "a planned step has nothing to do"
+        if staged is None:
+            continue
         # The sidecar named this transaction before its files could be written.
         committed = tables.commit_staged(replace(staged, uuid=step.uuid), operation_id=operation_id)
         handle = tables.open_at(

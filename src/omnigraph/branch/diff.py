@@ -117,7 +117,7 @@ def find_snapshot(coordinator: Coordinator, target: Target) -> Snapshot:
         return _at(coordinator, name, moment)
     try:
         return resolve(coordinator, branch=name)
-    except BranchNotFound:
+    except (BranchNotFound, BadRequestError):
         if _COMMIT_ID.fullmatch(target):
             return resolve(coordinator, branch=MAIN, commit=target)
         if _TIME.fullmatch(target):

@@ -44,10 +44,11 @@ svg { width: 100%; height: auto; border: 1px solid var(--rule); border-radius: 6
 svg circle { fill: var(--ground); stroke: var(--tone); stroke-width: 2.5; }
 svg .line { stroke: var(--tone); stroke-width: 1.6; fill: none; }
 svg .context .line { stroke-dasharray: 4 3; } svg marker path { fill: var(--quiet); }
-svg text { fill: var(--text); font-size: 12px; text-anchor: middle; }
+svg text { fill: var(--text); font-size: 12px; text-anchor: middle; paint-order: stroke;
+  stroke: var(--ground); stroke-width: 3px; }
 svg .small { fill: var(--quiet); font-size: 10px; }
 svg .symbol { fill: var(--tone); font-size: 14px; font-weight: 700; }
-svg .delete text { text-decoration: line-through; } svg .delete .symbol { text-decoration: none; }
+svg .delete text { fill: var(--tone); }
 """
 
 
@@ -129,8 +130,10 @@ def _change(change: EntityChange) -> str:
         for name in change.properties
         if name != "id"
     )
+    # What changed in place is what a reviewer looks for first.
+    is_open = " open" if change.op is ChangeOp.UPDATE else ""
     return (
-        f'<details class="{change.op.value}"><summary><b>{SYMBOLS[change.op]}</b> '
+        f'<details class="{change.op.value}"{is_open}><summary><b>{SYMBOLS[change.op]}</b> '
         f"{shown(change.type_name)} {_value(change.id)}{ends}</summary>"
         f"<table><tr><th>Property</th><th>Before</th><th>After</th></tr>{rows}</table></details>"
     )

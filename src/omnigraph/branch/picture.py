@@ -13,7 +13,7 @@ import numpy as np
 from omnigraph.branch.changes import ChangeOp
 from omnigraph.branch.surroundings import NodeKey, Subgraph
 
-WIDTH, HEIGHT, MARGIN = 960, 560, 60
+WIDTH, HEIGHT, MARGIN = 960, 560, 80
 _ROUNDS = 240
 _LABEL_CHARACTERS = 22
 
@@ -112,7 +112,7 @@ def _layout(graph: Subgraph, keys: Sequence[NodeKey]) -> list[tuple[float, float
         pull = at[links[:, 0]] - at[links[:, 1]]
         np.subtract.at(force, links[:, 0], 0.35 * pull)
         np.add.at(force, links[:, 1], 0.35 * pull)
-        force -= 0.04 * at
+        force -= 0.15 * at
         reach = np.linalg.norm(force, axis=1, keepdims=True) + 1e-9
         at = at + force / reach * np.minimum(reach, 1 - step / _ROUNDS)
     low, high = at.min(axis=0), at.max(axis=0)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import branch, commit, graph, history, lint, query, schema
+from omnigraph.cli import branch, commit, graph, history, lint, query, schema, upkeep
 from omnigraph.cli.output import JsonFlag, print_error, print_json
 from omnigraph.errors import OmnigraphError
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
@@ -29,6 +29,8 @@ app = typer.Typer(
 )
 app.command("init")(graph.init)
 app.command("load")(graph.load)
+app.command("ingest", hidden=True)(graph.ingest)
+app.command("export")(graph.export)
 app.command("query", short_help="Run a read and print its rows.")(query.query)
 app.command("read", hidden=True)(query.read)
 app.command("explain", short_help="Show how a read would run.")(query.explain)
@@ -38,6 +40,11 @@ app.command("snapshot")(graph.snapshot)
 app.command("log")(history.log)
 app.command("changes")(history.changes)
 app.command("verify", short_help="Check that a graph is whole.")(history.verify)
+app.command("optimize", short_help="Merge fragments, bring indexes up to date.")(upkeep.optimize)
+app.command("cleanup", short_help="Remove old versions.")(upkeep.cleanup)
+app.command("repair", short_help="Publish drift that is safe.")(upkeep.repair)
+app.command("doctor", short_help="Say how a graph is, and what to do.")(upkeep.doctor)
+app.add_typer(upkeep.index, name="index")
 app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
 app.add_typer(schema.app, name="schema")

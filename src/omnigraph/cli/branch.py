@@ -182,9 +182,7 @@ def diff(
     with open_addressed(addressed(uri, store), mode="r") as graph:
         changes = graph.diff(before, after, types=types)
         if html is not None:
-            from omnigraph.branch.html import diff_to_html
-
-            html.write_text(diff_to_html(changes, before=before, after=after), encoding="utf-8")
+            html.write_text(graph.diff_page(before, after, types=types), encoding="utf-8")
             print(f"wrote {html}")
         elif as_jsonl:
             for line in changes.to_jsonl():

@@ -1,8 +1,9 @@
-"""`omnigraph init`, `load`, `mutate`, `snapshot`: make a graph, fill it, change it, look at it."""
+"""`omnigraph init`, `load`, `export`, `mutate`, `snapshot`: make, fill and change a graph."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,16 +92,29 @@ def init(
             print(f"initialized {location}")
 
 
+DataOption = Annotated[
+    list[str], typer.Option("--data", help="A file of records, or a glob; may be repeated.")
+]
+EngineOption = Annotated[
+    str, typer.Option("--engine", help="auto, spark, or inline for this process.")
+]
+OnErrorOption = Annotated[
+    str, typer.Option("--on-error", help="reject all, or quarantine the bad records.")
+]
+EmbedFlag = Annotated[bool, typer.Option("--embed/--no-embed", help="Make missing @embed vectors.")]
+
+
 def load(
     uri: UriArgument = None,
-    data: Annotated[
-        list[str], typer.Option("--data", help="A file of records, or a glob; may be repeated.")
-    ] = ...,  # type: ignore[assignment]
+    data: DataOption = ...,  # type: ignore[assignment]
     mode: Annotated[str, typer.Option("--mode", help="overwrite, append or merge.")] = ...,  # type: ignore[assignment]
     branch: BranchOption = "main",
     base: Annotated[
         str | None, typer.Option("--from", help="Create a missing branch from this one.")
     ] = None,
+    engine: EngineOption = "auto",
+    on_error: OnErrorOption = "reject",
+    embed: EmbedFlag = True,
     store: StoreOption = None,
     actor: ActorOption = None,
     quiet: QuietFlag = False,
@@ -111,7 +125,14 @@ def load(
     announce("load", location, quiet=quiet)
     with open_addressed(location, mode="rw", actor=actor) as graph:
         result = graph.load(
-            data if len(data) > 1 else Path(data[0]), mode=mode, branch=branch, base=base
+            [Path(each) for each in data],
+            mode=mode,
+            branch=branch,
+            base=base,
+            engine=engine,
+            on_error=on_error,
+            embed=embed,
+            progress=sys.stderr.isatty() and not quiet,
         )
         commit = graph.commit(result.commit_id) if result.commit_id else None
     report = load_to_json(result, location, commit)
@@ -125,6 +146,56 @@ def load(
     )
     if result.branch_created:
         print(f"branch {result.branch} created from {result.base_branch}")
+    if result.rows_embedded:
+        print(f"embedded {result.rows_embedded} vectors")
+    if result.rows_rejected:
+        print(f"rejected {result.rows_rejected} records")
+
+
+def ingest(
+    uri: UriArgument = None,
+    data: DataOption = ...,  # type: ignore[assignment]
+    branch: BranchOption = "main",
+    base: Annotated[
+        str, typer.Option("--from", help="What a missing branch starts from.")
+    ] = "main",
+    mode: Annotated[str, typer.Option("--mode", help="overwrite, append or merge.")] = "merge",
+    store: StoreOption = None,
+    actor: ActorOption = None,
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Load into a branch, which is created when it is missing."""
+    warn_deprecated("ingest", "load --from")
+    load(uri, data, mode, branch, base, "auto", "reject", True, store, actor, quiet, as_json)
+
+
+def export(
+    uri: UriArgument = None,
+    branch: BranchOption = "main",
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", help="A graph commit to export as it left it.")
+    ] = None,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A file; stdout by default.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
+    engine: EngineOption = "auto",
+    store: StoreOption = None,
+) -> None:
+    """Write the records of a snapshot, in the form that `load` reads."""
+    with open_addressed(addressed(uri, store), mode="r") as graph:
+        if out is None:
+            if format_ != "jsonl":
+                raise BadRequestError(f"{format_} needs --out <file>")
+            for record in graph.export(branch=branch, commit=snapshot, types=types):
+                print(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+            return
+        graph.export(
+            out, branch=branch, commit=snapshot, types=types, format=format_, engine=engine
+        )
+        print(f"exported to {out}", file=sys.stderr)
 
 
 def mutate(

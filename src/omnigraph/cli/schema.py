@@ -1,4 +1,4 @@
-"""`omnigraph schema`: check a schema file, and see what changing it would do."""
+"""`omnigraph schema`: check a schema, see what changing it would do, and change it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph.cli.address import (
+    ActorOption,
+    QuietFlag,
+    StoreOption,
+    UriArgument,
+    addressed,
+    announce,
+    open_addressed,
+)
 from omnigraph.cli.output import JsonFlag, print_json, read_text_file
 
 if TYPE_CHECKING:
@@ -52,29 +61,69 @@ def check(
 
 
 @app.command()
+def show(uri: UriArgument = None, store: StoreOption = None, as_json: JsonFlag = False) -> None:
+    """Print the schema of a graph."""
+    with open_addressed(addressed(uri, store), mode="r") as graph:
+        source = graph.schema
+    if as_json:
+        print_json({"schema_source": source})
+    else:
+        print(source, end="" if source.endswith("\n") else "\n")
+
+
+NewSchemaOption = Annotated[
+    Path | None, typer.Option("--schema", help="The schema the graph should have.")
+]
+DataLossFlag = Annotated[
+    bool, typer.Option("--allow-data-loss", help="Drops erase old versions too.")
+]
+
+
+@app.command(short_help="Print the steps from one schema to another.")
 def plan(
-    old: Annotated[Path, typer.Option("--from", help="The schema as it is.")],
-    new: Annotated[Path, typer.Option("--to", help="The schema as it should be.")],
-    allow_data_loss: Annotated[
-        bool, typer.Option("--allow-data-loss", help="Plan drops that erase old versions too.")
-    ] = False,
+    uri: UriArgument = None,
+    schema: NewSchemaOption = None,
+    old: Annotated[
+        Path | None, typer.Option("--from", help="Without a graph: the schema as it is.")
+    ] = None,
+    new: Annotated[
+        Path | None, typer.Option("--to", help="Without a graph: the schema as it should be.")
+    ] = None,
+    allow_data_loss: DataLossFlag = False,
+    store: StoreOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print the steps from one schema to another. Nothing is changed."""
+    """Print the steps from one schema to another. Nothing is changed.
+
+    Either of a graph and a new schema (--schema), or of two files (--from and --to).
+    """
+    if schema is None:
+        if old is None or new is None:
+            raise typer.BadParameter("give a graph and --schema, or --from and --to")
+        _plan_files(old, new, allow_data_loss=allow_data_loss, as_json=as_json)
+        return
+    location = addressed(uri, store)
+    text = _checked_text(schema)
+    with open_addressed(location, mode="r") as graph:
+        planned = graph.plan_schema(text, allow_data_loss=allow_data_loss)
+    if as_json:
+        steps = [step.to_json() for step in planned.steps]
+        facts = {"supported": planned.supported, "step_count": len(steps), "steps": steps}
+        print_json({"uri": location, **facts})
+        return
+    print(f"schema plan for {location}")
+    print(f"supported: {'yes' if planned.supported else 'no'}")
+    print(planned)
+
+
+def _plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
     from omnigraph.catalog import plan_migration
 
     migration = plan_migration(_build(old), _parse(new), allow_data_loss=allow_data_loss)
     if as_json:
         steps = [step.to_json() for step in migration.steps]
-        print_json(
-            {
-                "from": str(old),
-                "to": str(new),
-                "supported": migration.supported,
-                "step_count": len(steps),
-                "steps": steps,
-            }
-        )
+        facts = {"supported": migration.supported, "step_count": len(steps), "steps": steps}
+        print_json({"from": str(old), "to": str(new), **facts})
         return
     print(f"schema plan for {old} → {new}")
     print(f"supported: {'yes' if migration.supported else 'no'}")
@@ -82,3 +131,35 @@ def plan(
         print(f"- {step}")
     if not migration.steps:
         print("no schema changes")
+
+
+@app.command()
+def apply(
+    uri: UriArgument = None,
+    schema: Annotated[
+        Path, typer.Option("--schema", help="The schema the graph should have.")
+    ] = ...,  # type: ignore[assignment]
+    allow_data_loss: DataLossFlag = False,
+    store: StoreOption = None,
+    actor: ActorOption = None,
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Change the schema of a graph, and its tables with it, as one commit."""
+    location = addressed(uri, store)
+    text = _checked_text(schema)
+    announce("schema apply", location, quiet=quiet)
+    with open_addressed(location, mode="rw", actor=actor) as graph:
+        result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
+    if as_json:
+        print_json({"uri": location, **result.to_json()})
+        return
+    for step in result.steps:
+        print(f"- {step}")
+    print(f"applied {len(result.steps)} steps" if result.applied else "no schema changes")
+
+
+def _checked_text(path: Path) -> str:
+    """The text of a schema that is right in itself; errors name the file."""
+    _build(path)
+    return read_text_file(path)

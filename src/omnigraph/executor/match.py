@@ -143,7 +143,7 @@ class _Match:
         limit = self.wanted.limit
         if limit is not None and not self._can_drop_later():
             others = self._cut(others)
-            rows = rows.take(slice(0, -(-limit // others.count)))
+            rows = rows.take(slice(0, -(-limit // max(others.count, 1))))
         return joined(self.run, self.plan.pattern, rows, others, self.unsettled)
 
     def _roots(self, tree: Tree) -> Rows:

@@ -99,6 +99,8 @@ class Run:
                     f"'{table_key}' is not in manifest version {self.snapshot.manifest_version} "
                     f"of branch '{self.snapshot.branch}' — its type was declared later or dropped"
                 )
-            found = TableView(self.tables, entry, self.cache, self.note)
+            found = TableView(
+                self.tables, entry, self.cache, self.note, self.catalog.by_table_key(table_key)
+            )
             self._views[table_key] = found
         return found

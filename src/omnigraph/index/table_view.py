@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.catalog import EntityType, arrow_schema, table_columns
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache, TableId
 from omnigraph.index.columns import Column, Numbers, Ranks, numbers_to_sum, ranked
@@ -58,7 +59,12 @@ class TableView:
     """One table at one version. Made for one query; what it keeps is in the cache."""
 
     def __init__(
-        self, tables: TableStorage, entry: TableEntry, cache: RuntimeCache, note: Note
+        self,
+        tables: TableStorage,
+        entry: TableEntry,
+        cache: RuntimeCache,
+        note: Note,
+        entity: EntityType | None = None,
     ) -> None:
         self._tables = tables
         self._cache = cache
@@ -74,6 +80,9 @@ class TableView:
         self.handle: TableHandle = tables.open_at(
             location, entry.version, incarnation=entry.transaction_uuid
         )
+        if entity is not None and self.handle.schema.names != list(table_columns(entity)):
+            # A version from before a schema change is read in the columns of today.
+            self.handle = tables.showing(self.handle, arrow_schema(entity))
         self.size = self.handle.row_count
 
     # Positions
@@ -146,8 +155,14 @@ class TableView:
     def values(self, names: Sequence[str], positions: IntArray) -> dict[str, pa.Array]:
         """The values of some columns at these positions, which may repeat."""
         wanted = len(positions)
-        decoded = [name for name in names if self.is_worth_decoding(name, wanted)]
-        found = {name: self.column(name).take(pa.array(positions)) for name in decoded}
+        places = pa.array(positions)
+        found: dict[str, pa.Array] = {}
+        for name in names:
+            if self.is_worth_decoding(name, wanted):
+                found[name] = self.column(name).take(places)
+            elif wanted * 4 >= self.size:
+                # Too wide to keep, and most of it is wanted: one pass beats so many fetches.
+                found[name] = self.read(name).take(places)
         fetched = [name for name in names if name not in found]
         if fetched:
             found |= self._fetch(fetched, positions)

@@ -2,8 +2,8 @@
 
 In: pins to publish, branches and commits to look up. Out: snapshots. `model.py` holds the values,
 `rows.py` their form in `__manifest`, `coordinator.py` reads and caches, `publisher.py` is the door,
-`contract.py` the schema files, `genesis.py` creates a graph, `stamp.py` migrates the format and
-`history.py` keeps the projection that people query.
+`contract.py` the schema files, `schema_files.py` how they change, `genesis.py` creates a graph,
+`stamp.py` migrates the format and `history.py` keeps the projection that people query.
 """
 
 from omnigraph.manifest.contract import SchemaContract, load_contract
@@ -23,6 +23,7 @@ from omnigraph.manifest.model import (
     UpdatePin,
 )
 from omnigraph.manifest.publisher import publish
+from omnigraph.manifest.schema_files import accepted_contract
 from omnigraph.manifest.stamp import migrate, read_stamp
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "TableEntry",
     "Tombstone",
     "UpdatePin",
+    "accepted_contract",
     "create_graph",
     "load_contract",
     "migrate",

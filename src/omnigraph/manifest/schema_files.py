@@ -20,13 +20,46 @@ from omnigraph.manifest.contract import (
     IR_FILE,
     SOURCE_FILE,
     STATE_FILE,
+    SchemaContract,
     contract_texts,
+    load_contract,
+    next_contract,
     source_hash,
     staging_name,
 )
 from omnigraph.manifest.coordinator import Coordinator
-from omnigraph.manifest.model import MAIN
+from omnigraph.manifest.model import MAIN, ManifestState
 from omnigraph.storage.graph_texts import GraphTexts
+
+
+def accepted_contract(
+    texts: GraphTexts, coordinator: Coordinator, known: SchemaContract | None
+) -> SchemaContract:
+    """The schema that the tables are in, by what the manifest says. Costs no look at it if not new.
+
+    Between the publish of a schema change and the move of its files, the next schema holds while
+    the present one is still in place.
+
+    Raises:
+        ConflictError: The schema files are not those of this graph.
+    """
+    contract = load_contract(texts, known)
+    if _is_of(contract, coordinator.last_seen(MAIN)):
+        return contract
+    state = coordinator.fresh(MAIN)
+    contract = load_contract(texts)
+    if not _is_of(contract, state):
+        contract = next_contract(texts)
+    if not _is_of(contract, state):
+        raise ConflictError(
+            f"{SOURCE_FILE} is not the accepted schema of this graph — put back the accepted "
+            "text and change it with `omnigraph schema apply`"
+        )
+    return contract
+
+
+def _is_of(contract: SchemaContract, state: ManifestState) -> bool:
+    return state.schema_hash in (None, contract.catalog.shape_hash)
 
 
 def has_staging(texts: GraphTexts) -> bool:

@@ -1,5 +1,21 @@
-"""The data pipeline: records in, one commit out.
+"""The data pipeline: files, DataFrames and streams in, one commit out; and the way back.
 
-`records.py` reads load records and groups them by type, `load.py` turns them into a checked change
-that `write.commit` publishes.
+    ranges.py       an input → ranges that tasks can read on their own
+    blocks.py       a range → blocks that fit in memory; documents.py where records span lines
+    parse.py        a block → records by type, by Arrow where it can; lines.py sorts the lines
+    rows.py         records of one type → checked rows in stored form; embed.py fills vectors
+    stage.py        all of the above for one range: the function that is mapped
+    columns.py      key columns of loaded and committed rows; buckets.py splits them by hash
+    check.py        rules between rows, for one bucket
+    staged.py       every range of a load with what came of it; rows can be dropped again
+    loader.py       `run_load`: read, check, hand to write.commit; quarantine.py, progress.py
+    runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses
+    session.py      the SparkSession; java.py finds a Java for it
+    frames.py       DataFrames as input; scan.py rows of a type as output
+    export.py       a snapshot as load records; run_export.py chooses format and engine
+    datasource.py   `spark.read.format("omnigraph")`; streaming.py a sink for foreachBatch
+    spark.py        what `omnigraph.spark` offers
+    model.py        the values that travel between all of them
+
+Only this package imports pyspark, and only when Spark is used.
 """

@@ -21,11 +21,16 @@ from omnigraph.errors import SparkError
 JAVA_VERSION_MIN = 17
 CACHE_VARIABLE = "OMNIGRAPH_CACHE"
 
+_VECTORS = "--add-modules=jdk.incubator.vector"
+# A package that Java 24 removed: opening it is a warning there.
+_ACTIONS = "--add-opens=java.base/sun.security.action=*"
+_ACTIONS_VERSION_MAX = 23
+
 _SHIM = """#!/bin/sh
 for argument do
   shift
   case $argument in
-    --add-modules=jdk.incubator.vector) ;;
+    {dropped}) ;;
     *) set -- "$@" "$argument" ;;
   esac
 done
@@ -69,7 +74,7 @@ def find_java() -> Java:
     for candidate in _candidates():
         version = _version_of(candidate)
         if version is not None and version >= JAVA_VERSION_MIN:
-            return Java(candidate, version, _shim_home(candidate))
+            return Java(candidate, version, _shim_home(candidate, version))
         seen.append(f"{candidate} ({'not usable' if version is None else f'Java {version}'})")
     looked = f"; found {', '.join(seen)}" if seen else ""
     raise SparkError(
@@ -104,11 +109,12 @@ def _version_of(executable: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _shim_home(executable: str) -> str:
-    """A Java home whose `java` starts the real one without the vector module."""
+def _shim_home(executable: str, version: int) -> str:
+    """A Java home whose `java` starts the real one without what it would stumble over."""
     home = cache_directory() / "spark" / f"java-{_digest(executable)}"
     script = home / "bin" / "java"
-    text = _SHIM.format(java=executable)
+    dropped = _VECTORS if version <= _ACTIONS_VERSION_MAX else f"{_VECTORS} | {_ACTIONS}"
+    text = _SHIM.format(java=executable, dropped=dropped)
     try:
         if not script.exists() or script.read_text() != text:
             script.parent.mkdir(parents=True, exist_ok=True)

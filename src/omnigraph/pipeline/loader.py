@@ -278,13 +278,15 @@ class _Load:
             for place, entity_id in outcome.taken
         ]
         if taken and not self._puts_aside:
-            first = min(
-                (place, outcome.table_key, entity_id)
-                for outcome in outcomes
-                for place, entity_id in outcome.taken
-            )
-            raise KeyConflict(first[1], first[2])
+            raise self._first_conflict(check, outcomes)
         return taken, len(taken)
+
+    def _first_conflict(self, check: CheckPlan, outcomes: list[IdOutcome]) -> KeyConflict:
+        """The conflict that comes first in the input."""
+        taken = [(place, out.table_key, found) for out in outcomes for place, found in out.taken]
+        spots = self._staged.spots(check, [place for place, _, _ in taken])
+        _, table_key, entity_id = min(taken, key=lambda each: spots[each[0]])
+        return KeyConflict(table_key, entity_id)
 
     def _refuse_or_put_aside(
         self, check: CheckPlan, violations: list[Violation], total: int

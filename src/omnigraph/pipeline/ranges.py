@@ -31,7 +31,7 @@ from omnigraph.pipeline.model import (
 
 Source: TypeAlias = str | Path | Iterable[Mapping[str, Any]] | Iterable[str | Path]
 
-RECORDS_PER_RANGE = 50_000
+RECORDS_PER_RANGE = 150_000
 TEXT = "data"
 _SNIFFED_BYTES = 1 << 16
 _GZIP_RATIO = 8

@@ -81,20 +81,28 @@ class StagedLoad:
         return BadRows(tuple(first[:SHOWN_MAX]), total)
 
     def located(self, check: CheckPlan, blamed: list[tuple[int | None, BadRow]]) -> list[BadRow]:
-        """Give bad rows the place of the record that each is about."""
-        places = [place for place, _ in blamed if place is not None]
-        found = {
+        """Give bad rows the place of the record that each is about, in input order."""
+        spots = self.spots(check, [place for place, _ in blamed if place is not None])
+        located: list[tuple[tuple[int, int, str, str], BadRow]] = []
+        for place, bad in blamed:
+            index, line = (-1, 0) if place is None else spots[place]
+            order = (index, line, bad.property or "", bad.reason)
+            shown = bad if place is None else self._located(index, Finding(line, bad))
+            located.append((order, shown))
+        return [bad for _, bad in sorted(located, key=lambda each: each[0])]
+
+    def spots(self, check: CheckPlan, places: list[int]) -> dict[int, tuple[int, int]]:
+        """The range and the line in it of the records that places stand for."""
+        lines = {
             (index, key, ordinal): line
             for index, key, ordinal, line, _ in self._records(check, places)
         }
-        located: list[BadRow] = []
-        for place, bad in blamed:
-            if place is not None:
-                piece, row = check.piece_of(place)
-                line = found[piece.range_index, piece.table_key, piece.ordinal(row)]
-                bad = self._located(piece.range_index, Finding(line, bad))
-            located.append(bad)
-        return located
+        spots: dict[int, tuple[int, int]] = {}
+        for place in places:
+            piece, row = check.piece_of(place)
+            line = lines[piece.range_index, piece.table_key, piece.ordinal(row)]
+            spots[place] = (piece.range_index, line)
+        return spots
 
     def put_aside(self, check: CheckPlan, blamed: list[tuple[int, BadRow]]) -> None:
         """Drop rows that break a rule between rows, and remember them with their reasons."""

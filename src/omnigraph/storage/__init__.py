@@ -12,6 +12,7 @@
     text.py           `TextStore` → text_local.py, text_s3.py
     queues.py         one writer at a time per (table, branch)
     durability.py  operation_files.py   what to sync, and syncing it
+    version_files.py  the files that a version needs, and which of them are not there
     counters.py       what happened, counted after success
     lance_errors.py   texts of Lance and the store → our errors
 

@@ -20,6 +20,7 @@ from lance import LanceDataset
 from omnigraph.errors import (
     CommitConflict,
     InvariantViolated,
+    RecoveryRequired,
     RowLevelCasContention,
     TableNotFound,
     TableVersionNotFound,
@@ -146,6 +147,7 @@ class ControlTable:
 
         Raises:
             RowLevelCasContention: One of the keys was written since. Nothing was committed.
+            RecoveryRequired: The rows are there, but could not be made durable.
         """
         location = TableLocation(self.uri, branch)
         dataset = self._opener.at(location, read_version)
@@ -159,7 +161,7 @@ class ControlTable:
                 .use_index(False)
                 .execute(rows.cast(_written_schema(dataset, rows)))
             )
-            self._sync(location, dataset)
+        self._flush(location, dataset)
         record(control_merges=1)
         return int(dataset.version)
 
@@ -250,6 +252,16 @@ class ControlTable:
                 f"the key of '{self.uri}' should be ['{self.key}'] but is {marked}: concurrent "
                 "publishes would duplicate rows — reopen the graph read-write to migrate it"
             )
+
+    def _flush(self, location: TableLocation, dataset: LanceDataset) -> None:
+        """Sync what a publish wrote. A failure here is not one without effect: it says so."""
+        try:
+            self._sync(location, dataset)
+        except OSError as error:
+            raise RecoveryRequired(
+                f"the publish at '{location}' may have taken effect but could not be flushed to "
+                "the disk — look at the disk, then reopen the graph read-write"
+            ) from error
 
     def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
         if self._is_power:

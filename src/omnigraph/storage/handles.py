@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class TableHandle:
     """One table at one version. Immutable: it shows the same rows for ever.
 
-    `schema` is the logical one, in which a Blob is LargeBinary.
+    `schema` is the logical one, in which a Blob is LargeBinary. `absent` are columns of it that
+    the version does not have: they read as null.
     """
 
     location: TableLocation
@@ -33,6 +34,7 @@ class TableHandle:
     schema: pa.Schema = field(repr=False)
     row_count: int
     _dataset: LanceDataset = field(repr=False, compare=False)
+    absent: frozenset[str] = frozenset()
 
     def __reduce__(self) -> NoReturn:
         # A pickled Lance dataset of a fork comes back as the main lineage.

@@ -176,7 +176,11 @@ def scan_addresses_of(
     """Yield columns of a table, with the physical address of every row, in bounded memory."""
     dataset = handle._dataset
     with lance_errors("reading a table", handle.location):
-        options: dict[str, Any] = {"columns": list(columns), "with_row_address": True}
+        options: dict[str, Any] = {
+            "columns": list(columns),
+            "with_row_address": True,
+            "blob_handling": "all_binary",
+        }
         if predicate is not None:
             assert is_pushable(predicate, handle.schema), predicate
             options |= {"filter": to_lance(predicate, handle.schema), "prefilter": True}

@@ -6,7 +6,7 @@ cannot; either way the same rows come back. Blob columns are left out unless ask
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,10 @@ def scan_stream(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows in batches, holding only a few of them in memory."""
     wanted = projection(handle.schema, columns, include_blobs=include_blobs)
-    pushed = predicate is None or is_pushable(predicate, handle.schema)
+    pushed = predicate is None or _is_pushable(predicate, handle)
     read = wanted if pushed or predicate is None else _with(wanted, columns_of(predicate))
     options: dict[str, Any] = {
-        "columns": read,
+        "columns": [name for name in read if name not in handle.absent],
         "with_row_id": with_row_id,
         "batch_size": batch_rows,
         "scan_in_order": True,
@@ -97,7 +97,7 @@ def count_rows(handle: TableHandle, predicate: Predicate | None = None) -> int:
     """Count the matching rows; without a predicate no data is read."""
     if predicate is None:
         return handle.row_count
-    if is_pushable(predicate, handle.schema):
+    if _is_pushable(predicate, handle):
         with lance_errors("counting rows", handle.location):
             count = int(handle._dataset.count_rows(filter=to_lance(predicate, handle.schema)))
         record(scans=1)
@@ -113,14 +113,15 @@ def take_rows(handle: TableHandle, row_ids: Sequence[int], columns: Sequence[str
     if len(row_ids) == 0:
         return schema.empty_table()
     with lance_errors("fetching rows", handle.location):
-        rows = handle._dataset._take_rows(list(row_ids), columns=wanted)
+        present = [name for name in wanted if name not in handle.absent]
+        rows = handle._dataset._take_rows(list(row_ids), columns=present or ["id"])
     if rows.num_rows != len(row_ids):
         raise BadRequestError(
             f"{len(row_ids) - rows.num_rows} of {len(row_ids)} row ids are not in version "
             f"{handle.version} of '{handle.location}'"
         )
     record(rows_taken=rows.num_rows)
-    return pa.Table.from_batches(_shaped(rows.to_batches(), schema), schema)
+    return pa.Table.from_batches(_shaped(_filled(handle, rows.to_batches()), schema), schema)
 
 
 def scan_addresses(handle: TableHandle, predicate: Predicate) -> np.ndarray:
@@ -142,6 +143,23 @@ def row_count(dataset: LanceDataset) -> int:
     return int(dataset.count_rows())
 
 
+def _is_pushable(predicate: Predicate, handle: TableHandle) -> bool:
+    """Whether Lance can evaluate it: it knows nothing of columns that are not there."""
+    known = handle.absent.isdisjoint(columns_of(predicate))
+    return known and is_pushable(predicate, handle.schema)
+
+
+def _filled(handle: TableHandle, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The batches with the columns that the version does not have, all null."""
+    filled = []
+    for batch in batches:
+        for name in sorted(handle.absent):
+            nulls = pa.nulls(batch.num_rows, handle.schema.field(name).type)
+            batch = batch.append_column(name, nulls)
+        filled.append(batch)
+    return filled
+
+
 def _with(columns: list[str], more: list[str]) -> list[str]:
     return list(dict.fromkeys([*columns, *more]))
 
@@ -159,6 +177,8 @@ def _rows(
             batch = next(batches, None)
         if batch is None:
             return
+        if handle.absent:
+            (batch,) = _filled(handle, [batch])
         if mask is not None:
             batch = batch.filter(to_mask(mask, batch))
         yield from _shaped([batch], schema)

@@ -100,6 +100,16 @@ class TableStorage:
             self._handles.put(key, handle)
         return handle
 
+    def showing(self, handle: TableHandle, schema: pa.Schema) -> TableHandle:
+        """The same version with the columns of `schema`: those it does not have read as null."""
+        known = {field.name: field.type for field in handle.schema}
+        absent = frozenset(each.name for each in schema if known.get(each.name) != each.type)
+        if not absent:
+            return handle
+        kept = [each for each in handle.schema if each.name not in absent]
+        added = [each.with_nullable(True) for each in schema if each.name in absent]
+        return replace(handle, schema=pa.schema([*kept, *added]), absent=absent)
+
     def head_version(self, location: TableLocation) -> int:
         """The latest version of the lineage, freshly looked up."""
         return int(self._opener.head(location).version)

@@ -13,4 +13,15 @@ process or in Spark workers), mutations and branch merge call the same ones.
       matching.py     @check patterns over a column, in linear time where RE2 can say the same
     integrity.py    uniqueness, endpoints, cardinality: functions of key columns or one bucket
     bad_rows.py     what is wrong with which row, counted in full and kept in part
+
+From a checked change to a commit, and back on the road after a crash:
+
+    staging.py      the pending change of one write → check.py (every rule over it)
+    commit.py       stage → sidecar (A) → HEADs (B) → publish (C) → delete (D)
+      fork.py         the branch's own lineage of a table, on its first write
+      sidecar.py      what a writer is about to do, written down first
+    recovery.py     finish or undo what a dead writer left
+      evidence.py     what storage shows of the tables that a sidecar names
+      classify.py     class of a table, decision for the write: pure rules
+      audit.py        one row for each write that had to be settled
 """

@@ -32,6 +32,8 @@ from omnigraph.errors import (
     InvariantViolated,
     OmnigraphError,
     PreconditionFailed,
+    RecoveryRequired,
+    StorageError,
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import (
@@ -70,12 +72,20 @@ log = logging.getLogger("omnigraph.write")
 
 @dataclass(frozen=True, slots=True)
 class WriteEnvironment:
-    """What a write works with. Holds no state of its own: all of it is in storage."""
+    """What a write works with. Holds no state of its own: all of it is in storage.
+
+    `schema_hash` names the schema that the write was checked against, when that is known.
+    """
 
     tables: TableStorage
     texts: GraphTexts
     coordinator: Coordinator
     queues: WriterQueues
+    schema_hash: str | None = None
+
+
+class SchemaMoved(ConflictError):
+    """The write was checked against a schema that another one has replaced. Nothing is written."""
 
 
 class PreparedWrite(Protocol):
@@ -138,6 +148,7 @@ def run_write(environment: WriteEnvironment, request: WriteRequest) -> GraphComm
             # From here on the head cannot move, so the condition still holds at the publish.
             held.enter_context(publish_turn(environment, request.branch))
         state = environment.coordinator.fresh(request.branch)
+        _refuse_other_schema(environment, state)
         if request.if_commit is not None and state.head.commit_id != request.if_commit:
             raise PreconditionFailed(expected=request.if_commit, actual=state.head.commit_id)
         if _has_moved(prepared, seen, state):
@@ -156,6 +167,13 @@ def run_write(environment: WriteEnvironment, request: WriteRequest) -> GraphComm
             )
         sidecar = _sidecar_of(request, prepared, staged, state)
         return _commit_staged_write(environment, request, sidecar, staged, held)
+
+
+def _refuse_other_schema(environment: WriteEnvironment, state: ManifestState) -> None:
+    """Refuse rows that were made for a schema which the tables are not in any more."""
+    checked, accepted = environment.schema_hash, state.schema_hash
+    if checked is not None and accepted is not None and checked != accepted:
+        raise SchemaMoved("the schema was changed meanwhile — nothing was written; try again")
 
 
 def _prepare(
@@ -266,42 +284,72 @@ def _commit_staged_write(
     write_sidecar(environment.texts, sidecar)
     # No `try/finally` from here on. When B or C fails the sidecar has to stay: it alone tells our
     # half-moved HEADs from damage, and recovery needs it to finish or undo them.
+    pins = _commit_tables(environment, sidecar, staged)
+    hit(Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER)
+    if request.if_commit is None:
+        held.enter_context(publish_turn(environment, request.branch))
+    lineage = Lineage(
+        sidecar.commit_id,
+        request.actor,
+        created_at=sidecar.started_at,
+        properties=sidecar.commit_properties,
+    )
+    intent = Publish(
+        branch=request.branch,
+        changes=tuple(pins),
+        expected=sidecar.read_versions,
+        commits=(lineage,),
+        if_commit=request.if_commit,
+    )
+    try:
+        state = publish(environment.coordinator, intent)
+    except StorageError as error:
+        raise _unsettled(sidecar, error) from error
+    finish(environment, sidecar.operation_id)
+    return state.head
+
+
+def _commit_tables(
+    environment: WriteEnvironment, sidecar: Sidecar, staged: Mapping[str, StagedTransaction]
+) -> list[UpdatePin]:
+    """Phase B. A failure before any HEAD moved takes the intent back; after that it is too late."""
     pins: list[UpdatePin] = []
     for key, transaction in staged.items():
         try:
             committed = environment.tables.commit_staged(
                 transaction, operation_id=sidecar.operation_id
             )
-        except HeadMoved as moved:
-            if not pins:
-                finish(environment, sidecar.operation_id)  # no HEAD has moved by us
-            raise ExpectedVersionMismatch(
-                key, expected=moved.expected, actual=moved.actual
-            ) from moved
+        except (StorageError, ConflictError) as error:
+            was_refused = isinstance(error, ConflictError)  # and so certainly not committed
+            if not pins and (was_refused or _is_unmoved(environment.tables, transaction)):
+                finish(environment, sidecar.operation_id)
+            elif not was_refused:
+                raise _unsettled(sidecar, error) from error
+            if isinstance(error, HeadMoved):
+                raise ExpectedVersionMismatch(
+                    key, expected=error.expected, actual=error.actual
+                ) from error
+            raise
         pins.append(pin_of(key, committed))
         hit(Failpoint.COMMIT_AFTER_TABLE)
-    hit(Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER)
-    if request.if_commit is None:
-        held.enter_context(publish_turn(environment, request.branch))
-    state = publish(
-        environment.coordinator,
-        Publish(
-            branch=request.branch,
-            changes=tuple(pins),
-            expected=sidecar.read_versions,
-            commits=(
-                Lineage(
-                    sidecar.commit_id,
-                    request.actor,
-                    created_at=sidecar.started_at,
-                    properties=sidecar.commit_properties,
-                ),
-            ),
-            if_commit=request.if_commit,
-        ),
+    return pins
+
+
+def _is_unmoved(tables: TableStorage, transaction: StagedTransaction) -> bool:
+    """Whether the version after the one the write was staged on is certainly not of this write."""
+    try:
+        return tables.head_version(transaction.location) == transaction.read_version
+    except OmnigraphError:
+        return False
+
+
+def _unsettled(sidecar: Sidecar, error: OmnigraphError) -> RecoveryRequired:
+    """The store failed with HEADs moved: recovery will finish the write, or undo it."""
+    return RecoveryRequired(
+        f"{error.message}. The write was under way and may still take effect: do not repeat it "
+        "before the graph is reopened read-write, which finishes or undoes it",
+        operation_id=sidecar.operation_id,
     )
-    finish(environment, sidecar.operation_id)
-    return state.head
 
 
 def finish(environment: WriteEnvironment, operation_id: str) -> None:

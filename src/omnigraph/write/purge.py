@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from omnigraph.errors import ForkInUse, OmnigraphError
 from omnigraph.storage.garbage import Garbage
@@ -13,9 +13,11 @@ from omnigraph.storage.tables import TableStorage
 log = logging.getLogger("omnigraph.upkeep")
 
 
-def purge_history(tables: TableStorage, paths: Iterable[str]) -> None:
+def purge_history(tables: TableStorage, paths: Iterable[str], shown: Collection[str]) -> None:
     """Remove all versions but the latest of these tables. Only main exists: no branch needs them.
 
+    The latest version of a table stays, so that its version numbers go on if its name is used
+    again; of one whose path is not among `shown`, it is made an empty one.
     Trouble is logged: the graph is right without this, and `cleanup` comes by again.
     """
     garbage = Garbage(tables.storage_options)
@@ -23,6 +25,8 @@ def purge_history(tables: TableStorage, paths: Iterable[str]) -> None:
         location = tables.root.table(path)
         try:
             _remove_forks(tables, location.uri)
+            if path not in shown:
+                empty_table(tables, location)
             versions = garbage.versions(location)
             garbage.remove(location, versions[:-1])
             tables.forget()

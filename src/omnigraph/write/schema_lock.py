@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from omnigraph.errors import ConflictError
 from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK
+from omnigraph.manifest.contract import STATE_FILE, staging_name
 from omnigraph.manifest.schema_files import has_staging, reconcile_staging
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.write.commit import WriteEnvironment
@@ -38,6 +39,11 @@ def refuse_while_applying(environment: WriteEnvironment) -> None:
         "a schema change is in progress — try again when it is done; if its process has died, "
         "reopen the graph read-write"
     )
+
+
+def has_staged_schema(environment: WriteEnvironment) -> bool:
+    """Whether a schema is laid down in full and waits to be accepted. Costs one look."""
+    return environment.texts.exists(staging_name(STATE_FILE))
 
 
 def settle_dead_apply(environment: WriteEnvironment) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.manifest import ManifestState, RegisterTable, Tombstone
+from omnigraph.manifest import MAIN, ManifestState, RegisterTable, Tombstone
 from omnigraph.manifest.model import Change
 from omnigraph.manifest.schema_files import discard, has_staging, promote, staged_hash
 from omnigraph.write.classify import Decision, decide
@@ -84,7 +84,10 @@ def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> N
     """The change is published: its files go into place, and what was to go for good, goes."""
     if _is_complete(environment, sidecar) or _is_half_moved(environment, sidecar):
         promote(environment.texts)
-    purge_history(environment.tables, sidecar.schema.purged)
+    entries = environment.coordinator.fresh(MAIN).entries.values()
+    purge_history(
+        environment.tables, sidecar.schema.purged, {entry.table_path for entry in entries}
+    )
 
 
 def _is_half_moved(environment: WriteEnvironment, sidecar: Sidecar) -> bool:

@@ -1,0 +1,290 @@
+"""Cleanup: remove history that nobody needs, and what dead writers left.
+
+A version of a table goes when it is outside the policy and nobody needs it:
+
+    kept anyway      HEAD, and versions with a tag or a fork on them
+                     what a branch shows, one that only inherits included
+                     what a commit that is kept shows, and every version since
+                     the common commits that merges of live branches will compare with
+    policy           `keep`: all but the newest so many commits of a branch, and versions of a table
+                     `older_than`: older than that; with both, a version must be outside both
+
+Nothing is removed while an interrupted write is pending, a table has drift, or a branch cannot be
+read. A failure at one table is reported and does not stop the others; running again converges.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import combinations
+from typing import Any
+
+from omnigraph.branch.merge_base import CommitDag, merge_base
+from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest import MAIN, GraphCommit, ManifestState, Snapshot
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.garbage import Garbage, Removed
+from omnigraph.storage.location import TableLocation, table_path
+from omnigraph.storage.scratch import sweep
+from omnigraph.upkeep.content_keeping import refuse_while_pending
+from omnigraph.upkeep.orphan_forks import reclaim_forks
+from omnigraph.write.commit import WriteEnvironment, check_heads, publish_turn, queue_keys
+from omnigraph.write.purge import empty_table
+
+MANIFEST = "__manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class TableCleaned:
+    """What went from one table, or would. `error` says why some of it stays."""
+
+    table_key: str
+    bytes_removed: int = 0
+    old_versions_removed: int = 0
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "bytes_removed": self.bytes_removed,
+            "old_versions_removed": self.old_versions_removed,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What a cleanup removed; `confirm` unset means that it only looked."""
+
+    uri: str
+    keep_versions: int | None
+    older_than_secs: int | None
+    confirm: bool
+    tables: tuple[TableCleaned, ...]
+    forks_removed: tuple[str, ...] = ()
+    loads_removed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "uri": self.uri,
+            "keep_versions": self.keep_versions,
+            "older_than_secs": self.older_than_secs,
+            "confirm": self.confirm,
+            "forks_removed": list(self.forks_removed),
+            "loads_removed": self.loads_removed,
+            "tables": [each.to_json() for each in self.tables],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    keep: int | None
+    older_than: timedelta | None
+
+    @property
+    def cutoff(self) -> float | None:
+        return None if self.older_than is None else time.time() - self.older_than.total_seconds()
+
+    def retained(self, commits: Sequence[GraphCommit]) -> list[GraphCommit]:
+        """The commits, given newest first, that the policy keeps; the head always."""
+        kept = list(commits[: max(self.keep or 1, 1)])
+        if self.cutoff is not None:
+            kept += [each for each in commits if each.created_at / 1e6 >= self.cutoff]
+        return kept
+
+    def outside(
+        self, garbage: Garbage, location: TableLocation, versions: Sequence[int]
+    ) -> list[int]:
+        """The versions, given oldest first, that are outside: never the latest."""
+        found = list(versions[: len(versions) - max(self.keep or 1, 1)])
+        if self.cutoff is None or not found:
+            return found
+        made_at = garbage.made_at(location)
+        return [each for each in found if made_at.get(each, time.time()) < self.cutoff]
+
+
+@dataclass(slots=True)
+class _Needed:
+    """What must stay. Versions of a table from its floor on, and single ones below it."""
+
+    floors: dict[str, int] = field(default_factory=dict)
+    single: dict[str, set[int]] = field(default_factory=dict)
+    manifest_floor: int = 0
+    manifest_single: set[int] = field(default_factory=set)
+
+    def from_here_on(self, snapshot: Snapshot) -> None:
+        for entry in snapshot.entries.values():
+            known = self.floors.get(entry.table_path, entry.version)
+            self.floors[entry.table_path] = min(known, entry.version)
+
+    def just_this(self, snapshot: Snapshot) -> None:
+        for entry in snapshot.entries.values():
+            self.single.setdefault(entry.table_path, set()).add(entry.version)
+
+
+def cleanup(
+    environment: WriteEnvironment,
+    projections: Sequence[ControlTable],
+    *,
+    keep: int | None = None,
+    older_than: timedelta | None = None,
+    confirm: bool = False,
+) -> CleanupReport:
+    """Remove history outside the policy; without `confirm` say what would go.
+
+    Raises:
+        BadRequestError: Neither `keep` nor `older_than` is given, or one makes no sense.
+        ConflictError: A write is pending, a table has drift, or a branch cannot be read.
+    """
+    policy = _checked_policy(keep, older_than)
+    refuse_while_pending(environment, "cleanup")
+    states = _branch_states(environment)
+    check_heads(environment, MAIN, states[MAIN].entries)
+    needed = _needed(environment, states, policy)
+    forks, errors = reclaim_forks(environment, states, is_dry_run=not confirm)
+    job = _Job(environment, policy, needed, Garbage(environment.tables.storage_options), confirm)
+    rows = [
+        job.clean_table(key, path, error=errors.get(key)) for key, path in _paths(states).items()
+    ]
+    rows.append(job.clean_manifest())
+    rows += [job.clean_projection(each) for each in projections]
+    options = environment.tables.storage_options
+    return CleanupReport(
+        uri=str(environment.tables.root),
+        keep_versions=keep,
+        older_than_secs=None if older_than is None else int(older_than.total_seconds()),
+        confirm=confirm,
+        tables=tuple(rows),
+        forks_removed=tuple(forks),
+        loads_removed=sweep(environment.tables, options) if confirm else 0,
+    )
+
+
+def _checked_policy(keep: int | None, older_than: timedelta | None) -> _Policy:
+    if keep is None and older_than is None:
+        raise BadRequestError("say what may go: give keep, older_than or both")
+    if keep is not None and keep < 1:
+        raise BadRequestError(f"keep is {keep}, expected at least 1 — 10 is a good number")
+    if older_than is not None and older_than < timedelta(0):
+        raise BadRequestError("older_than is negative")
+    return _Policy(keep, older_than)
+
+
+def _branch_states(environment: WriteEnvironment) -> dict[str, ManifestState]:
+    """Every branch as it stands; one that cannot be read stops the whole cleanup."""
+    states = {}
+    for branch in environment.coordinator.branches():
+        try:
+            hit(Failpoint.CLEANUP_RESOLVE_BRANCH_SNAPSHOT)
+            states[branch] = environment.coordinator.fresh(branch)
+        except OmnigraphError as error:
+            raise ConflictError(
+                f"branch '{branch}' cannot be read, so nobody knows what it needs: "
+                f"{error.message} — nothing was removed"
+            ) from error
+    return states
+
+
+def _needed(
+    environment: WriteEnvironment, states: Mapping[str, ManifestState], policy: _Policy
+) -> _Needed:
+    coordinator, needed = environment.coordinator, _Needed()
+    heads: list[GraphCommit] = []
+    for branch, state in states.items():
+        needed.from_here_on(state.snapshot())
+        kept = policy.retained(coordinator.commits(branch))
+        heads.append(state.head)
+        oldest = min(kept, key=lambda each: each.order)
+        needed.from_here_on(
+            coordinator.at_version(oldest.branch, oldest.manifest_version).snapshot()
+        )
+        if branch == MAIN:
+            needed.manifest_floor = oldest.manifest_version
+        elif oldest.branch == MAIN:
+            needed.manifest_single.add(oldest.manifest_version)
+    dag = CommitDag(coordinator, list(states.values()))
+    for one, other in combinations(heads, 2):
+        base = merge_base(dag, one, other)
+        needed.just_this(coordinator.at_version(base.branch, base.manifest_version).snapshot())
+        if base.branch == MAIN:
+            needed.manifest_single.add(base.manifest_version)
+    return needed
+
+
+def _paths(states: Mapping[str, ManifestState]) -> dict[str, str]:
+    """Table key → path, of every table that is shown, and of those that were and are not."""
+    paths = {key: entry.table_path for s in states.values() for key, entry in s.entries.items()}
+    for state in states.values():
+        for key in state.hidden:
+            kind, _, name = key.partition(":")
+            paths.setdefault(key, table_path("node" if kind == "node" else "edge", name))
+    return dict(sorted(paths.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One cleanup, table by table."""
+
+    environment: WriteEnvironment
+    policy: _Policy
+    needed: _Needed
+    garbage: Garbage
+    confirm: bool
+
+    def clean_table(self, key: str, path: str, *, error: str | None) -> TableCleaned:
+        location = self.environment.tables.root.table(path)
+        keys = queue_keys(frozenset({key}), MAIN)
+        with self.environment.queues.acquire_many(keys):
+            return self._row(key, lambda: self._clean_table(path, location), error)
+
+    def _clean_table(self, path: str, location: TableLocation) -> Removed:
+        hit(Failpoint.CLEANUP_TABLE_GC)
+        is_needed = path in self.needed.floors or path in self.needed.single
+        if not is_needed and self.confirm:
+            # Dropped, and no commit that is kept shows it: even its latest version may go.
+            empty_table(self.environment.tables, location)
+        floor = self.needed.floors.get(path)
+        single = self.needed.single.get(path, set()) | self.garbage.tagged(location)
+        candidates = self.policy.outside(self.garbage, location, self.garbage.versions(location))
+        versions = [
+            each for each in candidates if each not in single and (floor is None or each < floor)
+        ]
+        removed = self.garbage.remove(location, versions, is_dry_run=not self.confirm)
+        self.environment.tables.forget()
+        return removed
+
+    def clean_manifest(self) -> TableCleaned:
+        location = self.environment.tables.root.table(MANIFEST)
+
+        def clean() -> Removed:
+            keep = self.needed.manifest_single | self.garbage.tagged(location)
+            versions = self.policy.outside(self.garbage, location, self.garbage.versions(location))
+            going = [v for v in versions if v < self.needed.manifest_floor and v not in keep]
+            return self.garbage.remove(location, going, is_dry_run=not self.confirm)
+
+        with publish_turn(self.environment, MAIN):
+            return self._row(MANIFEST, clean, None)
+
+    def clean_projection(self, table: ControlTable) -> TableCleaned:
+        """History and audit are read at their latest version only."""
+        location = TableLocation(table.uri)
+        name = table.uri.rpartition("/")[2]
+
+        def clean() -> Removed:
+            if not table.exists():
+                return Removed()
+            versions = self.policy.outside(self.garbage, location, self.garbage.versions(location))
+            return self.garbage.remove(location, versions, is_dry_run=not self.confirm)
+
+        return self._row(name, clean, None)
+
+    def _row(self, key: str, clean: Callable[[], Removed], error: str | None) -> TableCleaned:
+        try:
+            removed = clean()
+        except OmnigraphError as failure:
+            return TableCleaned(key, error="; ".join(filter(None, [error, failure.message])))
+        return TableCleaned(key, removed.bytes, removed.versions, error)

@@ -1,0 +1,196 @@
+"""Doctor: how a graph and the machine it is on stand, with advice. Looks, changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from omnigraph.catalog import Catalog
+from omnigraph.manifest import MAIN
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.location import GraphRoot
+from omnigraph.upkeep.index_work import plan_indexes, wanted_indexes
+from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
+from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.fork import open_pin
+from omnigraph.write.schema_lock import LOCK_REF
+from omnigraph.write.sidecar import list_sidecars
+
+PACKAGES = ("pylance", "pyarrow", "numpy", "pyspark")
+FRAGMENTS_WORTH_MERGING = 32
+DISK_FREE_SHARE_MIN = 0.05
+NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p")
+
+
+@dataclass(frozen=True, slots=True)
+class TableHealth:
+    """One table of main: its size and how far its indexes reach."""
+
+    table_key: str
+    rows: int
+    fragments: int
+    small_fragments: int
+    deleted_rows: int
+    head_is_pin: bool
+    indexes_missing: tuple[str, ...]
+    indexes_lagging: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """The state of a graph. `advice` is what to do about it, the pressing first."""
+
+    uri: str
+    versions: dict[str, str]
+    java: str | None
+    file_system: str | None
+    disk_free_bytes: int | None
+    disk_total_bytes: int | None
+    branches: int
+    commits: int
+    manifest_fragments: int
+    pending_recovery: tuple[str, ...]
+    schema_change_pending: bool
+    tables: tuple[TableHealth, ...]
+    advice: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        value = {name: getattr(self, name) for name in self.__slots__ if name != "tables"}
+        value["pending_recovery"] = list(self.pending_recovery)
+        value["advice"] = list(self.advice)
+        value["tables"] = [
+            {
+                "table_key": each.table_key,
+                "rows": each.rows,
+                "fragments": each.fragments,
+                "small_fragments": each.small_fragments,
+                "deleted_rows": each.deleted_rows,
+                "head_is_pin": each.head_is_pin,
+                "indexes_missing": list(each.indexes_missing),
+                "indexes_lagging": list(each.indexes_lagging),
+            }
+            for each in self.tables
+        ]
+        return value
+
+
+def examine(environment: WriteEnvironment, catalog: Catalog, history: ControlTable) -> DoctorReport:
+    """Look at everything that makes a graph slow or stuck."""
+    root = environment.tables.root
+    coordinator = environment.coordinator
+    tables = tuple(_tables(environment, catalog))
+    pending = tuple(list_sidecars(environment.texts))
+    free, total = _disk(root)
+    report = DoctorReport(
+        uri=str(root),
+        versions=_versions(),
+        java=_java(),
+        file_system=_file_system(root),
+        disk_free_bytes=free,
+        disk_total_bytes=total,
+        branches=len(coordinator.branches()),
+        commits=coordinator.fresh(MAIN).commit_rows.num_rows,
+        manifest_fragments=coordinator.fragment_count(MAIN),
+        pending_recovery=pending,
+        schema_change_pending=environment.texts.exists(LOCK_REF),
+        tables=tables,
+        advice=(),
+    )
+    return _with_advice(report)
+
+
+def _tables(environment: WriteEnvironment, catalog: Catalog) -> Iterator[TableHealth]:
+    storage = environment.tables
+    for key, entry in environment.coordinator.fresh(MAIN).entries.items():
+        entity = catalog.by_table_key(key)
+        if entity is None:
+            continue
+        handle = open_pin(storage, entry)
+        state = storage.table_state(handle)
+        plan = plan_indexes(storage, handle, wanted_indexes(entity))
+        yield TableHealth(
+            table_key=key,
+            rows=state.row_count,
+            fragments=state.fragment_count,
+            small_fragments=state.small_fragments,
+            deleted_rows=state.deleted_rows,
+            head_is_pin=storage.head_version(handle.location) == entry.version,
+            indexes_missing=tuple(spec.column for spec in plan.missing),
+            indexes_lagging=tuple(spec.column for spec in (*plan.anew, *plan.extended)),
+        )
+
+
+def _with_advice(report: DoctorReport) -> DoctorReport:
+    return replace(report, advice=tuple(_advice(report)))
+
+
+def _advice(report: DoctorReport) -> Iterator[str]:
+    if report.pending_recovery:
+        yield "an interrupted write is pending: open the graph read-write once"
+    if report.schema_change_pending:
+        yield "a schema change is in progress, or died: open the graph read-write once"
+    drifted = [each.table_key for each in report.tables if not each.head_is_pin]
+    if drifted and not report.pending_recovery:
+        yield f"{', '.join(drifted)} moved without a write of ours: run `omnigraph repair`"
+    free, total = report.disk_free_bytes, report.disk_total_bytes
+    if free is not None and total and free < DISK_FREE_SHARE_MIN * total:
+        yield "the disk is nearly full: run `omnigraph cleanup` or free some space"
+    if report.file_system in NETWORK_FILE_SYSTEMS:
+        yield f"{report.file_system} is a network file system: write from one machine only"
+    slow = [e.table_key for e in report.tables if e.small_fragments > FRAGMENTS_WORTH_MERGING]
+    lagging = [e.table_key for e in report.tables if e.indexes_missing or e.indexes_lagging]
+    if slow or report.manifest_fragments > 2 * FRAGMENTS_WORTH_MERGING:
+        yield f"many small pieces in {', '.join(slow) or '__manifest'}: run `omnigraph optimize`"
+    elif lagging:
+        yield f"indexes of {', '.join(lagging)} are incomplete: run `omnigraph optimize`"
+    if report.java is None:
+        yield "no Java was found: large loads with Spark need Java 17 or newer"
+
+
+def _versions() -> dict[str, str]:
+    found = {
+        "omnigraph": __version__,
+        "format": str(INTERNAL_SCHEMA_VERSION),
+        "python": platform.python_version(),
+    }
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _java() -> str | None:
+    """Where Java is; whether it is new enough is for the load that needs it."""
+    home = os.environ.get("JAVA_HOME")
+    if home and os.path.exists(os.path.join(home, "bin", "java")):
+        return os.path.join(home, "bin", "java")
+    return shutil.which("java")
+
+
+def _disk(root: GraphRoot) -> tuple[int | None, int | None]:
+    if not root.is_local:
+        return None, None
+    usage = shutil.disk_usage(root.local_path)
+    return usage.free, usage.total
+
+
+def _file_system(root: GraphRoot) -> str | None:
+    """The kind of file system the graph is on, where the system says so."""
+    if not root.is_local or not sys.platform.startswith("linux"):
+        return None
+    best, kind = "", None
+    with open("/proc/self/mounts", encoding="utf-8") as mounts:
+        for line in mounts:
+            _, place, found, *_ = line.split()
+            inside = root.local_path == place or root.local_path.startswith(place.rstrip("/") + "/")
+            if inside and len(place) >= len(best):
+                best, kind = place, found
+    return kind

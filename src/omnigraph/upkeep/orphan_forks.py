@@ -1,0 +1,69 @@
+"""Orphan forks: branches of a table that no branch of the graph owns.
+
+A fork is made before the publish that claims it, so a writer that dies leaves one behind, and a
+branch that is deleted may. Whether one is an orphan is decided from the manifest as it stands, by
+all branches, while the queue of the table is held. What cannot be decided stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest import ManifestState
+from omnigraph.storage.handles import BranchInfo
+from omnigraph.write.commit import WriteEnvironment
+
+
+def reclaim_forks(
+    environment: WriteEnvironment, states: Mapping[str, ManifestState], *, is_dry_run: bool
+) -> tuple[list[str], dict[str, str]]:
+    """Remove orphan forks: `table:fork` of each, and table key → why some of it stays."""
+    removed: list[str] = []
+    errors: dict[str, str] = {}
+    paths = {key: e.table_path for state in states.values() for key, e in state.entries.items()}
+    for key, path in sorted(paths.items()):
+        uri = environment.tables.root.child(path)
+        try:
+            forks = environment.tables.list_branches(uri)
+            removed += [
+                f"{key}:{fork}"
+                for fork in children_first(forks)
+                if _reclaim(environment, key, uri, fork, is_dry_run=is_dry_run)
+            ]
+        except OmnigraphError as error:
+            errors[key] = error.message
+    return removed, errors
+
+
+def children_first(forks: Mapping[str, BranchInfo]) -> list[str]:
+    """Every fork after those that came from it, which is the order they can be deleted in."""
+
+    def depth(name: str) -> int:
+        parent = forks[name].parent_branch
+        return 0 if parent is None or parent not in forks else 1 + depth(parent)
+
+    return sorted(forks, key=lambda name: (-depth(name), name))
+
+
+def _reclaim(
+    environment: WriteEnvironment, key: str, uri: str, fork: str, *, is_dry_run: bool
+) -> bool:
+    with environment.queues.acquire_many([(key, fork)]):
+        hit(Failpoint.CLEANUP_RECONCILE_FORK)
+        if _is_owned(environment, key, fork):
+            return False
+        if not is_dry_run:
+            environment.tables.delete_branch(uri, fork)
+        return True
+
+
+def _is_owned(environment: WriteEnvironment, key: str, fork: str) -> bool:
+    """Whether any live branch shows the table as this fork has it."""
+    coordinator = environment.coordinator
+    return any(
+        (entry := coordinator.fresh(branch).entries.get(key)) is not None
+        and entry.table_branch == fork
+        for branch in coordinator.branches()
+    )

@@ -1,0 +1,183 @@
+"""A process that dies during upkeep or a schema change leaves the old graph or the new one, whole.
+
+a schema change dies                      it ends     its audit row
+before its sidecar                        old         none
+with its sidecar, before its files        old         RolledBack
+with its files, before its publish        new         RolledForward
+after its publish, with a sidecar         new         RolledForward
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.failpoints import Failpoint as Point
+from omnigraph.testing.crash import CrashRunner, Outcome
+
+WORK = "tests.upkeep.work"
+BACK, FORWARD = "RolledBack", "RolledForward"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One death. `recovery_point` is where the first recovery dies in its turn."""
+
+    writer: str
+    point: Point
+    nth: int = 1
+    ends: str = "old"
+    audit: str | None = None
+    recovery_point: Point | None = None
+
+    def __str__(self) -> str:
+        then = "" if self.recovery_point is None else f", then {self.recovery_point}"
+        return f"{self.writer}, {self.point}@{self.nth}{then}"
+
+
+def schema_cells() -> Iterator[Cell]:
+    """Tables that each change writes, adds or hides: the points are hit once for each."""
+    tables = {"rewrite": 2, "rename": 1, "add": 2, "drop": 1, "hard": 2, "all": 4}
+    for writer, count in tables.items():
+        yield Cell(writer, Point.SCHEMA_APPLY_AFTER_LOCK)
+        yield Cell(writer, Point.RECOVERY_SIDECAR_WRITE)
+        yield Cell(writer, Point.COMMIT_AFTER_SIDECAR, audit=BACK)
+        for nth in range(1, count + 1):
+            yield Cell(writer, Point.SCHEMA_APPLY_AFTER_TABLE, nth, audit=BACK)
+        yield Cell(writer, Point.SCHEMA_APPLY_BEFORE_STAGING_WRITE, audit=BACK)
+        for point in (
+            Point.SCHEMA_APPLY_AFTER_STAGING_WRITE,
+            Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+            Point.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+            Point.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT,
+            Point.RECOVERY_SIDECAR_DELETE,
+        ):
+            yield Cell(writer, point, ends="new", audit=FORWARD)
+        for nth in (1, 2, 3):
+            yield Cell(writer, Point.SCHEMA_APPLY_AFTER_FILE_PROMOTED, nth, "new", FORWARD)
+        yield Cell(writer, Point.RECOVERY_AFTER_SIDECAR_DELETE, ends="new")
+    for point in (
+        Point.SCHEMA_APPLY_AFTER_LOCK,
+        Point.SCHEMA_APPLY_BEFORE_STAGING_WRITE,
+        Point.SCHEMA_APPLY_AFTER_STAGING_WRITE,
+        Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+    ):
+        yield Cell("metadata", point)
+    for point in (
+        Point.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+        Point.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT,
+    ):
+        yield Cell("metadata", point, ends="new")
+    for nth in (1, 2, 3):
+        yield Cell("metadata", Point.SCHEMA_APPLY_AFTER_FILE_PROMOTED, nth, "new")
+
+
+def recovery_cells() -> Iterator[Cell]:
+    """The recovery of a schema change dies in its turn."""
+    paperwork = (
+        Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+        Point.RECOVERY_AFTER_PUBLISH,
+        Point.RECOVERY_RECORD_AUDIT,
+        Point.RECOVERY_SIDECAR_DELETE,
+    )
+    back, forward = Point.SCHEMA_APPLY_BEFORE_STAGING_WRITE, Point.SCHEMA_APPLY_AFTER_STAGING_WRITE
+    for step in (Point.RECOVERY_AFTER_CLASSIFY, Point.RECOVERY_AFTER_RESTORE, *paperwork):
+        yield Cell("all", back, audit=BACK, recovery_point=step)
+    for step in (
+        Point.RECOVERY_AFTER_CLASSIFY,
+        *paperwork,
+        Point.SCHEMA_APPLY_AFTER_FILE_PROMOTED,
+    ):
+        yield Cell("all", forward, ends="new", audit=FORWARD, recovery_point=step)
+
+
+def upkeep_cells() -> Iterator[Cell]:
+    """Rows never change; a death before all tables have moved undoes those that have."""
+    for writer, last in (
+        ("ensure", Point.ENSURE_INDICES_POST_PHASE_B_PRE_MANIFEST_COMMIT),
+        ("optimize", Point.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT),
+    ):
+        yield Cell(writer, Point.RECOVERY_SIDECAR_WRITE)
+        yield Cell(writer, Point.COMMIT_AFTER_SIDECAR, audit=BACK)
+        yield Cell(writer, Point.COMMIT_AFTER_TABLE, audit=BACK)
+        yield Cell(writer, last, audit=FORWARD)
+        yield Cell(writer, Point.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT, audit=FORWARD)
+        yield Cell(writer, Point.RECOVERY_SIDECAR_DELETE, audit=FORWARD)
+    yield Cell("ensure", Point.ENSURE_INDICES_POST_STAGE_PRE_COMMIT_BTREE)
+    yield Cell("optimize", Point.OPTIMIZE_BEFORE_MANIFEST_COMPACTION)
+    yield Cell("optimize", Point.OPTIMIZE_AFTER_MANIFEST_COMPACTION)
+    for nth in (1, 3):
+        yield Cell("cleanup", Point.CLEANUP_TABLE_GC, nth)
+    yield Cell("cleanup", Point.CLEANUP_RESOLVE_BRANCH_SNAPSHOT)
+
+
+CELLS = [*schema_cells(), *recovery_cells(), *upkeep_cells()]
+
+
+class Cellar:
+    """Puts a graph back as it was between cells, and knows what each writer leads to."""
+
+    def __init__(self, runner: CrashRunner, folder: Path) -> None:
+        self.runner = runner
+        self.folder = folder
+        self._looks: dict[str, Any] = {}
+
+    def run(self, work: str, **arguments: object) -> Outcome:
+        return self.runner.run(f"{WORK}:{work}", arguments)
+
+    def fresh(self, writer: str) -> str:
+        kind = "unindexed" if writer == "ensure" else "built"
+        saved, place = self.folder / f"{kind}.saved", self.folder / "graph"
+        if not saved.exists():
+            self.run("build", path=str(place)).result()
+            if kind == "unindexed":
+                self.run("unindexed", path=str(place)).result()
+            shutil.copytree(place, saved)
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(saved, place)
+        return str(place)
+
+    def look(self, writer: str) -> dict[str, Any]:
+        """What a reader sees before the writer, and after the whole of it."""
+        if writer not in self._looks:
+            place = self.fresh(writer)
+            old = self.run("look", path=place).result()
+            self.run("write", path=place, writer=writer).result()
+            self._looks[writer] = {"old": old, "new": self.run("look", path=place).result()}
+        found: dict[str, Any] = self._looks[writer]
+        return found
+
+
+@pytest.fixture(scope="module")
+def cellar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cellar]:
+    with CrashRunner([WORK]) as runner:
+        yield Cellar(runner, tmp_path_factory.mktemp("upkeep"))
+
+
+@pytest.mark.accepts("S-082", "S-100", "S-103")
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_a_death_leaves_the_old_graph_or_the_new_one(cellar: Cellar, cell: Cell) -> None:
+    expected = cellar.look(cell.writer)[cell.ends]
+    place = cellar.fresh(cell.writer)
+
+    died = cellar.run("write", path=place, writer=cell.writer, arm=f"{cell.point}=kill@{cell.nth}")
+    assert died.was_killed, f"unreached: {cell}\n{died.error}"
+    if cell.recovery_point is not None:
+        again = cellar.run("recover", path=place, arm=f"{cell.recovery_point}=kill")
+        assert again.was_killed, f"unreached: {cell}\n{again.error}"
+
+    reader = cellar.run("look", path=place).result()
+    found = cellar.run("inspect", path=place).result()
+    assert {"schema": found["schema"], "rows": found["rows"]} == expected
+    assert found["pins"] == found["heads"], "every pin is its HEAD"
+    assert found["left"] == [], "nothing of it is left"
+    assert found["audit"] == ([] if cell.audit is None else [cell.audit]), "one audit row"
+    assert found["verify"] == found["after"] == []
+    assert found["next"] == len(expected["rows"]["node:Person"]) + 1
+    if cell.ends == "old" or cell.audit is None:
+        assert reader["rows"] == expected["rows"], "a reader never sees half of it"

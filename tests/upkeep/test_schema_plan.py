@@ -1,0 +1,55 @@
+"""A plan says what touches data, how many rows, and which rows stand in the way."""
+
+from __future__ import annotations
+
+import omnigraph as og
+from tests.upkeep.graphs import SCHEMA
+
+
+def effects(graph: og.Graph, *edits: tuple[str, str]) -> list[tuple[str, int, tuple[str, ...]]]:
+    desired = SCHEMA
+    for old, new in edits:
+        assert old in desired
+        desired = desired.replace(old, new)
+    plan = graph.plan_schema(desired)
+    return [(each.effect.value, each.rows, each.samples) for each in plan.effects]
+
+
+def test_metadata_and_rewrites_are_told_apart(library: og.Graph) -> None:
+    assert effects(library, ("enum(junior, senior)", "enum(emeritus, junior, senior)")) == [
+        ("metadata only", 0, ())
+    ]
+    assert effects(library, ("    age: I32?\n", "    email: String?\n")) == [
+        ("rewrites", 12, ()),
+        ("rewrites", 12, ()),
+    ]
+    assert effects(library, ("edge Wrote: Author -> Paper { pos: I32? }", "")) == [("hides", 6, ())]
+
+
+def test_rows_in_the_way_are_counted_and_shown(library: og.Graph) -> None:
+    required = effects(library, ("    name: String", "    name: String\n    email: String"))
+    narrowed = effects(library, ("enum(junior, senior)?", "enum(junior)?"))
+    not_null = effects(library, ("    bio: String? @index", "    bio: String @index"))
+
+    assert required == [("refused", 12, ("a000", "a001", "a002"))]
+    assert narrowed == [("refused", 4, ("a001", "a004", "a007"))]
+    assert not_null == [("refused", 0, ())]
+
+
+def test_it_prints_as_a_small_table(library: og.Graph) -> None:
+    plan = library.plan_schema(SCHEMA.replace("    name: String", "    name: String\n    x: I32"))
+
+    assert str(plan).splitlines()[0].split("|")[1].strip() == "effect"
+    assert str(plan).splitlines()[2].endswith("12 such as a000, a001, a002")
+    assert str(library.plan_schema(SCHEMA)) == "no schema changes"
+    assert plan.supported is False
+    assert plan.effects[0].to_json()["samples"] == ["a000", "a001", "a002"]
+
+
+def test_planning_changes_nothing(library: og.Graph) -> None:
+    version = library.snapshot().manifest_version
+
+    library.plan_schema("node Other { name: String @key }", allow_data_loss=True)
+
+    assert library.snapshot().manifest_version == version
+    assert library.schema == SCHEMA

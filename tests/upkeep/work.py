@@ -1,0 +1,132 @@
+"""The pieces of work that the crash cells of upkeep run, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import omnigraph as og
+from omnigraph import failpoints
+from omnigraph.graph import Graph
+from omnigraph.write.fork import open_pin
+from omnigraph.write.schema_lock import LOCK_REF
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  note: String? @index }
+node City { name: String @key  size: I32? }
+node Gone { name: String @key }
+edge Knows: Person -> Person { since: I32? }
+"""
+
+DESIRED = {
+    "rewrite": SCHEMA.replace("age: I32?", "email: String?").replace("size: I32?", "area: I32?"),
+    "rename": SCHEMA.replace("node City {", 'node Town @rename_from("City") {'),
+    "add": SCHEMA + "node Tag { name: String @key }\nnode Team { name: String @key }\n",
+    "drop": SCHEMA.replace("node Gone { name: String @key }\n", ""),
+    "hard": SCHEMA.replace("node Gone { name: String @key }\n", "").replace("age: I32?  ", ""),
+    "metadata": SCHEMA.replace("age: I32?", "age: I32? @index"),
+    "all": SCHEMA.replace("node City {", 'node Town @rename_from("City") {')
+    .replace("node Gone { name: String @key }\n", "node Tag { name: String @key }\n")
+    .replace("age: I32?", "email: String?"),
+}
+
+SEED = """
+query seed() {
+    insert Person { name: "ann", age: 1, note: "by the river" }
+    insert Person { name: "bob", age: 2, note: "by the sea" }
+    insert City { name: "oslo", size: 1 }
+    insert Gone { name: "gone" }
+    insert Knows { from: "ann", to: "bob" }
+}
+"""
+
+
+def build(path: str) -> None:
+    """A graph in small pieces whose indexes lag behind."""
+    shutil.rmtree(path, ignore_errors=True)
+    graph = og.init(path, schema=SCHEMA, durability="process", self_care=False)
+    graph.mutate(SEED)
+    graph.ensure_indices()
+    for number in range(3):
+        graph.mutate(
+            "query q($n: String) { insert Person { name: $n }  insert City { name: $n } }",
+            params={"n": f"more {number}"},
+        )
+    graph.mutate('query q() { delete Person where name = "more 1" }')
+
+
+def open_graph(path: str, **options: Any) -> Graph:
+    return og.open(path, **{"durability": "process", "self_care": False, **options})
+
+
+def write(path: str, writer: str, arm: str = "") -> str:
+    graph = open_graph(path)
+    failpoints.arm_from_environment(arm)
+    match writer:
+        case "ensure":
+            graph.ensure_indices()
+        case "optimize":
+            graph.optimize()
+        case "cleanup":
+            graph.cleanup(keep=1, confirm=True)
+        case _:
+            graph.apply_schema(DESIRED[writer], allow_data_loss=writer == "hard", actor="worker")
+    return "done"
+
+
+def unindexed(path: str) -> None:
+    """The same graph as if no index had been built on it."""
+    graph = open_graph(path)
+    graph.load(list(graph.export()), mode="overwrite")
+
+
+def recover(path: str, arm: str = "") -> str:
+    failpoints.arm_from_environment(arm)
+    open_graph(path)
+    return "opened"
+
+
+def rows_of(graph: Graph) -> dict[str, list[str]]:
+    tables = graph._store.tables
+    found = {}
+    for key, entry in graph.snapshot().entries.items():
+        rows = tables.scan(open_pin(tables, entry)).to_pylist()
+        found[key] = sorted(json.dumps(row, sort_keys=True) for row in rows)
+    return found
+
+
+def look(path: str) -> dict[str, Any]:
+    """What a reader sees; the schema and the rows."""
+    graph = open_graph(path, mode="r")
+    return {"schema": graph.schema, "rows": rows_of(graph)}
+
+
+def inspect(path: str) -> dict[str, Any]:
+    """Open read-write, which recovers; look; write again."""
+    graph = open_graph(path)
+    tables = graph._store.tables
+    entries = graph.snapshot().entries
+    top = Path(path)
+    found = {
+        "schema": graph.schema,
+        "rows": rows_of(graph),
+        "pins": {key: entry.version for key, entry in entries.items()},
+        "heads": {
+            key: tables.head_version(tables.root.table(entry.table_path))
+            for key, entry in entries.items()
+        },
+        "left": sorted(each.name for each in top.glob("*.staging"))
+        + sorted(each.name for each in (top / "__recovery").glob("*.json"))
+        + ([LOCK_REF] if (top / LOCK_REF).exists() else []),
+        "audit": [each.kind.value for each in graph.recoveries()],
+        "verify": [str(each) for each in graph.verify().errors],
+    }
+    second = rows_of(open_graph(path))
+    assert second == found["rows"], "a second open changes nothing"
+    graph.mutate('query q() { insert Person { name: "next" } }')
+    graph.optimize()
+    found["after"] = [str(each) for each in graph.verify().findings]
+    found["next"] = len(rows_of(open_graph(path))["node:Person"])
+    return found
