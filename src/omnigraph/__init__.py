@@ -13,6 +13,7 @@ from omnigraph.version import __version__
 
 if TYPE_CHECKING:
     from omnigraph import errors as errors
+    from omnigraph import spark as spark
     from omnigraph.catalog import Catalog as Catalog
     from omnigraph.catalog import MigrationPlan as MigrationPlan
     from omnigraph.catalog import build_catalog as build_catalog
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from omnigraph.graph import init as init
     from omnigraph.graph import open as open  # noqa: A004 — the API's own word
     from omnigraph.manifest import Snapshot as Snapshot
-    from omnigraph.pipeline import spark as spark
     from omnigraph.syntax import parse_query as parse_query
     from omnigraph.syntax import parse_schema as parse_schema
 
@@ -54,7 +54,7 @@ _HOMES = {
     "plan_migration": "omnigraph.catalog",
 }
 
-_MODULES = {"errors": "omnigraph.errors", "spark": "omnigraph.pipeline.spark"}
+_MODULES = {"errors": "omnigraph.errors", "spark": "omnigraph.spark"}
 
 __all__ = ["__version__", *_MODULES, *_HOMES]
 

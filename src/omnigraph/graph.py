@@ -39,7 +39,7 @@ from omnigraph.compiler import (
 from omnigraph.embed import EnvironmentEmbedder
 from omnigraph.errors import BadRequestError, BranchExists, ConflictError, GraphNotFound
 from omnigraph.executor import Explanation, QueryResult, execute, explain
-from omnigraph.index import RuntimeCache
+from omnigraph.index import DerivedStore, RuntimeCache
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.manifest import (
     MAIN,
@@ -238,7 +238,7 @@ class Graph:
         self._lock = threading.Lock()
         self._is_closed = False
         self._coordinator = Coordinator(store.manifest)
-        self._cache = RuntimeCache()
+        self._cache = RuntimeCache(derived=_derived_store(store.root, mode))
         self._embedder = EnvironmentEmbedder()
         if mode == "rw":
             settle_all(self._environment(), store.audit, full=True)
@@ -277,6 +277,7 @@ class Graph:
     def close(self) -> None:
         """Let go of everything. Using the handle afterwards is an error."""
         self._is_closed = True
+        self._cache.clear()
         self._store.tables.forget()
 
     def __enter__(self) -> Self:
@@ -533,10 +534,32 @@ class Graph:
             return self._load(request, base)
 
     @overload
-    def export(self, path: None = None, **options: Any) -> Iterator[dict[str, Any]]: ...
+    def export(
+        self,
+        path: None = None,
+        *,
+        branch: str = ...,
+        commit: str | None = ...,
+        version: int | None = ...,
+        types: Sequence[str] | None = ...,
+        format: str = ...,
+        engine: str = ...,
+        progress: Listener | bool | None = ...,
+    ) -> Iterator[dict[str, Any]]: ...
 
     @overload
-    def export(self, path: str | Path, **options: Any) -> Path: ...
+    def export(
+        self,
+        path: str | Path,
+        *,
+        branch: str = ...,
+        commit: str | None = ...,
+        version: int | None = ...,
+        types: Sequence[str] | None = ...,
+        format: str = ...,
+        engine: str = ...,
+        progress: Listener | bool | None = ...,
+    ) -> Path: ...
 
     def export(
         self,
@@ -587,7 +610,7 @@ class Graph:
         """The rows of a type, by its name or table key, at a pinned snapshot."""
         catalog, snapshot = self._reading(branch, commit, version, at)
         key = table_key(catalog, type)
-        return scan_at(self._store.tables, snapshot, key, columns)
+        return scan_at(self._store.tables, snapshot, key, columns, open)
 
     def _load(self, request: LoadRequest, base: str | None) -> LoadResult:
         catalog = self._writable_catalog()
@@ -723,7 +746,7 @@ class Graph:
     def entity_at(
         self,
         table_key: str,
-        id: str,
+        id: str,  # noqa: A002 — the API names it so
         version: int,
         *,
         branch: str = MAIN,
@@ -914,6 +937,11 @@ class Graph:
                 settle_all(environment, self._store.audit, full=False)
             refuse_while_applying(environment)
         return self._checked_contract().catalog
+
+
+def _derived_store(root: GraphRoot, mode: Mode) -> DerivedStore | None:
+    """Where adjacency is kept beside a local graph; a read-only handle only looks there."""
+    return DerivedStore(Path(root.local_path), is_writable=mode == "rw") if root.is_local else None
 
 
 def _load_mode(mode: str) -> LoadMode:

@@ -18,7 +18,6 @@ def slugs(graph: Graph, match: str, order: str, params: dict[str, Any] | None = 
     return [row["s"] for row in run_query(graph, query, params)]
 
 
-@pytest.mark.accepts("S-172")
 def test_nearest_ranks_what_matches_and_leaves_out_rows_without_a_vector(people: Graph) -> None:
     query = {"v": [1.0, 0.0, 0.0]}
 

@@ -71,6 +71,16 @@ def run(graph: Path, data: Path, mode: str, engine: str, **variables: str) -> su
     )
 
 
+def finish(child: subprocess.Popen[str], seconds: float = 280) -> tuple[str, str]:
+    """Wait for a child to end; one that does not is killed with all it started."""
+    try:
+        return child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        raise
+
+
 def assert_whole(path: Path) -> bool:
     """The graph is the old one or the new one, and the next load cleans up; whether it is new."""
     with og.open(path) as graph:
@@ -90,7 +100,7 @@ def assert_whole(path: Path) -> bool:
 @pytest.mark.parametrize("point", POINTS)
 def test_a_load_killed_at_any_point_is_whole(graph_path: Path, data: Path, point: str) -> None:
     child = run(graph_path, data, "merge", "inline", **{ENVIRONMENT_VARIABLE: point})
-    output, errors = child.communicate(timeout=120)
+    output, errors = finish(child)
 
     assert child.returncode == -signal.SIGKILL, output + errors
     is_new = assert_whole(graph_path)
@@ -108,7 +118,7 @@ def test_a_live_load_is_not_swept_by_another(graph_path: Path, data: Path) -> No
 
     with og.open(graph_path) as graph:
         graph.load([{"type": "Team", "data": {"name": "t"}}], mode="append")
-    output, errors = child.communicate(timeout=120)
+    output, errors = finish(child)
 
     assert child.returncode == 0, output + errors
     assert assert_whole(graph_path)
@@ -123,6 +133,6 @@ def test_a_load_killed_at_a_random_moment_is_whole(graph_path: Path, data: Path,
     child.stdout.readline()
     time.sleep(random.Random(seed).random())
     os.killpg(child.pid, signal.SIGKILL)
-    child.communicate(timeout=60)
+    finish(child)
 
     assert_whole(graph_path)

@@ -21,7 +21,7 @@ from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from omnigraph.pipeline.engine import MASTER_VARIABLE
 from omnigraph.pipeline.java import find_java
 from tests.pipeline.conftest import SCHEMA
-from tests.pipeline.test_kills import assert_whole, data, graph_path, run
+from tests.pipeline.test_kills import assert_whole, data, finish, graph_path, run
 
 __all__ = ["data", "graph_path"]
 
@@ -35,7 +35,7 @@ def test_workers_that_are_killed_are_replaced_and_every_row_is_there_once(
     # A task may meet several worn-out workers in a row, hence the many tries.
     point = {ENVIRONMENT_VARIABLE: "load.after_piece=kill@3", MASTER_VARIABLE: "local[2,16]"}
     child = run(graph_path, data, "merge", "spark", **point)
-    output, errors = child.communicate(timeout=280)
+    output, errors = finish(child)
 
     assert child.returncode == 0, output + errors
     assert assert_whole(graph_path)
@@ -44,7 +44,7 @@ def test_workers_that_are_killed_are_replaced_and_every_row_is_there_once(
 def test_a_task_that_always_dies_fails_the_load_in_our_words(graph_path: Path, data: Path) -> None:
     point = {ENVIRONMENT_VARIABLE: "load.after_piece=kill@1", MASTER_VARIABLE: "local[2,4]"}
     child = run(graph_path, data, "merge", "spark", **point)
-    _, errors = child.communicate(timeout=280)
+    _, errors = finish(child)
 
     assert child.returncode == 1
     assert "SparkError: a Spark job failed: a worker process died" in errors
@@ -76,7 +76,7 @@ def test_ctrl_c_cancels_the_load_and_leaves_nothing(graph_path: Path, data: Path
     while not list(scratch.glob("*/nodes/*/data/*.lance")) and time.monotonic() < deadline:
         time.sleep(0.1)
     os.kill(child.pid, signal.SIGINT)
-    _, errors = child.communicate(timeout=120)
+    _, errors = finish(child)
 
     assert child.returncode != 0
     assert "KeyboardInterrupt" in errors
@@ -112,7 +112,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     time.sleep(5)
     for number in range(2):
         work = tmp_path / f"work{number}"
-        arguments = ["--cores", "1", "--memory", "600m", "--work-dir", str(work), master]
+        arguments = ["--cores", "1", "--memory", "1200m", "--work-dir", str(work), master]
         started.append(start("Worker", *arguments))
     time.sleep(5)
     yield master
@@ -126,7 +126,7 @@ def test_a_standalone_cluster_of_two_workers_loads(
 ) -> None:
     variables = {MASTER_VARIABLE: cluster, "SPARK_LOCAL_IP": "127.0.0.1"}
     child = run(graph_path, data, "merge", "spark", **variables)
-    output, errors = child.communicate(timeout=280)
+    output, errors = finish(child)
 
     assert child.returncode == 0, output + errors
     assert assert_whole(graph_path)

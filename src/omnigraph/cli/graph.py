@@ -189,7 +189,8 @@ def export(
         if out is None:
             if format_ != "jsonl":
                 raise BadRequestError(f"{format_} needs --out <file>")
-            for record in graph.export(branch=branch, commit=snapshot, types=types):
+            records = graph.export(branch=branch, commit=snapshot, types=types)
+            for record in records:
                 print(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
             return
         graph.export(

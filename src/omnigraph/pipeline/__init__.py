@@ -14,7 +14,6 @@
     frames.py       DataFrames as input; scan.py rows of a type as output
     export.py       a snapshot as load records; run_export.py chooses format and engine
     datasource.py   `spark.read.format("omnigraph")`; streaming.py a sink for foreachBatch
-    spark.py        what `omnigraph.spark` offers
     model.py        the values that travel between all of them
 
 Only this package imports pyspark, and only when Spark is used.

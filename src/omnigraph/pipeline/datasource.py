@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,28 +68,38 @@ _COMPARISONS = {
 }
 
 
-def register(spark: Any) -> None:
-    """Make the data source known to a session."""
-    spark.dataSource.register(OmnigraphSource)
+Opener: TypeAlias = "Callable[..., Graph]"
+
+
+def register(spark: Any, opener: Opener) -> None:
+    """Make the data source known to a session. `opener` is `omnigraph.open`.
+
+    Spark builds a source anew in other processes, from its class and its options alone; so the
+    class itself carries the way to open a graph.
+    """
+    source = type("OmnigraphSource", (GraphSource,), {"opener": staticmethod(opener)})
+    spark.dataSource.register(source)
     # Without this a reader that can take filters is refused by Spark.
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
-class OmnigraphSource(DataSource):
+class GraphSource(DataSource):
     """One type of one graph."""
+
+    opener: ClassVar[Opener]
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def schema(self) -> StructType:
-        return from_arrow_schema(spark_schema(_Target.of(self.options).table_schema()))
+        return from_arrow_schema(spark_schema(_Target.of(self.options, self.opener).table_schema()))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader(_Target.of(self.options), schema.names)
+        return _Reader(_Target.of(self.options, self.opener), schema.names)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        return _Writer(_Target.of(self.options), overwrite)
+        return _Writer(_Target.of(self.options, self.opener), overwrite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +111,10 @@ class _Target:
     selection: tuple[tuple[str, str], ...]
     load_mode: str | None
     storage_options: tuple[tuple[str, str], ...]
+    opener: Opener
 
     @classmethod
-    def of(cls, options: Any) -> _Target:
+    def of(cls, options: Any, opener: Opener) -> _Target:
         path = options.get("path")
         type_name = options.get("type") or options.get("edge")
         if not path or not type_name:
@@ -121,12 +132,10 @@ class _Target:
             if name.startswith(_STORAGE_PREFIX)
         }
         mode = options.get("load_mode")
-        return cls(path, type_name, tuple(selection.items()), mode, tuple(storage.items()))
+        return cls(path, type_name, tuple(selection.items()), mode, tuple(storage.items()), opener)
 
     def open(self, mode: Any) -> Graph:
-        from omnigraph.graph import open as open_graph
-
-        return open_graph(self.path, mode=mode, storage_options=dict(self.storage_options))
+        return self.opener(self.path, mode=mode, storage_options=dict(self.storage_options))
 
     def scan(self, graph: Graph) -> Any:
         selection: dict[str, Any] = dict(self.selection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ class TableScan:
     columns: tuple[str, ...] | None = None
     _tables: TableStorage = field(repr=False, kw_only=True)
     _handle: TableHandle = field(repr=False, kw_only=True)
+    _opener: Callable[..., Any] = field(repr=False, kw_only=True, compare=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -68,6 +69,7 @@ class TableScan:
             tuple(columns),
             _tables=self._tables,
             _handle=self._handle,
+            _opener=self._opener,
         )
 
     def pin(self) -> Pin:
@@ -100,7 +102,7 @@ class TableScan:
         from omnigraph.pipeline.session import session
 
         used = spark if spark is not None else session()
-        register(used)
+        register(used, self._opener)
         reader = used.read.format("omnigraph").options(**self._options())
         frame: DataFrame = reader.load()
         return frame.select(*self.schema.names)
@@ -118,9 +120,13 @@ class TableScan:
 
 
 def scan_at(
-    tables: TableStorage, snapshot: Snapshot, key: str, columns: Sequence[str] | None
+    tables: TableStorage,
+    snapshot: Snapshot,
+    key: str,
+    columns: Sequence[str] | None,
+    opener: Callable[..., Any],
 ) -> TableScan:
-    """The table of a key at a snapshot.
+    """The table of a key at a snapshot. `opener` is how Spark's processes open the graph.
 
     Raises:
         BadRequestError: The snapshot has no such table, or the table no such column.
@@ -136,5 +142,6 @@ def scan_at(
         snapshot.branch,
         _tables=tables,
         _handle=open_pin(tables, entry),
+        _opener=opener,
     )
     return scan if columns is None else scan.select(columns)

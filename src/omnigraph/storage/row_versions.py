@@ -11,7 +11,9 @@ None of this holds across a change of columns; `field_ids` tells whether there w
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,7 @@ import pyarrow as pa
 
 from omnigraph.storage.blobs import blob_columns, read_blobs
 from omnigraph.storage.counters import record
+from omnigraph.storage.datasets import transaction_uuid
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reads import ROW_ADDRESS, ROW_ID, projection, result_schema
@@ -36,7 +39,43 @@ def field_ids(handle: TableHandle) -> tuple[tuple[str, int], ...]:
     return tuple((field.name(), field.id()) for field in fields)
 
 
-def touched_since(handle: TableHandle, ancestor: TableHandle) -> tuple[pa.Array, RowIds, RowIds]:
+class Places:
+    """Where rows lie that were listed just now: to find one by its id, Lance indexes them all."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[object, ...], tuple[RowIds, RowIds]] = OrderedDict()
+        self._lock = Lock()
+
+    def remember(self, handle: TableHandle, row_ids: RowIds, addresses: RowIds) -> None:
+        if len(row_ids) > _PLACES_ROWS_MAX:
+            return
+        order = np.argsort(row_ids)
+        with self._lock:
+            self._known[_key(handle)] = (row_ids[order], addresses[order])
+            while len(self._known) > _PLACES_MAX:
+                self._known.popitem(last=False)
+
+    def find(self, handle: TableHandle, row_ids: RowIds) -> RowIds | None:
+        """The address of each row; None unless all of them are known."""
+        with self._lock:
+            known = self._known.get(_key(handle))
+        if known is None or len(known[0]) == 0:
+            return None
+        at = np.minimum(np.searchsorted(known[0], row_ids), len(known[0]) - 1)
+        return known[1][at] if np.array_equal(known[0][at], row_ids) else None
+
+
+_PLACES_MAX = 8
+_PLACES_ROWS_MAX = 262_144
+
+
+def _key(handle: TableHandle) -> tuple[object, ...]:
+    return (handle.location, handle.version, transaction_uuid(handle._dataset))
+
+
+def touched_since(
+    handle: TableHandle, ancestor: TableHandle, places: Places
+) -> tuple[pa.Array, RowIds, RowIds]:
     """Rows that were made or changed after `ancestor`: their ids, row ids, and making versions."""
     known = {_files(fragment) for fragment in ancestor._dataset.get_fragments()}
     with lance_errors("reading a table", handle.location):
@@ -44,16 +83,17 @@ def touched_since(handle: TableHandle, ancestor: TableHandle) -> tuple[pa.Array,
         if not new:
             return pa.array([], pa.utf8()), _NO_ROWS, _NO_ROWS
         rows = handle._dataset.scanner(
-            columns=["id", CREATED, UPDATED], with_row_id=True, fragments=new
+            columns=["id", CREATED, UPDATED],
+            with_row_id=True,
+            with_row_address=True,
+            fragments=new,
         ).to_table()
     record(scans=1, rows_scanned=rows.num_rows)
     # Filtered here and not by Lance: a row that compaction moved is in a new file, yet untouched.
     touched = rows.filter(pa.compute.greater(rows[UPDATED], ancestor.version))
-    return (
-        touched["id"].combine_chunks(),
-        _numbers(touched[ROW_ID]),
-        _numbers(touched[CREATED]),
-    )
+    row_ids = _numbers(touched[ROW_ID])
+    places.remember(handle, row_ids, _numbers(touched[ROW_ADDRESS]))
+    return touched["id"].combine_chunks(), row_ids, _numbers(touched[CREATED])
 
 
 def gone_since(handle: TableHandle, ancestor: TableHandle, count: int) -> RowIds:
@@ -85,20 +125,30 @@ def all_row_ids(handle: TableHandle) -> RowIds:
 
 
 def take_stream(
-    handle: TableHandle, row_ids: RowIds, columns: Sequence[str] | None, *, batch_rows: int
+    handle: TableHandle,
+    row_ids: RowIds,
+    columns: Sequence[str] | None,
+    places: Places,
+    *,
+    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows with these row ids in that order, Blobs included, a batch at a time."""
     wanted = projection(handle.schema, columns, include_blobs=True)
     for start in range(0, len(row_ids), batch_rows):
-        yield _taken(handle, row_ids[start : start + batch_rows].tolist(), wanted)
+        yield _taken(handle, row_ids[start : start + batch_rows], wanted, places)
 
 
-def _taken(handle: TableHandle, row_ids: list[int], wanted: list[str]) -> pa.RecordBatch:
+def _taken(
+    handle: TableHandle, numbers: RowIds, wanted: list[str], places: Places
+) -> pa.RecordBatch:
+    row_ids = numbers.tolist()
     schema = result_schema(handle.schema, wanted, with_row_id=False)
     blobs = set(blob_columns(handle.schema)).intersection(wanted)
     plain = [name for name in wanted if name not in blobs] or ["id"]
     with lance_errors("fetching rows", handle.location):
-        rows = handle._dataset._take_rows(row_ids, columns=plain).combine_chunks()
+        found = _taken_at(handle, places.find(handle, numbers), plain)
+        rows = handle._dataset._take_rows(row_ids, columns=plain) if found is None else found
+        rows = rows.combine_chunks()
         assert rows.num_rows == len(row_ids), "a row id is not in this version"
         columns = [
             pa.array(read_blobs(handle._dataset, name, row_ids), pa.large_binary())
@@ -109,6 +159,28 @@ def _taken(handle: TableHandle, row_ids: list[int], wanted: list[str]) -> pa.Rec
     record(rows_taken=len(row_ids), blobs_read=len(row_ids) * len(blobs))
     (batch,) = pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
     return batch
+
+
+def _taken_at(handle: TableHandle, addresses: RowIds | None, columns: list[str]) -> pa.Table | None:
+    """The rows at these addresses, straight from their fragments; None when that is not possible.
+
+    A fragment counts its rows without the deleted ones, so one that has deletions is left alone.
+    """
+    if addresses is None:
+        return None
+    order = np.argsort(addresses)
+    in_order = addresses[order]
+    fragments = (in_order >> np.uint64(32)).astype(np.int64)
+    parts = []
+    for fragment_id in np.unique(fragments).tolist():
+        fragment = handle._dataset.get_fragment(fragment_id)
+        if fragment is None or fragment.metadata.deletion_file is not None:
+            return None
+        offsets = in_order[fragments == fragment_id] & np.uint64(0xFFFFFFFF)
+        parts.append(fragment.take(offsets.tolist(), columns=columns))
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_tables(parts).take(pa.array(back))
 
 
 def addresses_of(handle: TableHandle, row_ids: RowIds) -> RowIds:

@@ -70,6 +70,7 @@ class TableStorage:
         self._opener = Opener(options)
         self._durability = durability
         self._handles = HandleCache()
+        self._places = row_versions.Places()
         self._committer = Committer(self._opener, durability)
         stager = Stager(durability)
         self._stager = stager
@@ -300,7 +301,7 @@ class TableStorage:
         self, handle: TableHandle, ancestor: TableHandle
     ) -> tuple[pa.Array, row_versions.RowIds, row_versions.RowIds]:
         """Ids, row ids and making versions of the rows made or changed after `ancestor`."""
-        return row_versions.touched_since(handle, ancestor)
+        return row_versions.touched_since(handle, ancestor, self._places)
 
     def gone_since(
         self, handle: TableHandle, ancestor: TableHandle, count: int
@@ -317,7 +318,9 @@ class TableStorage:
         batch_rows: int = reads.BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows with these row ids in that order, Blobs included, in bounded memory."""
-        return row_versions.take_stream(handle, row_ids, columns, batch_rows=batch_rows)
+        return row_versions.take_stream(
+            handle, row_ids, columns, self._places, batch_rows=batch_rows
+        )
 
     # Facts
 

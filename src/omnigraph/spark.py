@@ -18,6 +18,8 @@ __all__ = ["build_archive", "last_batch", "register", "session", "sink"]
 
 def register(spark: Any) -> None:
     """Make the data source `omnigraph` known to a session."""
+    # Both are heavy, and only a program that reads or writes frames needs them.
+    from omnigraph.graph import open as open_graph
     from omnigraph.pipeline.datasource import register as register_source
 
-    register_source(spark)
+    register_source(spark, open_graph)
