@@ -1,13 +1,69 @@
 #!/usr/bin/env bash
-# The product at work, on a small graph. Every line starting with $ is a command you can type.
+# The product at work. Every line that starts with $ is a command you can type.
 set -euo pipefail
-cd "$(dirname "$0")/team"
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$here"/team/* "$work"
+cd "$work"
 
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 run() { printf '\n$ %s\n' "$*"; "$@"; }
 refused() { printf '\n$ %s\n' "$*"; if "$@"; then echo "expected a refusal" >&2; exit 1; fi; }
 
-run omnigraph version
+say "A schema and queries, checked before anything runs"
 run omnigraph schema check team.pg
-run omnigraph lint --schema team.pg --query people.gq
 refused omnigraph lint --schema team.pg --query typo.gq
-run omnigraph schema plan --from team.pg --to team-next.pg
+
+say "A graph of 200,000 records, loaded on Spark as one commit"
+run python "$here/make_team.py" team.jsonl 40000
+run omnigraph init team.omni --schema team.pg
+run omnigraph load team.omni --data team.jsonl --mode overwrite --engine spark
+run omnigraph snapshot team.omni
+
+say "Query"
+busiest='query busiest() {
+    match { $p: Person  $p wrote $n  $n.status = "published" }
+    return { $p.name, count($n) as notes }
+    order { notes desc, $p.name }
+    limit 3
+}'
+run omnigraph query -e "$busiest" --store team.omni
+circle='query circle() {
+    match { $p: Person { slug: "p7" }  $p knows{1,2} $c  search($c.name, "ada") }
+    return { $c.name, $c.title }
+    order { $c.name }
+    limit 5
+}'
+run omnigraph query -e "$circle" --store team.omni
+
+say "Branch, change, review, merge"
+run omnigraph branch create review --store team.omni
+run omnigraph mutate retitle --query people.gq --params '{"slug": "p7", "title": "Fellow"}' \
+    --store team.omni --branch review --as ada
+run omnigraph branch diff main review --store team.omni
+run omnigraph branch merge review --store team.omni --as ada
+
+say "Two people edited the same thing"
+run omnigraph branch create rival --store team.omni
+run omnigraph mutate retitle --query people.gq --params '{"slug": "p7", "title": "Editor"}' \
+    --store team.omni --branch rival
+run omnigraph mutate retitle --query people.gq --params '{"slug": "p7", "title": "Analyst"}' \
+    --store team.omni
+refused omnigraph branch merge rival --store team.omni
+run omnigraph branch merge rival --store team.omni --resolve theirs
+
+say "Time travel"
+run omnigraph log team.omni --limit 4
+first=$(omnigraph commit list team.omni | sed -n '$p' | cut -d' ' -f1)
+everyone='query everyone() { match { $p: Person } return { count($p) as people } }'
+run omnigraph query -e "$everyone" --store team.omni --snapshot "$first"
+run omnigraph query -e "$everyone" --store team.omni
+
+say "Evolve the schema, keep it fast, check that it is whole"
+for branch in review rival; do run omnigraph branch delete "$branch" --store team.omni; done
+run omnigraph schema plan team.omni --schema team-next.pg
+run omnigraph schema apply team.omni --schema team-next.pg
+run omnigraph optimize team.omni --quiet
+run omnigraph export team.omni --type Note --out notes.jsonl
+run omnigraph verify team.omni

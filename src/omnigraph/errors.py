@@ -13,6 +13,7 @@
     │                                                          GraphExists PreconditionFailed (412)
     │                                                          MergeConflicts
     ├── ResourceLimitError  send less                    413
+    ├── EmbeddingFailed     look at the provider         500
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
     │                                                          SparkError
     └── RecoveryRequired    effects may exist; reopen    503

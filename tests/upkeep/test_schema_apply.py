@@ -297,7 +297,7 @@ def test_a_name_used_again_is_a_new_thing(library: og.Graph, allow_data_loss: bo
     for _ in range(3):
         library.apply_schema(changed((edge, "")), allow_data_loss=allow_data_loss)
         library.apply_schema(changed((edge, "edge Wrote: Author -> Paper { since: Date? }\n")))
-        assert rows(library, "edge:Wrote") == []
+        assert rows(library, "edge:Wrote") == rows(reopen(library), "edge:Wrote") == []
         library.mutate('query q() { insert Wrote { from: "a001", to: "p000" } }')
         assert [row["src"] for row in rows(reopen(library), "edge:Wrote")] == ["a001"]
     if not allow_data_loss:

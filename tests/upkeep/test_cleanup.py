@@ -1,0 +1,281 @@
+"""`cleanup` removes what nobody needs: never a version that a branch, tag, merge or commit does."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequestError, ConflictError, NotFoundError, StorageError
+from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.upkeep.cleanup import CleanupReport, TableCleaned
+from omnigraph.write.fork import open_pin
+from tests.upkeep.graphs import (
+    SCHEMA,
+    answers,
+    dataset,
+    fill,
+    handle_of,
+    heads,
+    pins,
+    reopen,
+    rows,
+    sidecars,
+    versions,
+)
+
+
+@pytest.fixture
+def old(library: og.Graph) -> og.Graph:
+    """A library with seven commits."""
+    for start in (100, 200, 300, 400, 500):
+        fill(library, start, 2)
+    return library
+
+
+def row_of(report: CleanupReport, key: str) -> TableCleaned:
+    return next(row for row in report.tables if row.table_key == key)
+
+
+def test_a_dry_run_removes_nothing_and_says_what_would_go(old: og.Graph) -> None:
+    before = versions(old, "node:Author")
+
+    preview = old.cleanup(keep=2)
+
+    assert versions(old, "node:Author") == before
+    done = old.cleanup(keep=2, confirm=True)
+    assert preview.tables == done.tables
+    assert row_of(done, "node:Author").old_versions_removed > 0
+    assert row_of(done, "__manifest").old_versions_removed > 0
+
+
+def test_kept_commits_stay_readable_and_the_others_are_gone(old: og.Graph) -> None:
+    commits = old.commits()
+    before = {c.commit_id: answers(old, commit=c.commit_id)["authors"] for c in commits[:-1]}
+
+    old.cleanup(keep=3, confirm=True)
+
+    for commit in commits[:3]:
+        assert answers(old, commit=commit.commit_id)["authors"] == before[commit.commit_id]
+    for commit in commits[3:-1]:
+        with pytest.raises(NotFoundError):
+            answers(old, commit=commit.commit_id)
+    assert old.commits() == commits, "history is still told"
+    again = reopen(old)
+    assert answers(again) == answers(old)
+    assert again.verify().errors == ()
+    assert old.cleanup(keep=3, confirm=True).tables[0].old_versions_removed == 0
+
+
+def test_age_alone_decides_when_it_is_the_policy(old: og.Graph) -> None:
+    young = old.cleanup(older_than=timedelta(hours=1), confirm=True)
+    assert sum(row.old_versions_removed for row in young.tables) == 0
+
+    aged = old.cleanup(older_than=timedelta(0), confirm=True)
+    assert versions(old, "node:Author") == [pins(old)["node:Author"]]
+    assert aged.older_than_secs == 0
+    assert old.verify().errors == ()
+
+
+def test_with_both_a_version_must_be_outside_both(old: og.Graph) -> None:
+    before = versions(old, "node:Author")
+
+    old.cleanup(keep=1, older_than=timedelta(hours=1), confirm=True)
+
+    assert versions(old, "node:Author") == before
+
+
+def test_what_a_branch_only_inherits_stays(old: og.Graph) -> None:
+    """Lance knows nothing of it: the branch has no fork of the table."""
+    old.create_branch("review")
+    then = answers(old, branch="review")
+    for start in (600, 700, 800):
+        fill(old, start, 2)
+
+    old.cleanup(keep=1, confirm=True)
+
+    assert answers(old, branch="review") == then
+    assert answers(reopen(old), branch="review") == then
+    assert old.verify().errors == ()
+
+
+def test_a_branch_can_still_be_merged(old: og.Graph) -> None:
+    """Both sides have moved on from the commit that the merge compares with."""
+    old.create_branch("review")
+    fill(old, 600, 2, branch="review")
+    for start in (700, 800, 900):
+        fill(old, start, 2)
+
+    old.cleanup(keep=1, confirm=True)
+    old.merge("review")
+
+    assert {"a600", "a700", "a900"} <= {row["id"] for row in rows(old, "node:Author")}
+    old.cleanup(keep=1, confirm=True)
+    fill(old, 650, 2, branch="review")
+    old.merge("review")
+    assert "a650" in {row["id"] for row in rows(old, "node:Author")}
+    assert old.verify().errors == ()
+
+
+def test_a_tagged_version_stays(old: og.Graph) -> None:
+    dataset(old, "node:Paper").tags.create("kept", 3)
+
+    report = old.cleanup(keep=1, confirm=True)
+
+    assert all(row.error is None for row in report.tables)
+    assert 3 in versions(old, "node:Paper")
+    assert 2 not in versions(old, "node:Paper")
+
+
+@pytest.mark.accepts("S-013")
+def test_files_of_a_write_that_was_given_up_are_reclaimed(old: og.Graph) -> None:
+    tables = old._store.tables
+    handle = handle_of(old, "node:Paper")
+    staged = tables.stage_append(handle, tables.scan(handle, limit=1))
+    folder = Path(handle.location.uri) / "data"
+    left = {each.path for each in staged._operation.fragments[0].files}  # type: ignore[attr-defined]
+
+    old.cleanup(keep=1, confirm=True)
+    assert left <= {each.name for each in folder.iterdir()}, "a young file may be about to land"
+
+    for name in left:
+        week_ago = time.time() - 9 * 86_400
+        os.utime(folder / name, (week_ago, week_ago))
+    old.cleanup(keep=1, confirm=True)
+    assert not left & {each.name for each in folder.iterdir()}
+    assert len(rows(old, "node:Paper")) == 6
+
+
+@pytest.mark.accepts("S-015")
+def test_forks_that_nobody_owns_go_and_the_others_stay(old: og.Graph) -> None:
+    old.create_branch("live")
+    fill(old, 600, 2, branch="live")
+    old.create_branch("child", from_="live")
+    tables = old._store.tables
+    for key in ("node:Paper", "edge:Wrote"):
+        entry = old.snapshot().entries[key]
+        location = tables.root.table(entry.table_path)
+        tables.fork_branch(location, entry.version, "gone")
+        tables.fork_branch(location, entry.version, "child")
+        tables.fork_branch(tables.root.table(entry.table_path, "gone"), entry.version, "gone2")
+
+    preview = old.cleanup(keep=1)
+    report = old.cleanup(keep=1, confirm=True)
+
+    keys, forks = ("node:Paper", "edge:Wrote"), ("gone", "gone2", "child")
+    orphans = {f"{key}:{fork}" for key in keys for fork in forks}
+    assert set(preview.forks_removed) == set(report.forks_removed) == orphans
+    uri = tables.root.child(old.snapshot().entries["node:Paper"].table_path)
+    assert set(tables.list_branches(uri)) == {"live"}
+    assert answers(old, branch="child") == answers(old, branch="live")
+    assert old.verify().errors == ()
+
+
+def test_a_dropped_type_goes_when_no_kept_commit_shows_it(library: og.Graph) -> None:
+    path = library.snapshot().entries["edge:Wrote"].table_path
+    library.apply_schema(SCHEMA.replace("edge Wrote: Author -> Paper { pos: I32? }\n", ""))
+
+    library.cleanup(keep=2, confirm=True)
+    assert list((Path(library.uri) / path / "data").iterdir()), "a kept commit shows it"
+
+    library.cleanup(keep=1, confirm=True)
+    assert not list((Path(library.uri) / path / "data").iterdir())
+    library.apply_schema(SCHEMA)
+    assert rows(library, "edge:Wrote") == []
+
+
+def test_scratch_of_dead_loads_is_removed(old: og.Graph) -> None:
+    dead = Path(old.uri) / "__load" / "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    dead.mkdir(parents=True)
+    (dead / "lock").touch()
+    (dead / "junk").write_text("rows")
+
+    report = old.cleanup(keep=1, confirm=True)
+
+    assert report.loads_removed == 1
+    assert not dead.exists()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("policy", [{}, {"keep": 0}, {"older_than": timedelta(seconds=-1)}])
+def test_a_policy_has_to_make_sense(library: og.Graph, policy: dict[str, object]) -> None:
+    with pytest.raises(BadRequestError):
+        library.cleanup(**policy)  # type: ignore[arg-type]
+
+
+def test_it_refuses_while_an_interrupted_write_is_pending(old: og.Graph) -> None:
+    with (
+        armed({Failpoint.COMMIT_AFTER_TABLE: "raise"}),
+        pytest.raises(FailpointError),
+    ):
+        fill(old, 900)
+
+    with pytest.raises(ConflictError, match="interrupted Load is pending"):
+        old.cleanup(keep=1, confirm=True)
+
+    assert len(sidecars(old)) == 1
+
+
+def test_it_refuses_while_a_table_has_drift(old: og.Graph) -> None:
+    dataset(old, "node:Paper").delete("doi = 'nothing'")
+
+    with pytest.raises(ConflictError, match="run `omnigraph repair`"):
+        old.cleanup(keep=1, confirm=True)
+
+
+def test_a_branch_that_cannot_be_read_stops_all_of_it(old: og.Graph) -> None:
+    old.create_branch("review")
+    before = versions(old, "node:Author")
+
+    def trouble() -> None:
+        raise StorageError("the store does not answer")
+
+    with (
+        armed({Failpoint.CLEANUP_RESOLVE_BRANCH_SNAPSHOT: trouble}),
+        pytest.raises(ConflictError, match="nothing was removed"),
+    ):
+        old.cleanup(keep=1, confirm=True)
+
+    assert versions(old, "node:Author") == before
+
+
+@pytest.mark.parametrize("point", [Failpoint.CLEANUP_TABLE_GC, Failpoint.CLEANUP_RECONCILE_FORK])
+def test_trouble_with_one_table_is_reported_and_the_others_go_on(
+    old: og.Graph, point: Failpoint
+) -> None:
+    tables, entry = old._store.tables, old.snapshot().entries["edge:Wrote"]
+    tables.fork_branch(tables.root.table(entry.table_path), entry.version, "gone")
+    hits: list[int] = []
+
+    def trouble() -> None:
+        hits.append(1)
+        if len(hits) == 1:
+            raise StorageError("the store does not answer")
+
+    with armed({point: trouble}):
+        report = old.cleanup(keep=1, confirm=True)
+
+    assert row_of(report, "edge:Wrote").error == "the store does not answer"
+    assert row_of(report, "node:Author").error is None
+    assert row_of(report, "node:Author").old_versions_removed > 0
+    assert old.cleanup(keep=1, confirm=True).tables[0].error is None
+    assert heads(old) == pins(old)
+
+
+def test_handles_that_are_open_go_on(old: og.Graph) -> None:
+    other = reopen(old)
+    before = answers(other)
+    pinned = open_pin(other._store.tables, other.snapshot().entries["node:Paper"])
+
+    old.cleanup(keep=1, confirm=True)
+
+    assert answers(other) == before
+    assert pinned.row_count == 6
+    fill(other, 950, 2)
+    assert len(rows(old, "node:Paper")) == 7
