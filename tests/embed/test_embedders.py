@@ -17,6 +17,7 @@ from omnigraph.embed import (
     EmbeddingNotConfigured,
     Provider,
     embed_query_text,
+    embedder_of_documents,
     make_embedder,
 )
 from omnigraph.embed.embedder import unit_vectors
@@ -310,3 +311,19 @@ def test_a_query_is_embedded_by_the_model_that_the_property_records() -> None:
         embed_query_text(mock, "text", property_name="vector", dimension=4, model="m-1")
     assert (raised.value.recorded, raised.value.configured) == ("m-1", "m-2")
     assert raised.value.http_status == 400
+
+
+@pytest.mark.parametrize(
+    ("environment", "embeds"),
+    [
+        ({"OPENAI_API_KEY": "k"}, False),
+        ({"OPENROUTER_API_KEY": "k"}, False),
+        ({"OPENAI_API_KEY": "k", "OMNIGRAPH_EMBED_PROVIDER": "openai"}, True),
+        ({"OPENROUTER_API_KEY": "k", "OMNIGRAPH_EMBED_MODEL": "m"}, True),
+        ({"OMNIGRAPH_EMBED_PROVIDER": "mock"}, True),
+    ],
+)
+def test_a_key_alone_does_not_send_stored_text_anywhere(
+    environment: dict[str, str], embeds: bool
+) -> None:
+    assert (embedder_of_documents(environment) is not None) is embeds

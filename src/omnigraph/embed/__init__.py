@@ -17,6 +17,7 @@ from omnigraph.embed.fill import EmbedColumn, Filled, fill_vectors
 from omnigraph.embed.providers import (
     EnvironmentEmbedder,
     embedder_from_environment,
+    embedder_of_documents,
     make_embedder,
 )
 from omnigraph.errors import (
@@ -38,6 +39,7 @@ __all__ = [
     "config_from_environment",
     "embed_query_text",
     "embedder_from_environment",
+    "embedder_of_documents",
     "fill_vectors",
     "make_embedder",
 ]

@@ -8,7 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from omnigraph.embed.config import NOT_CONFIGURED, EmbedConfig, Provider, config_from_environment
+from omnigraph.embed.config import (
+    BASE_URL,
+    MOCK,
+    MODEL,
+    NOT_CONFIGURED,
+    PROVIDER,
+    EmbedConfig,
+    Provider,
+    config_from_environment,
+)
 from omnigraph.embed.embedder import Embedder
 from omnigraph.embed.mock import MockEmbedder
 from omnigraph.errors import EmbeddingNotConfigured
@@ -54,6 +63,18 @@ def embedder_from_environment(environment: Mapping[str, str] | None = None) -> E
     return None if config is None else make_embedder(config)
 
 
+def embedder_of_documents(environment: Mapping[str, str] | None = None) -> Embedder | None:
+    """The embedder for text to be stored, or None when no provider is chosen.
+
+    A key alone is no choice: many programs set one, and stored text must not leave the machine
+    because of it. The provider, its address or the model has to be named.
+    """
+    given = os.environ if environment is None else environment
+    if not any(given.get(name) for name in (MOCK, PROVIDER, BASE_URL, MODEL)):
+        return None
+    return embedder_from_environment(given)
+
+
 class EnvironmentEmbedder:
     """The embedder of the environment, looked up when the first text has to be embedded.
 
@@ -62,17 +83,24 @@ class EnvironmentEmbedder:
 
     @cached_property
     def _embedder(self) -> Embedder:
-        found = embedder_from_environment()
-        if found is None:
-            raise EmbeddingNotConfigured(NOT_CONFIGURED)
-        return found
+        return _found(embedder_from_environment())
+
+    @cached_property
+    def _document_embedder(self) -> Embedder:
+        return _found(embedder_of_documents())
 
     @property
     def model(self) -> str:
         return self._embedder.model
 
     def embed_documents(self, texts: Sequence[str], dimension: int) -> np.ndarray:
-        return self._embedder.embed_documents(texts, dimension)
+        return self._document_embedder.embed_documents(texts, dimension)
 
     def embed_query(self, text: str, dimension: int) -> list[float]:
         return self._embedder.embed_query(text, dimension)
+
+
+def _found(embedder: Embedder | None) -> Embedder:
+    if embedder is None:
+        raise EmbeddingNotConfigured(NOT_CONFIGURED)
+    return embedder

@@ -16,7 +16,7 @@ from omnigraph.catalog import EntityType
 from omnigraph.embed import (
     Embedder,
     Filled,
-    embedder_from_environment,
+    embedder_of_documents,
     fill_vectors,
 )
 from omnigraph.write.embedding import embed_columns
@@ -40,4 +40,4 @@ def with_vectors(entity: EntityType, rows: pa.Table, settings: Settings) -> Fill
 
 @lru_cache(maxsize=4)
 def _embedder(settings: Settings) -> Embedder | None:
-    return embedder_from_environment(dict(settings))
+    return embedder_of_documents(dict(settings))

@@ -23,5 +23,7 @@ From a checked change to a commit, and back on the road after a crash:
     recovery.py     finish or undo what a dead writer left
       evidence.py     what storage shows of the tables that a sidecar names
       classify.py     class of a table, decision for the write: pure rules
+      schema_recovery.py  the part of it that knows schema files; purge.py
       audit.py        one row for each write that had to be settled
+    schema_lock.py  nobody writes while a schema change is under way
 """
