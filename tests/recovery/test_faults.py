@@ -448,7 +448,7 @@ def test_writers_and_heals_in_many_threads_come_to_an_end(graph: Graph) -> None:
 def unhealed(graph: Graph, write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """A write whose heal had run before the other writer died."""
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.graph.settle_all", lambda *_, **__: 0)
+        patch.setattr("omnigraph.graph.handle.settle_all", lambda *_, **__: 0)
         write()
 
 

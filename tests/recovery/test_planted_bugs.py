@@ -28,6 +28,8 @@ from tests.recovery import test_sidecars as sidecars
 from tests.recovery import work
 from tests.recovery.staging import new_graph, reopen, sidecar_files
 
+SETTLE = "omnigraph.graph.handle.settle_all"
+
 pytestmark = pytest.mark.slow
 
 Patch: TypeAlias = pytest.MonkeyPatch
@@ -127,7 +129,7 @@ def drop_the_sidecar_unread(patch: Patch, graph: Graph) -> None:
             path.unlink()
         return 1
 
-    patch.setattr("omnigraph.graph.settle_all", drop)
+    patch.setattr(SETTLE, drop)
 
 
 def decide_by_any_table(patch: Patch, _: Graph) -> None:
@@ -143,7 +145,7 @@ def always_roll_back(patch: Patch, _: Graph) -> None:
 
 
 def skip_recovery_at_open(patch: Patch, _: Graph) -> None:
-    patch.setattr("omnigraph.graph.settle_all", lambda *_, **__: 0)
+    patch.setattr(SETTLE, lambda *_, **__: 0)
 
 
 def acknowledge_before_the_publish(patch: Patch, graph: Graph) -> None:
@@ -268,12 +270,12 @@ def take_no_queue(patch: Patch) -> None:
 
 def restore_in_the_heal(patch: Patch) -> None:
     real = recovery.settle_all
-    patch.setattr("omnigraph.graph.settle_all", lambda *a, **o: real(*a, **{**o, "full": True}))
+    patch.setattr(SETTLE, lambda *a, **o: real(*a, **{**o, "full": True}))
 
 
 def never_heal(patch: Patch) -> None:
     real = recovery.settle_all
-    patch.setattr("omnigraph.graph.settle_all", lambda *a, **o: real(*a, **o) if o["full"] else 0)
+    patch.setattr(SETTLE, lambda *a, **o: real(*a, **o) if o["full"] else 0)
 
 
 def believe_an_unconfirmed_merge(patch: Patch) -> None:

@@ -51,7 +51,7 @@ query like($v: Vector(4)) {
 }
 """
 
-PARAMS = {"about": {"q": "river"}, "like": {"v": [3.0, 3.0, 3.0, 3.0]}}
+PARAMS: dict[str, dict[str, Any]] = {"about": {"q": "river"}, "like": {"v": [3.0, 3.0, 3.0, 3.0]}}
 
 
 def new_library(path: Path, schema: str = SCHEMA, **options: Any) -> og.Graph:

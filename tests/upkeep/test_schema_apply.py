@@ -106,7 +106,8 @@ def sample(property_: Any, number: int) -> Any:
 def expected_tables(graph: og.Graph, plan: Any) -> dict[str, list[dict[str, Any]]]:
     """Every table as the steps say it will be, from the rows as they are now."""
     tables = {key: rows(graph, key) for key in pins(graph)}
-    for step in (each.to_json() for each in plan.steps):
+    steps: list[Any] = [each.to_json() for each in plan.steps]
+    for step in steps:
         match step:
             case {"kind": "add_type", "type_kind": kind, "name": name} if kind != "interface":
                 tables[f"{kind}:{name}"] = []
@@ -114,15 +115,15 @@ def expected_tables(graph: og.Graph, plan: Any) -> dict[str, list[dict[str, Any]
                 tables[f"{kind}:{new}"] = tables.pop(f"{kind}:{old}")
             case {"kind": "drop_type", "type_kind": kind, "name": name}:
                 del tables[f"{kind}:{name}"]
-            case {"kind": "add_property", "type_kind": kind, "type_name": name, **more}:
+            case {"kind": "add_property", "type_kind": kind, "type_name": name}:
                 for row in tables.get(f"{kind}:{name}", []):
-                    row[more["property_name"]] = None
-            case {"kind": "rename_property", "type_kind": kind, "type_name": name, **more}:
+                    row[step["property_name"]] = None
+            case {"kind": "rename_property", "type_kind": kind, "type_name": name}:
                 for row in tables.get(f"{kind}:{name}", []):
-                    row[more["to"]] = row.pop(more["from"])
-            case {"kind": "drop_property", "type_kind": kind, "type_name": name, **more}:
+                    row[step["to"]] = row.pop(step["from"])
+            case {"kind": "drop_property", "type_kind": kind, "type_name": name}:
                 for row in tables.get(f"{kind}:{name}", []):
-                    del row[more["property_name"]]
+                    del row[step["property_name"]]
     return tables
 
 
@@ -249,8 +250,9 @@ def test_a_rewrite_is_one_staged_overwrite(tmp_path: Path, is_filled: bool) -> N
     assert pins(graph) == before | {"node:Paper": before["node:Paper"] + 1}
     assert all(row["venue"] is None for row in rows(graph, "node:Paper"))
     made = dataset(graph, "node:Paper").read_transaction(pins(graph)["node:Paper"])
+    assert made is not None
     assert type(made.operation).__name__ == "Overwrite"
-    assert made.transaction_properties["omnigraph.operation_id"]
+    assert "omnigraph.operation_id" in (made.transaction_properties or {})
 
 
 DROPPED = changed(
@@ -328,22 +330,21 @@ def test_a_past_version_is_read_in_the_columns_of_today(library: og.Graph) -> No
     )
     library.mutate('query q() { update Paper set { pages: 7 } where doi = "p000" }')
 
-    then = {"version": version}
     assert library.query(
-        "query q() { match { $p: Paper } return { $p.doi, $p.pages } }", **then
+        "query q() { match { $p: Paper } return { $p.doi, $p.pages } }", version=version
     ).rows() == [{"p.doi": "p000", "p.pages": None}]
     assert (
         library.query(
-            "query q() { match { $p: Paper  $p.pages = 7 } return { $p.doi } }", **then
+            "query q() { match { $p: Paper  $p.pages = 7 } return { $p.doi } }", version=version
         ).rows()
         == []
     )
     assert library.query(
         "query q() { match { $p: Paper } return { count($p.pages) as n, sum($p.year) as s } }",
-        **then,
+        version=version,
     ).rows() == [{"n": 0, "s": 2000.0}]
     with pytest.raises(NotFoundError, match="declared later or dropped"):
-        library.query("query q() { match { $v: Venue } return { $v.name } }", **then)
+        library.query("query q() { match { $v: Venue } return { $v.name } }", version=version)
     assert library.query("query q() { match { $p: Paper } return { $p.pages } }").rows() == [
         {"p.pages": 7}
     ]
@@ -442,7 +443,8 @@ def test_another_handle_goes_on_with_the_new_schema(library: og.Graph) -> None:
 
 def test_a_write_that_was_checked_before_the_change_is_checked_again(library: og.Graph) -> None:
     """The writer is past its checks when the schema changes under it."""
-    other, changed_once = reopen(library), []
+    other = reopen(library)
+    changed_once: list[bool] = []
 
     def change() -> None:
         if not changed_once:

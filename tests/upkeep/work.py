@@ -109,7 +109,7 @@ def inspect(path: str) -> dict[str, Any]:
     tables = graph._store.tables
     entries = graph.snapshot().entries
     top = Path(path)
-    found = {
+    found: dict[str, Any] = {
         "schema": graph.schema,
         "rows": rows_of(graph),
         "pins": {key: entry.version for key, entry in entries.items()},

@@ -182,7 +182,7 @@ def diff(
     with open_addressed(addressed(uri, store), mode="r") as graph:
         changes = graph.diff(before, after, types=types)
         if html is not None:
-            html.write_text(graph.diff_page(before, after, types=types), encoding="utf-8")
+            html.write_text(graph.diff_html(before, after, types=types), encoding="utf-8")
             print(f"wrote {html}")
         elif as_jsonl:
             for line in changes.to_jsonl():

@@ -13,6 +13,7 @@
     queues.py         one writer at a time per (table, branch)
     durability.py  operation_files.py   what to sync, and syncing it
     version_files.py  the files that a version needs, and which of them are not there
+    garbage.py        versions that nobody needs, and removing them
     counters.py       what happened, counted after success
     lance_errors.py   texts of Lance and the store → our errors
 

@@ -1,0 +1,133 @@
+"""Branches of a graph: make, compare, merge, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from omnigraph.branch.changes import ChangeSet
+from omnigraph.branch.create import create_branch
+from omnigraph.branch.delete import delete_branch
+from omnigraph.branch.diff import (
+    ChangeFilter,
+    CommitChanges,
+    Target,
+    changes_since,
+    diff_snapshots,
+    find_snapshot,
+)
+from omnigraph.branch.html import diff_to_html
+from omnigraph.branch.merge import MergePreview, MergeResult, delete_merged, preview_merge
+from omnigraph.branch.merge import merge as merge_branches
+from omnigraph.branch.resolve import Resolution
+from omnigraph.branch.surroundings import changed_subgraph
+from omnigraph.graph.handle import Handle
+from omnigraph.manifest import (
+    MAIN,
+    Snapshot,
+)
+from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.upkeep.self_care import care_for
+from omnigraph.write.commit import (
+    queue_keys,
+)
+
+
+class Branching(Handle):
+    """The calls about branches."""
+
+    def branches(self) -> list[str]:
+        """Every branch, `main` first."""
+        self._checked_contract()
+        return self._coordinator.branches()
+
+    def create_branch(self, name: str, from_: str = MAIN) -> Snapshot:
+        """Make a branch that shows what `from_` shows now; nothing is copied."""
+        self._writable_catalog()
+        return create_branch(self._environment(), name, from_).snapshot()
+
+    def delete_branch(self, name: str) -> None:
+        """Remove a branch and what only it holds."""
+        self._writable_catalog()
+        delete_branch(self._environment(), canonical_branch(name))
+
+    def merge(
+        self,
+        source: str,
+        into: str = MAIN,
+        *,
+        actor: str | None = None,
+        delete_branch: bool = False,
+        preview: bool = False,
+        resolve: Resolution | None = None,
+    ) -> MergeResult | MergePreview:
+        """Bring what `source` did into another branch, as one commit or not at all.
+
+        With `preview` nothing is written and the result says what would be. `resolve` settles
+        conflicts: `"ours"` keeps what the target has, `"theirs"` what the source has, and a
+        mapping or a list says so row by row.
+
+        Raises:
+            MergeConflicts: The branches cannot be joined as they are. The target is unchanged.
+            ExpectedVersionMismatch: The target changed meanwhile. Merge again.
+        """
+        names = canonical_branch(source), canonical_branch(into)
+        environment = self._environment()
+        if preview:
+            catalog = self._checked_contract().catalog
+            return preview_merge(environment, catalog, *names, resolution=resolve)
+        self._writable_catalog()
+        seen = self._coordinator.last_seen(names[1])
+        queues = queue_keys(frozenset(seen.entries), seen.branch)
+        self._settle(full=False, wait_for=queues)
+        catalog = self._writable_catalog()
+        who = actor if actor is not None else self._actor
+        result = merge_branches(environment, catalog, *names, actor=who, resolution=resolve)
+        if self._self_care:
+            care_for(environment, names[1], result.tables)
+        return delete_merged(environment, result) if delete_branch else result
+
+    def diff(
+        self,
+        from_: Target,
+        to: Target,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> ChangeSet:
+        """What differs between two states: branches, commits, versions or times."""
+        catalog = self._checked_contract().catalog
+        before, after = (find_snapshot(self._coordinator, each) for each in (from_, to))
+        wanted = ChangeFilter(kinds, types, ops)
+        return diff_snapshots(self._store.tables, catalog, before, after, wanted)
+
+    def diff_html(
+        self,
+        from_: Target,
+        to: Target,
+        *,
+        title: str | None = None,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> str:
+        """A diff as one page that works offline: what changed, drawn and listed."""
+        changes = self.diff(from_, to, kinds=kinds, types=types, ops=ops)
+        catalog = self._checked_contract().catalog
+        after = find_snapshot(self._coordinator, to)
+        shown = changed_subgraph(changes, catalog, after, self._store.tables)
+        return diff_to_html(changes, title=title or f"{from_} → {to}", subgraph=shown)
+
+    def changes(
+        self,
+        since: str,
+        *,
+        branch: str = MAIN,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> Iterator[CommitChanges]:
+        """What every commit of a branch changed after `since`, oldest first."""
+        catalog = self._checked_contract().catalog
+        wanted = ChangeFilter(kinds, types, ops)
+        return changes_since(self._store.tables, catalog, self._coordinator, since, branch, wanted)

@@ -1,0 +1,169 @@
+"""Handle: an open graph from the inside. The public calls are in the files beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+from omnigraph.catalog import Catalog
+from omnigraph.embed import EnvironmentEmbedder
+from omnigraph.errors import BadRequestError, ConflictError
+from omnigraph.graph.store import Store
+from omnigraph.index import DerivedStore, RuntimeCache
+from omnigraph.manifest import (
+    Coordinator,
+    SchemaContract,
+    Snapshot,
+    accepted_contract,
+    load_contract,
+    reconcile,
+)
+from omnigraph.manifest.targets import resolve
+from omnigraph.storage.location import GraphRoot
+from omnigraph.storage.queues import QueueKey, writer_queues
+from omnigraph.write.commit import (
+    WriteEnvironment,
+)
+from omnigraph.write.recovery import settle_all
+from omnigraph.write.schema_lock import (
+    has_staged_schema,
+    refuse_while_applying,
+    settle_dead_apply,
+)
+
+Mode: TypeAlias = Literal["rw", "r"]
+
+_SCHEMA_LOOKS_MAX = 3
+
+
+class Handle:
+    """What every part of a `Graph` works on: the store, the contract, what was seen of it."""
+
+    def __init__(
+        self, store: Store, *, mode: Mode, actor: str | None, self_care: bool = True
+    ) -> None:
+        self._store = store
+        self._self_care = self_care
+        self._mode = mode
+        self._actor = actor
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._coordinator = Coordinator(store.manifest)
+        self._cache = RuntimeCache(derived=_derived_store(store.root, mode))
+        self._embedder = EnvironmentEmbedder()
+        if mode == "rw":
+            self._settle(full=True)
+            settle_dead_apply(self._environment())
+        self._contract = load_contract(store.texts)
+        if mode == "rw":
+            reconcile(self._coordinator, store.history)
+
+    @property
+    def uri(self) -> str:
+        return str(self._store.root)
+
+    @property
+    def schema(self) -> str:
+        """The accepted schema, as it was written."""
+        return self._checked_contract().source
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the accepted schema."""
+        return self._checked_contract().catalog
+
+    def refresh(self) -> None:
+        """Look at every branch again; finish what a dead writer left, when no undo is needed."""
+        self._checked_contract()
+        if self._mode == "rw":
+            self._settle(full=False)
+            settle_dead_apply(self._environment())
+        for branch in self._coordinator.branches():
+            self._coordinator.fresh(branch)
+        if self._mode == "rw":
+            reconcile(self._coordinator, self._store.history)
+
+    def close(self) -> None:
+        """Let go of everything. Using the handle afterwards is an error."""
+        self._is_closed = True
+        self._cache.clear()
+        self._store.tables.forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.uri} ({self._mode})>"
+
+    def _settle(self, *, full: bool, wait_for: Collection[QueueKey] | None = None) -> None:
+        """Finish what dead writers left; undo it too when this is an open (`full`)."""
+        settle_all(self._environment(), self._store.audit, full=full, wait_for=wait_for)
+
+    def _environment(self) -> WriteEnvironment:
+        return WriteEnvironment(
+            tables=self._store.tables,
+            texts=self._store.texts,
+            coordinator=self._coordinator,
+            queues=writer_queues(self._store.root),
+        )
+
+    def _checked_contract(self) -> SchemaContract:
+        if self._is_closed:
+            raise BadRequestError(f"the handle of '{self.uri}' is closed — open the graph again")
+        contract = accepted_contract(self._store.texts, self._coordinator, self._contract)
+        with self._lock:
+            if self._contract is not contract:
+                # Columns of the past that are null because they are not there have no type of
+                # their own.
+                self._cache.clear()
+            self._contract = contract
+        return contract
+
+    def _reading(
+        self,
+        branch: str,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+    ) -> tuple[Catalog, Snapshot]:
+        """A schema, and a snapshot whose tables are in it; the past is read in the present one."""
+        is_past = (commit, version, at) != (None, None, None)
+        for _ in range(_SCHEMA_LOOKS_MAX):
+            catalog = self._checked_contract().catalog
+            snapshot = resolve(
+                self._coordinator, branch=branch, commit=commit, version=version, at=at
+            )
+            if is_past or snapshot.schema_hash in (None, catalog.shape_hash):
+                return catalog, snapshot
+        raise ConflictError("the schema keeps changing — try again")
+
+    def _writable_catalog(self) -> Catalog:
+        if self._mode == "r":
+            self._checked_contract()
+            raise BadRequestError(
+                f"'{self.uri}' is open for reading only — open it with mode='rw' to change it"
+            )
+        if not self._is_closed:
+            environment = self._environment()
+            if has_staged_schema(environment):
+                # A schema change died close to its end: what comes now is checked against it.
+                self._settle(full=False)
+            refuse_while_applying(environment)
+        return self._checked_contract().catalog
+
+
+def _derived_store(root: GraphRoot, mode: Mode) -> DerivedStore | None:
+    """Where adjacency is kept beside a local graph; a read-only handle only looks there."""
+    return DerivedStore(Path(root.local_path), is_writable=mode == "rw") if root.is_local else None

@@ -1,0 +1,31 @@
+"""Results of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """What a mutation did. `commit_id` is None when nothing matched and no commit was made."""
+
+    commit_id: str | None
+    manifest_version: int
+    affected_nodes: int
+    affected_edges: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load did. `tables` maps table keys to rows loaded."""
+
+    commit_id: str | None
+    branch: str
+    base_branch: str | None
+    branch_created: bool
+    mode: str
+    tables: Mapping[str, int]
+    rows_embedded: int = 0
+    rows_rejected: int = 0
+    engine: str = "inline"

@@ -1,0 +1,52 @@
+"""Store: the parts of one graph in storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.manifest.history import KEY as HISTORY_KEY
+from omnigraph.manifest.history import TABLE as HISTORY_TABLE
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.graph_texts import GraphTexts
+from omnigraph.storage.location import GraphRoot, graph_root
+from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.text import open_text_store
+from omnigraph.write.audit import KEY as AUDIT_KEY
+from omnigraph.write.audit import TABLE as AUDIT_TABLE
+
+MANIFEST_TABLE = "__manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The parts of one graph in storage."""
+
+    root: GraphRoot
+    tables: TableStorage
+    texts: GraphTexts
+    manifest: ControlTable
+    history: ControlTable
+    audit: ControlTable
+
+
+def open_store(
+    uri: str | Path, storage_options: Mapping[str, str] | None, durability: Durability
+) -> Store:
+    root = graph_root(str(uri))
+
+    def control(name: str, key: str) -> ControlTable:
+        return ControlTable(
+            root, name, key=key, storage_options=storage_options, durability=durability
+        )
+
+    return Store(
+        root=root,
+        tables=TableStorage(root, storage_options, durability),
+        texts=GraphTexts(open_text_store(root, dict(storage_options or {}), durability), root),
+        manifest=control(MANIFEST_TABLE, "object_id"),
+        history=control(HISTORY_TABLE, HISTORY_KEY),
+        audit=control(AUDIT_TABLE, AUDIT_KEY),
+    )
