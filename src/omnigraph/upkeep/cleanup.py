@@ -36,6 +36,7 @@ from omnigraph.write.commit import WriteEnvironment, check_heads, publish_turn, 
 from omnigraph.write.purge import empty_table
 
 MANIFEST = "__manifest"
+PROJECTION_VERSIONS_KEPT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +278,10 @@ class _Job:
         def clean() -> Removed:
             if not table.exists():
                 return Removed()
-            versions = self.policy.outside(self.garbage, location, self.garbage.versions(location))
-            return self.garbage.remove(location, versions, is_dry_run=not self.confirm)
+            # Another handle may be about to add rows to one of the last few: no queue guards them.
+            versions = self.garbage.versions(location)[:-PROJECTION_VERSIONS_KEPT]
+            going = self.policy.outside(self.garbage, location, versions)
+            return self.garbage.remove(location, going, is_dry_run=not self.confirm)
 
         return self._row(name, clean, None)
 
