@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from tests.cli.running import EXAMPLES, run
 
 PEOPLE = EXAMPLES / "people.gq"
@@ -245,3 +250,19 @@ def test_a_bad_branch_name_is_refused(team: Path, arguments: tuple[str, ...], me
 
     assert outcome.code == 1
     assert message in outcome.err
+
+
+@pytest.mark.accepts("S-107")
+def test_what_recovery_did_is_found_by_its_actor(team: Path) -> None:
+    """A writer that dies after its table commits is finished by the next write."""
+    insert = 'query add() { insert Person { slug: "sam", name: "Sam" } }'
+    command = [sys.executable, "-m", "omnigraph", "mutate", "-e", insert, "--store", str(team)]
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: "mutation.post_finalize_pre_publisher=kill"}
+    died = subprocess.run(command, env=environment, capture_output=True, check=False)
+
+    run("mutate", "-e", insert, "--store", team)
+
+    assert died.returncode == -signal.SIGKILL
+    found = run("commit", "list", team, "--filter", "actor=omnigraph:recovery").out.splitlines()
+    assert len(found) == 1
+    assert found[0].endswith("actor=omnigraph:recovery")

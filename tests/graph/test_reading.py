@@ -1,0 +1,150 @@
+"""Reads see one snapshot, whatever writers do meanwhile; writes say what they affected."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import ConflictError
+from omnigraph.failpoints import Failpoint, armed
+from omnigraph.storage.counters import counting
+from omnigraph.storage.queues import writer_queues
+
+SCHEMA = """
+node Left { slug: String @key  n: I32? }
+node Right { slug: String @key }
+edge Joins: Left -> Right
+"""
+WRITES = """
+query pair($s: String) {
+    insert Left { slug: $s, n: 0 }
+    insert Right { slug: $s }
+    insert Joins { from: $s, to: $s }
+}
+query touch($s: String) { update Left set { n: 1 } where slug = $s }
+query drop($s: String) { delete Left where slug = $s }
+"""
+COUNTS = """
+query left() { match { $l: Left } return { count($l) as n } }
+query joined() { match { $l: Left  $l joins $r } return { count($r) as n } }
+query both() { match { $l: Left  $l joins $r } return { $l.slug, $r.slug } }
+"""
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    return og.init(tmp_path / "g.omni", schema=SCHEMA, durability="process")
+
+
+def count(graph: og.Graph, name: str, branch: str = "main") -> int:
+    found: int = graph.query(COUNTS, name, branch=branch).rows()[0]["n"]
+    return found
+
+
+@pytest.mark.accepts("S-184")
+def test_a_mutation_reports_what_each_statement_affected(graph: og.Graph) -> None:
+    inserted = graph.mutate(WRITES, "pair", {"s": "a"})
+    updated = graph.mutate(WRITES, "touch", {"s": "a"})
+    deleted = graph.mutate(WRITES, "drop", {"s": "a"})
+    nothing = graph.mutate(WRITES, "touch", {"s": "gone"})
+
+    counts = [(each.affected_nodes, each.affected_edges) for each in (inserted, updated, deleted)]
+    assert counts == [(2, 1), (1, 0), (1, 1)]
+    assert (nothing.affected_nodes, nothing.commit_id) == (0, None)
+
+
+@pytest.mark.accepts("S-166")
+def test_a_read_is_refused_when_the_schema_files_were_edited(graph: og.Graph) -> None:
+    """Before anything runs: no table is opened."""
+    path = Path(graph.uri) / "_schema.pg"
+    path.write_text(path.read_text().replace("n: I32?", "n: I64?"))
+
+    with counting() as counters, pytest.raises(ConflictError, match=r"_schema\.pg"):
+        graph.query(COUNTS, "left")
+
+    assert (counters.opens, counters.scans) == (0, 0)
+
+
+@pytest.mark.accepts("S-180")
+def test_a_query_sees_whole_writes_only(graph: og.Graph) -> None:
+    """While a writer adds pairs, every answer has as many left ends as right ends."""
+    done = threading.Event()
+
+    def write() -> None:
+        writer = og.open(graph.uri, durability="process")
+        for number in range(15):
+            writer.mutate(WRITES, "pair", {"s": f"p{number}"})
+        done.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen = []
+    while not done.is_set():
+        rows = graph.query(COUNTS, "both").rows()
+        assert all(row["l.slug"] == row["r.slug"] for row in rows)
+        seen.append(len(rows))
+    thread.join()
+
+    assert seen == sorted(seen)
+    assert count(graph, "left") == count(graph, "joined") == 15
+
+
+@pytest.mark.accepts("S-180")
+def test_a_snapshot_taken_before_a_write_answers_as_before(graph: og.Graph) -> None:
+    graph.mutate(WRITES, "pair", {"s": "a"})
+    before = graph.commits()[0].commit_id
+
+    graph.mutate(WRITES, "drop", {"s": "a"})
+
+    assert graph.query(COUNTS, "left", commit=before).rows() == [{"n": 1}]
+    assert count(graph, "left") == 0
+
+
+@pytest.mark.accepts("S-181", "S-069")
+def test_a_writer_blocks_its_own_tables_and_nobody_else(graph: og.Graph) -> None:
+    """A writer that stands still between commit and publish on one branch: reads and another
+    branch's writes go on, while its own tables are locked."""
+    graph.mutate(WRITES, "pair", {"s": "a"})
+    graph.create_branch("dev")
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait_on_dev() -> None:
+        if threading.current_thread() is writer:
+            inside.set()
+            assert go_on.wait(60)
+
+    writer = threading.Thread(
+        target=lambda: graph.mutate(WRITES, "pair", {"s": "dev"}, branch="dev")
+    )
+    with armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: wait_on_dev}):
+        writer.start()
+        assert inside.wait(60)
+        queues = writer_queues(graph._store.root)
+        with pytest.raises(ConflictError, match="another writer holds 'node:Left'"):
+            queues.acquire_many([("node:Left", "dev")], timeout_seconds=0.05)
+        graph.mutate(WRITES, "pair", {"s": "main"})
+        assert (count(graph, "left"), count(graph, "left", "dev")) == (2, 1)
+        go_on.set()
+        writer.join()
+
+    assert count(graph, "left", "dev") == 2
+
+
+@pytest.mark.accepts("S-084")
+def test_a_three_way_merge_rewrites_by_one_upsert_and_staged_commits(graph: og.Graph) -> None:
+    graph.mutate(WRITES, "pair", {"s": "a"})
+    graph.mutate(WRITES, "pair", {"s": "b"})
+    graph.create_branch("dev")
+    graph.mutate(WRITES, "touch", {"s": "a"}, branch="dev")
+    graph.mutate(WRITES, "touch", {"s": "b"})
+
+    with counting() as counters:
+        result = graph.merge("dev")
+
+    assert result.outcome == "merged"
+    assert counters.stage_merge_insert_calls == 1
+    assert counters.stage_merge_insert_rows == 1
+    assert counters.commits >= 1
