@@ -26,6 +26,7 @@ from omnigraph.pipeline.parse import Group, parse_block
 from omnigraph.pipeline.rows import Faults, GoodRows, good_rows
 from omnigraph.storage.location import table_path
 from omnigraph.storage.loose import LooseFragment, write_loose
+from omnigraph.storage.scratch import refuse_gone
 from omnigraph.write.bad_rows import SHOWN_MAX
 
 
@@ -111,5 +112,6 @@ def _written(
 ) -> tuple[LooseFragment, ...] | None:
     if plan.scratch_uri is None:
         return None
+    refuse_gone(plan.scratch_uri)
     uri = f"{plan.scratch_uri}/{table_path(entity.kind, entity.name)}"
     return tuple(write_loose(uri, good.table, arrow_schema(entity), plan.storage_options))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from ulid import ULID
 
-from omnigraph.errors import NotFoundError
+from omnigraph.errors import ConflictError, NotFoundError
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.objects import remove_files
@@ -32,6 +32,8 @@ DIRECTORY = "__load"
 FRAMES_PREFIX = "frames-"
 ABANDONED_SECONDS = 24 * 3600
 """On an object store nobody can see whether a load lives; after a day it does not."""
+
+WRITE_IN_FLIGHT_SECONDS = 0.3
 
 _live: set[str] = set()
 
@@ -78,6 +80,10 @@ class Scratch:
         """Remove everything a load that failed has written."""
         try:
             _remove(self.uri, self._texts, tables)
+            if self._lock is not None:
+                # A worker that was writing at that moment has made its folder anew.
+                time.sleep(WRITE_IN_FLIGHT_SECONDS)
+                self._texts.delete_prefix(self.uri)
         finally:
             _release(self)
 
@@ -95,6 +101,16 @@ def open_scratch(tables: TableStorage, storage_options: Mapping[str, str]) -> Sc
     _live.add(load_id)
     # Losing the scratch in a power cut loses nothing, so nothing here is synced.
     return Scratch(load_id, uri, open_text_store(tables.root, storage_options, "process"), lock)
+
+
+def refuse_gone(uri: str) -> None:
+    """Stop a worker whose load was cancelled: what it wrote now, nobody would remove.
+
+    Raises:
+        ConflictError: The scratch is gone. On an object store that cannot be seen cheaply.
+    """
+    if "://" not in uri and not os.path.exists(f"{uri}/lock"):
+        raise ConflictError("this load was cancelled — nothing was written")
 
 
 def sweep(tables: TableStorage, storage_options: Mapping[str, str]) -> int:
