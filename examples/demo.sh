@@ -30,7 +30,7 @@ busiest='query busiest() {
 }'
 run omnigraph query -e "$busiest" --store team.omni
 circle='query circle() {
-    match { $p: Person { slug: "p7" }  $p knows{1,2} $c  search($c.name, "ada") }
+    match { $p: Person { slug: "p7" }  $p knows{1,4} $c  search($c.name, "ada") }
     return { $c.name, $c.title }
     order { $c.name }
     limit 5
