@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.small_disk import disk
+
+__all__ = ["disk"]
+
 RESULTS_VARIABLE = "OMNIGRAPH_ACCEPTANCE_RESULTS"
 
 

@@ -19,13 +19,15 @@ from typing import Any
 import pytest
 
 from omnigraph import errors
-from omnigraph.errors import RecoveryRequired
-from omnigraph.graph import Graph
+from omnigraph.errors import RecoveryRequired, StorageError
 from omnigraph.storage import durability
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.tables import TableStorage
+from omnigraph.write.sidecar import WriterKind
+from tests.recovery import fault_work as faults
 from tests.recovery import work
 from tests.recovery.staging import is_whole, kinds, new_graph, reopen
+from tests.small_disk import PAGE, ROOMY, resize, used
 
 STRACE = shutil.which("strace")
 needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installed")
@@ -37,8 +39,8 @@ def traced(options: list[str], path: str, writer: str, sync: str = "power") -> s
     """One write of two tables in a process that strace watches; what it printed."""
     assert STRACE is not None
     code = (
-        "from tests.recovery import work\n"
-        f"print(work.write_durably({path!r}, {writer!r}, 2, {sync!r}))\n"
+        "from tests.recovery import fault_work\n"
+        f"print(fault_work.write_durably({path!r}, {writer!r}, {sync!r}))\n"
     )
     done = subprocess.run(
         [STRACE, "-f", "-qq", "--seccomp-bpf", *options, sys.executable, "-c", code],
@@ -200,55 +202,112 @@ def test_a_writer_that_does_not_sync_is_noticed(
 
 # Calls that fail
 
+# `write` is not among them: it would also break the pipes that threads wake each other with. Writes
+# that fail are below, on a disk that is full.
+FAILURES = {
+    "linkat": ("ENOSPC", "EIO", "EACCES"),
+    "rename": ("EACCES", "ENOSPC", "EIO"),
+    "fsync": ("EIO", "ENOSPC"),
+    "mkdir": ("EIO", "EACCES", "ENOSPC"),
+}
+WHICH = ("1", "2", "4", "8", "1+", "3+")
+"""The k-th call of its kind in a thread fails; with `+`, and all that follow it."""
 
-def fault_cells() -> list[tuple[str, str, str, int]]:
-    """(writer, call, error, which one): the k-th call of its kind in its thread fails."""
+SAMPLE = [
+    ("insert", "linkat", "EIO", "2"),
+    ("load merge", "fsync", "EIO", "8"),
+    ("delete", "rename", "EACCES", "1"),
+    ("branch insert", "mkdir", "ENOSPC", "1"),
+    ("merge", "linkat", "ENOSPC", "1"),
+    ("apply schema", "rename", "ENOSPC", "1+"),
+    ("optimize", "linkat", "EACCES", "2"),
+]
+
+
+def fault_cells() -> list[tuple[str, str, str, str]]:
+    """(writer, call, error, which one); the errors take turns along the writers."""
     if not ALL:
-        return [
-            ("insert", "linkat", "ENOSPC", 1),
-            ("insert", "linkat", "EIO", 2),
-            ("insert", "rename", "ENOSPC", 1),
-            ("insert", "fsync", "EIO", 2),
-            ("load merge", "fsync", "EIO", 9),
-            ("delete", "rename", "EACCES", 1),
-        ]
+        return SAMPLE
     return [
-        (writer, call, error, nth)
-        for writer in ("insert", "delete", "load overwrite")
-        for call in ("linkat", "rename", "fsync", "mkdir")
-        for error in ("ENOSPC", "EIO", "EACCES")
-        for nth in (1, 2, 4, 8)
+        (writer, call, kinds[(row + column) % len(kinds)], which)
+        for row, writer in enumerate(faults.WRITERS)
+        for call, kinds in FAILURES.items()
+        for column, which in enumerate(WHICH)
     ]
 
 
 @needs_strace
 @pytest.mark.slow
-@pytest.mark.parametrize(("writer", "call", "error", "nth"), fault_cells())
+@pytest.mark.parametrize(("writer", "call", "error", "which"), fault_cells())
 def test_a_system_call_that_fails_is_a_typed_error_and_a_whole_graph(
-    tmp_path: Path, writer: str, call: str, error: str, nth: int
+    tmp_path: Path, writer: str, call: str, error: str, which: str
 ) -> None:
-    graph = new_graph(tmp_path / "graph")
-    old = work.rows_of(graph)
-    new = rows_after(tmp_path, writer)
-    inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={nth}"]
+    """Afterwards the same command succeeds."""
+    path = str(tmp_path / "graph")
+    faults.build(path, writer)
+    old, new = faults.shown(path), after(tmp_path, writer)
+    trace = tmp_path / "trace"
+    inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={which}"]
 
-    said = traced(["-o", "/dev/null", *inject], graph.uri, writer)
+    said = traced(["-o", str(trace), *inject], path, writer)
 
+    if "(INJECTED)" not in trace.read_text():
+        assert ALL, "a cell of the sample is one that is reached"
+        pytest.skip(f"{writer} makes fewer than {which} calls of {call} in a thread")
     assert said == "acknowledged" or hasattr(errors, said.partition(":")[0]), said
-    recovered = reopen(graph)
-    rows = work.rows_of(recovered)
-    assert rows in ((new,) if said == "acknowledged" else (old, new))
+    recovered = work.open_graph(path)
+    shown = faults.shown(path)
+    assert shown in ((new,) if said == "acknowledged" else (old, new))
     is_whole(recovered)
-    if rows == old:
-        work.WRITERS[writer](recovered, 2)
-        assert work.rows_of(recovered) == new
-    is_whole(recovered)
+    if said != "acknowledged" and shown == old:
+        faults.WRITERS[writer].run(recovered)
+        assert faults.shown(path) == new
+    is_whole(work.open_graph(path))
 
 
-def rows_after(tmp_path: Path, writer: str) -> dict[str, dict[str, list[str]]]:
-    whole: Graph = new_graph(tmp_path / "whole")
-    work.WRITERS[writer](whole, 2)
-    return work.rows_of(whole)
+def test_every_kind_of_writer_has_fault_cells() -> None:
+    kinds = {faults.WRITERS[writer].kind for writer in faults.WRITERS} - {None}
+
+    assert kinds == set(WriterKind)
+
+
+def after(tmp_path: Path, writer: str) -> object:
+    """What the writer shows when nothing fails."""
+    path = str(tmp_path / "whole")
+    faults.build(path, writer)
+    faults.WRITERS[writer].run(work.open_graph(path))
+    return faults.shown(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writer", faults.WRITERS)
+def test_at_whatever_page_the_disk_runs_out_a_writer_ends_old_or_new(
+    disk: Path, tmp_path: Path, writer: str
+) -> None:
+    """Afterwards, with room, the same command succeeds."""
+    resize(disk, ROOMY)
+    path, new = str(disk / "graph"), after(tmp_path, writer)
+    failures = 0
+    for pages in range(0, 64, 2) if ALL else (0, 5, 14):
+        faults.build(path, writer)
+        graph, old = work.open_graph(path, durability="power"), faults.shown(path)
+        resize(disk, used(disk) + pages * PAGE)
+        try:
+            faults.WRITERS[writer].run(graph)
+            expected = [new]
+        except (StorageError, RecoveryRequired):
+            failures, expected = failures + 1, [old, new]
+        assert faults.shown(path) in expected
+        resize(disk, ROOMY)
+        recovered = work.open_graph(path)
+        assert faults.shown(path) in expected
+        is_whole(recovered)
+        if faults.shown(path) == old:
+            faults.WRITERS[writer].run(recovered)
+        assert faults.shown(path) == new
+        is_whole(work.open_graph(path))
+    # What only removes must work on a full disk: it is how one gets room.
+    assert bool(failures) == (writer not in ("branch delete", "cleanup"))
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])

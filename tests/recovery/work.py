@@ -218,16 +218,6 @@ def orphan(path: str, count: int, acked: str = "") -> str:
     return "deleted"
 
 
-def write_durably(path: str, writer: str, count: int, durability: str = "power") -> str:
-    """One write that waits for the disk; what it ended with, in a line."""
-    try:
-        WRITERS[writer](open_graph(path, durability=durability), count)
-    except og.errors.OmnigraphError as error:
-        return f"{type(error).__name__}: {error}"
-    Path(f"{path}.acknowledged").mkdir()
-    return "acknowledged"
-
-
 def init(path: str, count: int, arm: str = "") -> str:
     types = ["node Person { name: String @key }", "edge Knows: Person -> Person"]
     types += [f"node Extra{number} {{ name: String @key }}" for number in range(3)]
