@@ -8,7 +8,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from omnigraph.errors import BranchNotFound, ForkExists, ForkInUse, InvariantViolated
+from omnigraph.errors import BranchNotFound, ForkExists, ForkInUse, InvariantViolated, StorageError
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
@@ -49,6 +49,38 @@ def test_a_fork_of_a_fork_continues_it(any_table: People) -> None:
     found = storage.list_branches(any_table.location.uri)
     assert found["child"].parent_branch == "parent"
     assert found["child"].parent_version == 3
+
+
+NAMES = ["a", "b/c", "d/e/f", "x.y-z_0", "0", "größe", "日本/語", "A"]
+
+
+def test_forks_are_found_as_lance_lists_them(any_table: People) -> None:
+    """Their refs are read from where Lance keeps them, in its own encoding of names."""
+    storage, uri = any_table.storage, any_table.location.uri
+    for name in NAMES:
+        storage.fork_branch(any_table.location, 1, name)
+    storage.fork_branch(TableLocation(uri, "b/c"), 1, "child")
+    dataset = lance.dataset(uri, storage_options=dict(storage.storage_options))
+
+    ours, theirs = storage.list_branches(uri), dataset.branches.list()
+
+    assert set(ours) == set(theirs) == {*NAMES, "child"}
+    for name, facts in theirs.items():
+        assert ours[name].parent_branch == facts["parent_branch"]
+        assert ours[name].parent_version == facts["parent_version"]
+        assert ours[name].created_at == facts["create_at"]
+        identifier = "/".join(f"{at}:{token}" for at, token in facts["branch_identifier"])
+        assert ours[name].identifier == identifier
+    assert storage.find_branch(uri, "b") is None
+
+
+def test_a_damaged_ref_is_named(table: People) -> None:
+    storage, uri = table.storage, table.location.uri
+    storage.fork_branch(table.location, 1, "b")
+    Path(uri, "_refs/branches/b.json").write_text("{}")
+
+    with pytest.raises(StorageError, match=r"b\.json' is damaged"):
+        storage.find_branch(uri, "b")
 
 
 def test_every_staged_write_works_on_a_fork(any_table: People) -> None:

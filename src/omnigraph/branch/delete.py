@@ -74,7 +74,7 @@ def _remove_forks(
     for entry in entries:
         uri = environment.tables.root.child(entry.table_path)
         try:
-            if branch in environment.tables.list_branches(uri):
+            if environment.tables.find_branch(uri, branch) is not None:
                 environment.tables.delete_branch(uri, branch)
         except OmnigraphError as error:
             log.warning("the fork of '%s' for '%s' stays: %s", entry.table_key, branch, error)

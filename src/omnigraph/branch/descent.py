@@ -7,7 +7,6 @@ comparison needs to look only at what happened since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.errors import NotFoundError, OmnigraphError
@@ -39,7 +38,7 @@ class Descent:
     """The lines of descent of tables, each looked up once: make a new one for every operation."""
 
     tables: TableStorage
-    _forks: dict[str, Mapping[str, BranchInfo]] = field(default_factory=dict)
+    _forks: dict[tuple[str, str], BranchInfo | None] = field(default_factory=dict)
 
     def common_ancestor(self, first: TableHandle, second: TableHandle) -> TableHandle | None:
         """The newest version both came from; None when it cannot be proved or is not there."""
@@ -68,19 +67,18 @@ class Descent:
         line = [(branch, version)]
         if branch == other.location.branch:
             return line
-        forks = self._forks_of(handle.location.uri)
         while branch is not None:
-            fork = forks.get(branch)
+            fork = self._fork(handle.location.uri, branch)
             if fork is None:
                 raise NotFoundError(f"'{handle.location}' has no fork '{branch}' any more")
             branch, version = fork.parent_branch, min(version, fork.parent_version)
             line.append((branch, version))
         return line
 
-    def _forks_of(self, uri: str) -> Mapping[str, BranchInfo]:
-        if uri not in self._forks:
-            self._forks[uri] = self.tables.list_branches(uri)
-        return self._forks[uri]
+    def _fork(self, uri: str, branch: str) -> BranchInfo | None:
+        if (uri, branch) not in self._forks:
+            self._forks[uri, branch] = self.tables.find_branch(uri, branch)
+        return self._forks[uri, branch]
 
 
 def _same_columns(tables: TableStorage, *handles: TableHandle) -> bool:

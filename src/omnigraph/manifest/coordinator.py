@@ -168,7 +168,7 @@ class Coordinator:
     def branches(self) -> list[str]:
         """Every branch, `main` first, the others sorted."""
         hidden = {SCHEMA_APPLY_LOCK}
-        return [MAIN, *sorted(set(self._control.list_branches()) - hidden)]
+        return [MAIN, *sorted(self._control.branch_names() - hidden)]
 
     def create_branch(self, name: str, source: str) -> ManifestState:
         """Make a branch that shows what `source` shows now. Copies nothing."""
@@ -225,10 +225,10 @@ class Coordinator:
     def _native_id(self, branch: str) -> str | None:
         if branch == MAIN:
             return None
-        known = self._control.list_branches()
-        if branch not in known:
-            raise BranchNotFound(branch, [MAIN, *known])
-        return known[branch].identifier
+        found = self._control.find_branch(branch)
+        if found is None:
+            raise BranchNotFound(branch, self.branches())
+        return found.identifier
 
 
 def _lane(branch: str) -> str | None:

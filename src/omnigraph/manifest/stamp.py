@@ -63,7 +63,7 @@ def _mark_primary_key(control: ControlTable) -> None:
 
 
 def _sweep_run_branches(control: ControlTable) -> None:
-    for name in control.list_branches():
+    for name in sorted(control.branch_names()):
         if name.lstrip("/").startswith(_LEGACY_RUN_PREFIX):
             try:
                 control.delete_branch(name)

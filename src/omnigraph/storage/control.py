@@ -222,9 +222,13 @@ class ControlTable:
         """Fork `branch` from an exact version of `source`; ForkExists when the name is taken."""
         self._forks.create(TableLocation(self.uri, source), version, branch)
 
-    def list_branches(self) -> Mapping[str, BranchInfo]:
-        """The live branches by name; the main lineage is not one."""
-        return self._forks.list(self.uri)
+    def branch_names(self) -> set[str]:
+        """The names of the live branches; the main lineage is not one."""
+        return self._forks.names(self.uri)
+
+    def find_branch(self, branch: str) -> BranchInfo | None:
+        """One live branch, or None."""
+        return self._forks.find(self.uri, branch)
 
     def delete_branch(self, branch: str) -> None:
         """Delete a branch; BranchNotFound when there is none."""

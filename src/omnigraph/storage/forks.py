@@ -7,8 +7,11 @@ misleading error; here both are refused up front and told apart.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import quote, unquote
 
 from omnigraph.errors import (
     BranchNotFound,
@@ -16,6 +19,7 @@ from omnigraph.errors import (
     ForkInUse,
     InvariantViolated,
     OmnigraphError,
+    StorageError,
 )
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener
@@ -24,6 +28,8 @@ from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.lance_errors import is_missing_ref, is_ref_in_use, lance_errors
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.text import TextStore
+
+_REFS = "_refs/branches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +60,43 @@ class Forks:
 
     def _refuse_taken(self, fork: TableLocation) -> None:
         assert fork.branch is not None
-        has_ref = fork.branch in self.list(fork.uri)
+        has_ref = self.find(fork.uri, fork.branch) is not None
         if has_ref or self.texts.exists(f"{fork.physical_uri}/_versions"):
             raise ForkExists(fork.uri, fork.branch, has_ref=has_ref)
 
+    def names(self, uri: str) -> set[str]:
+        """The names of the live native branches: one listing, however many there are."""
+        found = self.texts.list_dir(f"{uri}/{_REFS}")
+        return {unquote(PurePosixPath(each).name.removesuffix(".json")) for each in found}
+
+    def find(self, uri: str, branch: str) -> BranchInfo | None:
+        """One native branch, or None; reads its ref and no other.
+
+        Lance lists branches by reading the ref of each, which is what a hundred siblings would
+        cost every look at one of them.
+        """
+        ref = f"{uri}/{_REFS}/{quote(branch, safe='')}.json"
+        text = self.texts.read_text_if_exists(ref)
+        if text is None:
+            return None
+        try:
+            facts = json.loads(text)
+            mapping = facts["identifier"]["version_mapping"]
+            identifier = "/".join(f"{at}:{token}" for at, token in mapping)
+            return BranchInfo(
+                branch,
+                facts["parentBranch"],
+                facts["parentVersion"],
+                identifier,
+                facts["createAt"],
+            )
+        except (ValueError, TypeError, KeyError):
+            raise StorageError(f"the ref '{ref}' is damaged: it is not a branch of Lance") from None
+
     def list(self, uri: str) -> Mapping[str, BranchInfo]:
         """The live native branches of a dataset by name; the main lineage is not one."""
-        dataset = self.opener.head(TableLocation(uri))
-        with lance_errors("listing forks", uri):
-            found = dataset.branches.list()
-        return {
-            name: BranchInfo(
-                name,
-                facts["parent_branch"],
-                facts["parent_version"],
-                "/".join(f"{version}:{token}" for version, token in facts["branch_identifier"]),
-                facts["create_at"],
-            )
-            for name, facts in found.items()
-        }
+        found = {name: self.find(uri, name) for name in self.names(uri)}
+        return {name: info for name, info in found.items() if info is not None}
 
     def delete(self, uri: str, branch: str) -> None:
         """Delete a fork and its files. The caller holds the table's writer queue."""
@@ -90,7 +114,7 @@ class Forks:
 
     def delete_tree(self, uri: str, branch: str) -> None:
         """Remove the files of an unfinished fork: a tree that no ref names."""
-        live = self.list(uri)
+        live = self.names(uri)
         if branch in live:
             raise InvariantViolated(
                 f"fork '{branch}' of '{uri}' is live — delete the branch, not its files"

@@ -518,6 +518,10 @@ class TableStorage:
         fork = self._forks.create(location, version, branch)
         return _handle(fork, self._opener.at(fork, version))
 
+    def find_branch(self, uri: str, branch: str) -> BranchInfo | None:
+        """One fork of a table, or None."""
+        return self._forks.find(uri, branch)
+
     def list_branches(self, uri: str) -> Mapping[str, BranchInfo]:
         """The live forks of a table by name."""
         return self._forks.list(uri)
