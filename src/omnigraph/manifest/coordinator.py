@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -186,7 +187,8 @@ class Coordinator:
             self._control.delete_branch_tree(branch)
             self._control.create_branch(branch, source=_lane(origin.branch), version=origin.version)
         hit(Failpoint.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE)
-        return self.fresh(branch)
+        # A fork has the rows of where it came from, and goes on with its version numbers.
+        return self.advance(replace(origin, branch=branch, native_id=self._native_id(branch)))
 
     def delete_branch(self, branch: str) -> None:
         """Remove the branch's ref: from here on the branch does not exist."""

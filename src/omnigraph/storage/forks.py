@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from urllib.parse import quote, unquote
 
 from omnigraph.errors import (
@@ -23,7 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener
-from omnigraph.storage.durability import Durability, sync_tree
+from omnigraph.storage.durability import Durability, sync_paths, sync_tree, with_parents
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.lance_errors import is_missing_ref, is_ref_in_use, lance_errors
 from omnigraph.storage.location import TableLocation
@@ -54,7 +53,7 @@ class Forks:
             raise
         if self.durability == "power" and "://" not in source.uri:
             sync_tree(fork.physical_uri)
-            sync_tree(f"{source.uri}/_refs")
+            sync_paths(with_parents([_ref(source.uri, branch)], source.uri))
         record(forks=1)
         return fork
 
@@ -67,7 +66,7 @@ class Forks:
     def names(self, uri: str) -> set[str]:
         """The names of the live native branches: one listing, however many there are."""
         found = self.texts.list_dir(f"{uri}/{_REFS}")
-        return {unquote(PurePosixPath(each).name.removesuffix(".json")) for each in found}
+        return {unquote(each.rpartition("/")[2].removesuffix(".json")) for each in found}
 
     def find(self, uri: str, branch: str) -> BranchInfo | None:
         """One native branch, or None; reads its ref and no other.
@@ -75,7 +74,7 @@ class Forks:
         Lance lists branches by reading the ref of each, which is what a hundred siblings would
         cost every look at one of them.
         """
-        ref = f"{uri}/{_REFS}/{quote(branch, safe='')}.json"
+        ref = _ref(uri, branch)
         text = self.texts.read_text_if_exists(ref)
         if text is None:
             return None
@@ -124,3 +123,8 @@ class Forks:
             # `a/b` lies inside the directory of `a`.
             raise ForkInUse(uri, branch)
         self.texts.delete_prefix(f"{uri}/tree/{branch}")
+
+
+def _ref(uri: str, branch: str) -> str:
+    """Where Lance keeps what it knows of a branch."""
+    return f"{uri}/{_REFS}/{quote(branch, safe='')}.json"
