@@ -15,6 +15,7 @@ import omnigraph as og
 from omnigraph.branch.apply import apply_merge
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.merge import MergeOutcome
+from omnigraph.branch.resolve import Side
 from omnigraph.errors import (
     BadRequestError,
     BranchNotFound,
@@ -489,6 +490,73 @@ def test_a_composite_unique_that_only_the_combination_breaks_is_found(tmp_path: 
     assert "'y' has it" in conflict.message
     merged(graph, "b", resolve="ours")
     assert sorted(state_of(graph)["node:Seat"]) == ["a", "y"]
+
+
+@pytest.mark.parametrize(("side", "holder"), [("ours", "bob"), ("theirs", "alice")])
+def test_a_unique_value_goes_to_the_side_that_is_kept(
+    people: og.Graph, side: Side, holder: str
+) -> None:
+    people.create_branch("b")
+    change(people, "email", "b", name="alice", email="b@")
+    change(people, "email", name="bob", email="b@")
+    change(people, "email", "b", name="carol", email="b2@")
+    change(people, "email", name="dan", email="main@")
+
+    merged(people, "b", resolve=side)
+
+    rows = state_of(people)["node:Person"]
+    assert {name: row["email"] for name, row in rows.items()} == {
+        "alice": None,
+        "bob": None,
+        "carol": "b2@",
+        "dan": "main@",
+        holder: "b@",
+    }
+    assert people.verify().errors == ()
+
+
+@pytest.mark.parametrize(("side", "firm"), [("ours", "f1"), ("theirs", "f2")])
+def test_edges_beyond_a_bound_are_those_of_the_side_that_is_kept(
+    people: og.Graph, side: Side, firm: str
+) -> None:
+    people.create_branch("b")
+    change(people, "works", "b", a="alice", b="f2")
+    change(people, "works", "b", a="carol", b="f2")
+    change(people, "works", a="alice", b="f1")
+
+    with pytest.raises(MergeConflicts) as raised:
+        people.merge("b")
+    assert [each.kind for each in raised.value.conflicts] == ["cardinality_violation"]
+    merged(people, "b", resolve=side)
+
+    jobs = {row["src"]: row["dst"] for row in state_of(people)["edge:WorksAt"].values()}
+    assert jobs == {"bob": "f1", "alice": firm, "carol": "f2"}
+    assert people.verify().errors == ()
+
+
+@pytest.mark.parametrize(("side", "left"), [("ours", "f2"), ("theirs", "f1")])
+def test_edges_below_a_bound_are_those_of_the_side_that_is_kept(
+    tmp_path: Path, side: Side, left: str
+) -> None:
+    schema = "node P { n: String @key }\nnode F { n: String @key }\nedge At: P -> F @card(1..2)"
+    graph = og.init(tmp_path / "graph", schema=schema, durability="process")
+    nodes: list[dict[str, object]] = [
+        {"type": kind, "data": {"n": n}} for kind, n in (("P", "p"), ("F", "f1"), ("F", "f2"))
+    ]
+    edges: list[dict[str, object]] = [
+        {"edge": "At", "from": "p", "to": to, "data": {}} for to in ("f1", "f2")
+    ]
+    graph.load([*nodes, *edges], mode="append")
+    graph.create_branch("b")
+    graph.mutate('query q() { delete At where to = "f1" }')
+    graph.mutate('query q() { delete At where to = "f2" }', branch="b")
+
+    with pytest.raises(MergeConflicts):
+        graph.merge("b")
+    merged(graph, "b", resolve=side)
+
+    assert [row["dst"] for row in state_of(graph)["edge:At"].values()] == [left]
+    assert graph.verify().errors == ()
 
 
 # Preview and resolution

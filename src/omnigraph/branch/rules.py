@@ -30,6 +30,7 @@ from omnigraph.write.integrity import (
     committed_clashes,
     duplicate_tuples,
     missing_endpoints,
+    touched_sources,
     tuple_keys,
     unique_groups,
 )
@@ -72,8 +73,11 @@ class MergedGraph:
         if ruled:
             for bad in constraint_violations(plan.entity, rows, limit=None):
                 row_id = rows["id"][bad.index].as_py()
-                yield _unsettled(
-                    ConflictKind.VALUE_CONSTRAINT_VIOLATION, plan.entity, row_id, bad.reason
+                kind = ConflictKind.VALUE_CONSTRAINT_VIOLATION.value
+                yield Contest(
+                    MergeConflict(kind, plan.table_key, row_id, bad.reason),
+                    ours=(Edit(plan.table_key, row_id, None),),
+                    theirs=None,  # the row breaks the rule by itself
                 )
         for group in groups:
             yield from self._unique(plan, rows, group)
@@ -92,12 +96,13 @@ class MergedGraph:
             place = pc.index(known, keys[bad.index]).as_py()
             other = f"; '{staying['id'][place].as_py()}' has it" if place >= 0 else ""
             message = f"{bad.reason} (value {bad.value_excerpt}){other}"
-            # Without the row that comes in, the target keeps the rule.
-            drop = (Edit(plan.table_key, row_id, None),)
+            # Without the row that comes in, the target keeps the rule; with the row that has the
+            # value as it is in the source, the source does.
+            holders = staying.filter(pc.equal(known, keys[bad.index]))["id"].combine_chunks()
             yield Contest(
                 MergeConflict(ConflictKind.UNIQUE_VIOLATION.value, plan.table_key, row_id, message),
-                ours=drop,
-                theirs=None,
+                ours=(Edit(plan.table_key, row_id, None),),
+                theirs=self._as_in_source(plan.table_key, holders) if len(holders) else None,
             )
 
     # Edges and their ends
@@ -159,21 +164,59 @@ class MergedGraph:
         plan = self.plans.get(edge.table_key)
         if plan is None or edge.cardinality.is_default:
             return
-        written = self._new_rows(plan, ["src"])["src"].combine_chunks()
-        replaced = _taken(self.tables, plan.target, plan.delta.rows["before"].drop_null(), ["src"])
-        lost = replaced["src"].combine_chunks()
-        touched = pc.unique(pa.chunked_array([written, lost]))
-        staying = self._staying(edge.table_key, ["id", "src"], "src", touched)
+        brought = self._new_rows(plan, ["id", "src"])
+        replaced = _taken(
+            self.tables, plan.target, plan.delta.rows["before"].drop_null(), ["id", "src"]
+        )
+        written, lost = brought["src"].combine_chunks(), replaced["src"].combine_chunks()
         nodes = self.plans.get(f"node:{edge.source}")
+        deleted = nodes.delta.deletes()["id"].combine_chunks() if nodes else None
+        touched = touched_sources(written, lost, deleted)
+        staying = self._staying(edge.table_key, ["id", "src"], "src", touched)
         for bad in cardinality_violations(
             edge,
             written=written,
             surviving=staying["src"].combine_chunks(),
             lost=lost,
-            deleted_nodes=nodes.delta.deletes()["id"].combine_chunks() if nodes else None,
+            deleted_nodes=deleted,
             limit=None,
         ):
-            yield _unsettled(ConflictKind.CARDINALITY_VIOLATION, edge, None, bad.reason)
+            kind, node = ConflictKind.CARDINALITY_VIOLATION.value, touched[bad.index]
+            yield Contest(
+                MergeConflict(kind, edge.table_key, None, bad.reason),
+                ours=tuple(
+                    Edit(edge.table_key, each, None)
+                    for each in pc.unique(_ids_of(node, brought, replaced)).to_pylist()
+                ),
+                theirs=self._edges_as_in_source(edge, node, staying),
+            )
+
+    def _edges_as_in_source(
+        self, edge: EdgeType, node: pa.StringScalar, staying: pa.Table
+    ) -> tuple[Edit, ...]:
+        """Give a node the edges that it has in the source, and no others."""
+        source = open_entry(self.tables, self.source.entries[edge.table_key])
+        there = self.tables.scan(source, ["id", "src"], IsIn("src", pa.array([node.as_py()])))
+        ids = pc.unique(_ids_of(node, staying, there))
+        in_delta = pc.is_in(ids, value_set=self.plans[edge.table_key].delta.ids)
+        return self._as_in_source(edge.table_key, ids.filter(pc.invert(in_delta)))
+
+    def _as_in_source(self, table_key: str, ids: pa.Array) -> tuple[Edit, ...]:
+        """Make rows of the target what they are in the source; gone where it has none."""
+        before = self._row_ids(self._open(table_key), ids)
+        after = self._row_ids(open_entry(self.tables, self.source.entries[table_key]), ids)
+        return tuple(
+            Edit(table_key, each, (before.get(each), after.get(each)))
+            for each in ids.to_pylist()
+            if each in before or each in after
+        )
+
+    def _row_ids(self, handle: TableHandle, ids: pa.Array) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for predicate in _pieces("id", ids):
+            rows = self.tables.scan(handle, ["id"], predicate, with_row_id=True)
+            found |= zip(rows["id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True)
+        return found
 
     # Reading the merged graph
 
@@ -262,6 +305,9 @@ def _orphan(edge: EdgeType, edge_id: str, message: str) -> MergeConflict:
     return MergeConflict(ConflictKind.ORPHAN_EDGE.value, edge.table_key, edge_id, text)
 
 
-def _unsettled(kind: ConflictKind, entity: EntityType, row_id: str | None, message: str) -> Contest:
-    """A broken rule that neither side alone can mend."""
-    return Contest(MergeConflict(kind.value, entity.table_key, row_id, message), None, None)
+def _ids_of(node: pa.StringScalar, *edges: pa.Table) -> pa.ChunkedArray:
+    """The ids of the edges that start at a node."""
+    return pa.chunked_array(
+        [each.filter(pc.equal(each["src"], node))["id"].combine_chunks() for each in edges],
+        pa.utf8(),
+    )

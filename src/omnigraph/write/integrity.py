@@ -143,6 +143,18 @@ def missing_endpoints(
     return BadRows.at(np.flatnonzero(absent), describe, limit)
 
 
+def touched_sources(
+    written: pa.StringArray, lost: pa.StringArray | None, deleted_nodes: pa.StringArray | None
+) -> pa.StringArray:
+    """The nodes whose number of edges a write may have changed, each once."""
+    nothing = pa.array([], pa.utf8())
+    touched = pc.unique(pa.chunked_array([written, lost if lost is not None else nothing]))
+    touched = touched.drop_null()
+    if deleted_nodes is not None:
+        touched = touched.filter(pa.array(~_is_among(touched, deleted_nodes)))
+    return touched
+
+
 def cardinality_violations(
     edge: EdgeType,
     *,
@@ -156,15 +168,11 @@ def cardinality_violations(
 
     `written`, `surviving` and `lost` are the `src` of the edges the write adds or replaces, of the
     committed edges it leaves alone, and of those it takes away. A source in `deleted_nodes` is
-    skipped, one that the write does not touch is not looked at. `index` counts touched sources.
+    skipped, one that the write does not touch is not looked at. `index` counts `touched_sources`.
     """
     if edge.cardinality.is_default:
         return NO_BAD_ROWS
-    nothing = pa.array([], pa.utf8())
-    touched = pc.unique(pa.chunked_array([written, lost if lost is not None else nothing]))
-    touched = touched.drop_null()
-    if deleted_nodes is not None:
-        touched = touched.filter(pa.array(~_is_among(touched, deleted_nodes)))
+    touched = touched_sources(written, lost, deleted_nodes)
     counts = _counts(touched, written) + _counts(touched, surviving)
     maximum = edge.cardinality.maximum
     violating = counts < edge.cardinality.minimum
