@@ -36,6 +36,29 @@ def test_rows_in_the_way_are_counted_and_shown(library: og.Graph) -> None:
     assert not_null == [("refused", 0, ())]
 
 
+def test_rows_that_would_break_a_new_rule_are_counted_and_shown(library: og.Graph) -> None:
+    """Levels are junior, senior and null in turn; ages are 0 to 11."""
+    unique = effects(library, ("? @index\n    bio", "? @unique @index\n    bio"))
+    ranged = effects(library, ("    photo: Blob?", "    photo: Blob?\n    @range(age, 0..9)"))
+    checked = effects(
+        library, ("    photo: Blob?", '    photo: Blob?\n    @check(name, "^Name [0-4]$")')
+    )
+    both = effects(
+        library,
+        ("    age: I32?", '    years: I32? @rename_from("age")'),
+        ("    photo: Blob?", "    photo: Blob?\n    @range(years, 0..0)"),
+    )
+    bounded = effects(library, ("Paper { pos", "Paper @card(2..) { pos"))
+    on_new = effects(library, ("    age: I32?", "    age: I32?\n    mail: String? @unique"))
+
+    assert unique == [("refused", 6, ("a003", "a004", "a006"))]
+    assert ranged == [("refused", 2, ("a010", "a011"))]
+    assert checked == [("refused", 7, ("a005", "a006", "a007"))]
+    assert both[-1] == ("refused", 11, ("a001", "a002", "a003"))
+    assert bounded == [("refused", 6, ("a000", "a002", "a004"))]
+    assert on_new[-1] == ("refused", 0, ())
+
+
 def test_it_prints_as_a_small_table(library: og.Graph) -> None:
     plan = library.plan_schema(SCHEMA.replace("    name: String", "    name: String\n    x: I32"))
 

@@ -180,6 +180,7 @@ def _topology_steps(pair: _Pair, old: EdgeType, new: EdgeType, endpoints: _Endpo
         yield UnsupportedChange(
             pair.entity,
             f"@card of {pair.words} cannot change from {old.cardinality} to {new.cardinality}",
+            rule=("card", ()),
         )
 
 
@@ -235,9 +236,9 @@ def _constraint_steps(pair: _Pair) -> Steps:
         if text.startswith("@index"):
             yield AddConstraint(pair.kind, pair.new.name, text)
         else:
-            yield UnsupportedChange(
-                pair.entity, f"{text} cannot be added to {pair.words}, which may hold rows"
-            )
+            word = text[1 : text.index("(")]
+            reason = f"{text} cannot be added to {pair.words}, which may hold rows"
+            yield UnsupportedChange(pair.entity, reason, rule=(word, new[text]))
     for text in sorted(old.keys() - new.keys()):
         gone = [name for name in old[text] if name in pair.dropped]
         # An index has no say in what the data may be: it goes with the properties it was for.

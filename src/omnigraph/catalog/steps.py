@@ -271,11 +271,16 @@ class DropProperty:
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedChange:
-    """A difference that no step covers. One of these refuses the whole plan."""
+    """A difference that no step covers. One of these refuses the whole plan.
+
+    `rule` is the word and the properties of a constraint that it would add, in new names: what the
+    rows there are can be held against.
+    """
 
     entity: str
     reason: str
     code: str | None = None
+    rule: tuple[str, tuple[str, ...]] | None = None
 
     def to_json(self) -> Json:
         document: Json = {

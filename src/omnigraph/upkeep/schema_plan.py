@@ -6,7 +6,7 @@ for a change that is refused, how many rows stand in its way, a few of them by i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -33,6 +33,7 @@ from omnigraph.catalog import (
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax import parse_schema
+from omnigraph.upkeep.broken_rules import breaking
 from omnigraph.write.fork import open_pin
 
 SAMPLES_MAX = 3
@@ -134,8 +135,8 @@ class _Look:
                 if kind == "interface":
                     return StepEffect(step, Effect.METADATA)
                 return StepEffect(step, Effect.REWRITE, self._rows(self._old_key(kind, name)))
-            case UnsupportedChange(entity):
-                rows, samples = self._in_the_way(entity)
+            case UnsupportedChange():
+                rows, samples = self._in_the_way(step)
                 return StepEffect(step, Effect.REFUSED, rows, samples)
             case _:
                 return StepEffect(step, Effect.METADATA)
@@ -152,22 +153,23 @@ class _Look:
     def _old_of(self, new: EntityType) -> EntityType | None:
         return next((e for e in self.accepted.entities() if e.type_id == new.type_id), None)
 
-    def _in_the_way(self, entity: str) -> tuple[int, tuple[str, ...]]:
-        """The rows that a refused change of one property could not keep."""
-        key, _, property_name = entity.partition(".")
+    def _in_the_way(self, change: UnsupportedChange) -> tuple[int, tuple[str, ...]]:
+        """The rows that a refused change could not keep."""
+        key, _, property_name = change.entity.partition(".")
         new = self.desired.by_table_key(key)
         old = self._old_of(new) if new is not None else None
-        wanted = new.properties.get(property_name) if new is not None else None
-        if old is None or wanted is None or old.table_key not in self.snapshot.entries:
+        if new is None or old is None or old.table_key not in self.snapshot.entries:
+            return 0, ()
+        if change.rule is not None:
+            handle = open_pin(self.tables, self.snapshot.entries[old.table_key])
+            return _counted(breaking(self.tables, handle, old, new, change.rule))
+        wanted = new.properties.get(property_name)
+        if wanted is None:
             return 0, ()
         held = next(
             (p for p in old.properties.values() if p.property_id == wanted.property_id), None
         )
-        rows, samples = 0, list[str]()
-        for ids in self._offending(old, held, wanted):
-            rows += len(ids)
-            samples += ids[: SAMPLES_MAX - len(samples)].to_pylist()
-        return rows, tuple(samples)
+        return _counted(self._offending(old, held, wanted))
 
     def _offending(
         self, old: EntityType, held: Property | None, wanted: Property
@@ -183,6 +185,14 @@ class _Look:
                     _misfits(batch.column(1), held, wanted)  # type: ignore[arg-type]
                 )
             )
+
+
+def _counted(found: Iterable[pa.Array]) -> tuple[int, tuple[str, ...]]:
+    rows, samples = 0, list[str]()
+    for ids in found:
+        rows += len(ids)
+        samples += ids[: SAMPLES_MAX - len(samples)].to_pylist()
+    return rows, tuple(samples)
 
 
 def _misfits(values: pa.Array, held: Property, wanted: Property) -> pa.Array:

@@ -1,0 +1,85 @@
+"""Broken rules: which rows of a table would break a rule that it does not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog import EdgeType, EntityType, NodeType
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.tables import TableStorage
+from omnigraph.write.integrity import (
+    UniqueGroup,
+    cardinality_violations,
+    duplicate_tuples,
+    touched_sources,
+    tuple_keys,
+)
+from omnigraph.write.validate import constraint_violations
+
+_NO_IDS = pa.array([], pa.utf8())
+
+
+def breaking(
+    tables: TableStorage,
+    handle: TableHandle,
+    old: EntityType,
+    new: EntityType,
+    rule: tuple[str, tuple[str, ...]],
+) -> Iterator[pa.Array]:
+    """The ids of rows in the way of a rule, in pieces; of a bound on edges, those of the nodes.
+
+    `old` is how the table is now, `new` how it would be with the rule.
+    """
+    word, members = rule
+    if word == "card":
+        assert isinstance(new, EdgeType)
+        yield _beyond_bounds(new, tables.scan(handle, ["src"])["src"].combine_chunks())
+        return
+    names = _old_names(old, new, members)
+    if len(names) < len(members):
+        return  # a property that is new as well: null in every row, which no rule minds
+    batches = (
+        batch.rename_columns(["id", *members])
+        for batch in tables.scan_stream(handle, ["id", *names])
+    )
+    if word in ("unique", "key"):
+        yield _repeated(new, members, pa.Table.from_batches(batches))
+    else:
+        yield from _outside(new, word, members, batches)
+
+
+def _old_names(old: EntityType, new: EntityType, members: Iterable[str]) -> list[str]:
+    known = {each.property_id: each.name for each in old.properties.values()}
+    wanted = [new.properties[name].property_id for name in members]
+    return [known[each] for each in wanted if each in known]
+
+
+def _repeated(new: EntityType, members: tuple[str, ...], rows: pa.Table) -> pa.Array:
+    group = UniqueGroup(new.name, members)
+    found = duplicate_tuples(group, tuple_keys(new, group, rows), limit=None)
+    return rows["id"].take([bad.index for bad in found]).combine_chunks()
+
+
+def _outside(
+    new: EntityType, word: str, members: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.Array]:
+    assert isinstance(new, NodeType)
+    ruled = replace(
+        new,
+        properties={name: new.properties[name] for name in members},
+        ranges=tuple(r for r in new.ranges if word == "range" and r.property in members),
+        checks=tuple(c for c in new.checks if word == "check" and c.property in members),
+    )
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        found = constraint_violations(ruled, rows, limit=None)
+        yield rows["id"].take(np.unique([bad.index for bad in found]).astype(np.int64))
+
+
+def _beyond_bounds(edge: EdgeType, sources: pa.Array) -> pa.Array:
+    found = cardinality_violations(edge, written=sources, surviving=_NO_IDS, limit=None)
+    return touched_sources(sources, None, None).take([bad.index for bad in found])
