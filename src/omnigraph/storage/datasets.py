@@ -24,6 +24,9 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import TableLocation
 
 HANDLES_MAX = 64
+METADATA_BYTES_MAX = 32 * 1024 * 1024
+"""Lance remembers every version that was opened: its default of 1 GiB is two hours of commits."""
+INDEX_BYTES_MAX = 256 * 1024 * 1024
 _MANIFEST_MAX_FRAGMENT_ID = 11
 _MANIFEST_TRANSACTION_FILE = 12
 
@@ -31,7 +34,9 @@ _MANIFEST_TRANSACTION_FILE = 12
 @cache
 def session() -> Any:
     """The one Lance session of this process: its caches are shared by every open."""
-    return lance.Session()  # type: ignore[attr-defined]
+    return lance.Session(  # type: ignore[attr-defined]
+        metadata_cache_size_bytes=METADATA_BYTES_MAX, index_cache_size_bytes=INDEX_BYTES_MAX
+    )
 
 
 @dataclass(frozen=True, slots=True)
