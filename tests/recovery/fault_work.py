@@ -6,6 +6,7 @@ Each runs alone in a process that strace watches, over two tables where it can.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,5 +84,6 @@ def write_durably(path: str, writer: str, durability: str = "power") -> str:
         WRITERS[writer].run(work.open_graph(path, durability=durability))
     except og.errors.OmnigraphError as error:
         return f"{type(error).__name__}: {error}"
-    Path(f"{path}.acknowledged").mkdir()
+    with suppress(OSError):  # a fault may come as late as this, after the write
+        Path(f"{path}.acknowledged").mkdir()
     return "acknowledged"

@@ -217,7 +217,7 @@ SAMPLE = [
     ("insert", "linkat", "EIO", "2"),
     ("load merge", "fsync", "EIO", "8"),
     ("delete", "rename", "EACCES", "1"),
-    ("branch insert", "mkdir", "ENOSPC", "1"),
+    ("branch insert", "fsync", "EIO", "8"),
     ("merge", "linkat", "ENOSPC", "1"),
     ("apply schema", "rename", "ENOSPC", "1+"),
     ("optimize", "linkat", "EACCES", "2"),

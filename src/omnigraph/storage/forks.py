@@ -52,8 +52,9 @@ class Forks:
             self._refuse_taken(fork)
             raise
         if self.durability == "power" and "://" not in source.uri:
-            sync_tree(fork.physical_uri)
-            sync_paths(with_parents([_ref(source.uri, branch)], source.uri))
+            with lance_errors("flushing a fork", fork):
+                sync_tree(fork.physical_uri)
+                sync_paths(with_parents([_ref(source.uri, branch)], source.uri))
         record(forks=1)
         return fork
 
