@@ -19,6 +19,8 @@ from omnigraph.errors import (
     InvariantViolated,
     OmnigraphError,
     StorageError,
+    StorageFull,
+    StoragePermissionDenied,
 )
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener
@@ -48,6 +50,8 @@ class Forks:
         try:
             with lance_errors("forking a table", source):
                 dataset.create_branch(branch, (source.branch, version))
+        except (StorageFull, StoragePermissionDenied):
+            raise  # the files that are there now are our own
         except OmnigraphError:
             self._refuse_taken(fork)
             raise
