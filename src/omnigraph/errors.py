@@ -5,8 +5,9 @@
     │                                                          TypeCheckError PlanError
     │                                                          IdentityError
     ├── BadRequestError     fix the request or its rows  400   ParamsError ConstraintError
-    │                                                          MigrationError
-    ├── PolicyError         ask for permission           403
+    │                                                          MigrationError ConfigError
+    │                                                          AddressError PolicyInvalid
+    ├── PolicyError         ask for permission           403   PolicyEvaluationFailed (500)
     ├── NotFoundError       name something that exists   404   GraphNotFound BranchNotFound
     │                                                          CommitNotFound VersionNotFound
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
@@ -16,7 +17,8 @@
     ├── EmbeddingFailed     look at the provider         500
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
     │                                                          SparkError
-    └── RecoveryRequired    effects may exist; reopen    503
+    ├── RecoveryRequired    effects may exist; reopen    503
+    └── RemoteError         do as the server says        500
 
 Facts are attributes; text is for people. `kind` is the error class of the language reference
 (`parse`, `type`, `constraint`, ...), `code` a stable fine code where one exists (`T6`,
@@ -240,11 +242,47 @@ class EmbeddingModelMismatch(BadRequestError):
         self.configured = configured
 
 
+class ConfigError(BadRequestError):
+    """A configuration file cannot be used as it is. Names the file and the line."""
+
+    kind = "config"
+
+
+class AddressError(BadRequestError):
+    """A command was not told clearly which graph it is about, or with a flag it has no use for."""
+
+    kind = "address"
+
+
+class PolicyInvalid(BadRequestError):
+    """A policy bundle, or a file of tests for one, is wrong. `problems` lists all of it."""
+
+    kind = "policy_invalid"
+
+    def __init__(self, what: str, problems: Sequence[str]) -> None:
+        joint = " " if len(problems) == 1 else "\n  "
+        super().__init__(joint.join([f"{what} is not valid:", *problems]))
+        self.problems = tuple(problems)
+
+
 class PolicyError(OmnigraphError):
     """The policy does not let this actor do that."""
 
     kind = "policy"
     http_status = 403
+
+
+class PolicyEvaluationFailed(PolicyError):
+    """The policy came to no answer, which counts as a denial. Nothing was done."""
+
+    kind = "policy_evaluation"
+    http_status = 500
+
+    def __init__(self, what: str, action: str, actor: str) -> None:
+        super().__init__(
+            f"{what} has no answer for action '{action}' of actor '{actor}' — nothing was done; "
+            "check the bundle with `omnigraph policy validate`"
+        )
 
 
 class NotFoundError(OmnigraphError):
@@ -548,3 +586,26 @@ class RecoveryRequired(OmnigraphError):
     def __init__(self, message: str, *, operation_id: str | None = None) -> None:
         super().__init__(message)
         self.operation_id = operation_id
+
+
+class RemoteError(OmnigraphError):
+    """A server refused the request, or could not be reached. The text is the server's own.
+
+    `status` is its HTTP status (None when there was no answer), `code` its error code, `details`
+    the other members of its answer.
+    """
+
+    kind = "remote"
+    http_status = 500
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, code=code)
+        self.status = status
+        self.details = dict(details or {})

@@ -26,6 +26,7 @@ from omnigraph.manifest import (
     Snapshot,
 )
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.policy import Action
 from omnigraph.upkeep.self_care import care_for
 from omnigraph.write.commit import (
     queue_keys,
@@ -40,15 +41,19 @@ class Branching(Handle):
         self._checked_contract()
         return self._coordinator.branches()
 
-    def create_branch(self, name: str, from_: str = MAIN) -> Snapshot:
+    def create_branch(self, name: str, from_: str = MAIN, *, actor: str | None = None) -> Snapshot:
         """Make a branch that shows what `from_` shows now; nothing is copied."""
+        source, made = canonical_branch(from_), canonical_branch(name)
+        self._permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=made)
         self._writable_catalog()
         return create_branch(self._environment(), name, from_).snapshot()
 
-    def delete_branch(self, name: str) -> None:
+    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Remove a branch and what only it holds."""
+        branch = canonical_branch(name)
+        self._permit(Action.BRANCH_DELETE, actor=actor, target_branch=branch)
         self._writable_catalog()
-        delete_branch(self._environment(), canonical_branch(name))
+        delete_branch(self._environment(), branch)
 
     def merge(
         self,
@@ -75,12 +80,15 @@ class Branching(Handle):
         if preview:
             catalog = self._checked_contract().catalog
             return preview_merge(environment, catalog, *names, resolution=resolve)
+        branch, target = names
+        who = self._permit(Action.BRANCH_MERGE, actor=actor, branch=branch, target_branch=target)
+        if delete_branch:
+            self._permit(Action.BRANCH_DELETE, actor=who, target_branch=branch)
         self._writable_catalog()
         seen = self._coordinator.last_seen(names[1])
         queues = queue_keys(frozenset(seen.entries), seen.branch)
         self._settle(full=False, wait_for=queues)
         catalog = self._writable_catalog()
-        who = actor if actor is not None else self._actor
         result = merge_branches(environment, catalog, *names, actor=who, resolution=resolve)
         if self._self_care:
             care_for(environment, names[1], result.tables)

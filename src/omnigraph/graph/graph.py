@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from omnigraph.catalog import build_catalog
 from omnigraph.errors import BadRequestError, GraphNotFound
@@ -11,6 +12,7 @@ from omnigraph.graph.branching import Branching
 from omnigraph.graph.handle import Mode
 from omnigraph.graph.maintaining import Maintaining
 from omnigraph.graph.reading import Reading
+from omnigraph.graph.settings import read_settings
 from omnigraph.graph.store import open_store
 from omnigraph.graph.writing import Writing
 from omnigraph.manifest import (
@@ -18,6 +20,7 @@ from omnigraph.manifest import (
     migrate,
     read_stamp,
 )
+from omnigraph.policy import Policy
 from omnigraph.storage.durability import Durability
 from omnigraph.syntax import parse_schema
 
@@ -34,12 +37,16 @@ def init(
     actor: str | None = None,
     durability: Durability = "power",
     self_care: bool = True,
+    spark: Any = None,
+    config: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
 ) -> Graph:
-    """Create an empty graph and open it.
+    """Create an empty graph and open it. The other arguments are those of `open`.
 
     Raises:
         GraphExists: There is one already.
     """
+    settings = read_settings(spark, config)
     catalog = build_catalog(parse_schema(schema))
     store = open_store(uri, storage_options, durability)
     create_graph(
@@ -51,7 +58,9 @@ def init(
         catalog=catalog,
         actor=actor,
     )
-    return Graph(store, mode="rw", actor=actor, self_care=self_care)
+    return Graph(
+        store, mode="rw", actor=actor, self_care=self_care, settings=settings, policy=policy
+    )
 
 
 def open(  # noqa: A001 — `omnigraph.open` is the name programs use
@@ -62,14 +71,25 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     actor: str | None = None,
     durability: Durability = "power",
     self_care: bool = True,
+    spark: Any = None,
+    config: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
 ) -> Graph:
     """Open a graph. Mode `"r"` never writes, not even to recover.
 
+    `spark` is the SparkSession to load and export with. `config` may have `spark`, a map of
+    settings for a session that is made when one is needed, and `cache_bytes`, how much queries
+    may keep in memory. With a session or a master given, small loads run there too.
+
+    With a `policy` every write has to be allowed by it, and needs an actor; reads do not ask.
+
     Raises:
         GraphNotFound: There is no graph there.
+        BadRequestError: A setting is unknown, or its value is of another kind.
     """
     if mode not in ("rw", "r"):
         raise BadRequestError(f"mode is {mode!r}, expected 'rw' or 'r'")
+    settings = read_settings(spark, config)
     store = open_store(uri, storage_options, durability)
     if not store.manifest.exists():
         raise GraphNotFound(str(uri))
@@ -77,4 +97,6 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
         migrate(store.manifest)
     else:
         read_stamp(store.manifest)
-    return Graph(store, mode=mode, actor=actor, self_care=self_care)
+    return Graph(
+        store, mode=mode, actor=actor, self_care=self_care, settings=settings, policy=policy
+    )

@@ -12,6 +12,7 @@ from typing import Literal, Self, TypeAlias
 from omnigraph.catalog import Catalog
 from omnigraph.embed import EnvironmentEmbedder
 from omnigraph.errors import BadRequestError, ConflictError
+from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
 from omnigraph.index import DerivedStore, RuntimeCache
 from omnigraph.manifest import (
@@ -23,6 +24,7 @@ from omnigraph.manifest import (
     reconcile,
 )
 from omnigraph.manifest.targets import resolve
+from omnigraph.policy import Action, Policy
 from omnigraph.storage.location import GraphRoot
 from omnigraph.storage.queues import QueueKey, writer_queues
 from omnigraph.write.commit import (
@@ -44,16 +46,27 @@ class Handle:
     """What every part of a `Graph` works on: the store, the contract, what was seen of it."""
 
     def __init__(
-        self, store: Store, *, mode: Mode, actor: str | None, self_care: bool = True
+        self,
+        store: Store,
+        *,
+        mode: Mode,
+        actor: str | None,
+        self_care: bool = True,
+        settings: Settings | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self._store = store
+        self._policy = policy
+        self._settings = settings if settings is not None else Settings()
         self._self_care = self_care
         self._mode = mode
         self._actor = actor
         self._lock = threading.Lock()
         self._is_closed = False
         self._coordinator = Coordinator(store.manifest)
-        self._cache = RuntimeCache(derived=_derived_store(store.root, mode))
+        self._cache = RuntimeCache(
+            self._settings.cache_bytes, derived=_derived_store(store.root, mode)
+        )
         self._embedder = EnvironmentEmbedder()
         if mode == "rw":
             self._settle(full=True)
@@ -106,6 +119,24 @@ class Handle:
 
     def __repr__(self) -> str:
         return f"<Graph {self.uri} ({self._mode})>"
+
+    def _permit(
+        self,
+        action: Action,
+        *,
+        actor: str | None,
+        branch: str | None = None,
+        target_branch: str | None = None,
+    ) -> str | None:
+        """Say who acts, once the policy of the handle lets them. Every write asks this first.
+
+        Raises:
+            PolicyError: It does not, or there is a policy and nobody is named.
+        """
+        who = actor if actor is not None else self._actor
+        if self._policy is not None:
+            self._policy.require(action, actor=who, branch=branch, target_branch=target_branch)
+        return who
 
     def _settle(self, *, full: bool, wait_for: Collection[QueueKey] | None = None) -> None:
         """Finish what dead writers left; undo it too when this is an open (`full`)."""

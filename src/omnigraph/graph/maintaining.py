@@ -9,6 +9,7 @@ from omnigraph.manifest import (
     MAIN,
 )
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.policy import Action
 from omnigraph.upkeep.apply_schema import SchemaResult, apply_schema
 from omnigraph.upkeep.cleanup import CleanupReport, cleanup
 from omnigraph.upkeep.doctor import DoctorReport, examine
@@ -39,15 +40,11 @@ class Maintaining(Handle):
             MigrationError: A step is not supported.
             ConflictError: There are other branches, or another change is in progress.
         """
+        who = self._permit(Action.SCHEMA_APPLY, actor=actor, target_branch=MAIN)
         self._writable_catalog()
         environment = self._environment()
         self._settle(full=False)
-        result = apply_schema(
-            environment,
-            text,
-            allow_data_loss=allow_data_loss,
-            actor=actor if actor is not None else self._actor,
-        )
+        result = apply_schema(environment, text, allow_data_loss=allow_data_loss, actor=who)
         self._checked_contract()
         return result
 

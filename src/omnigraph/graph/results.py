@@ -18,7 +18,10 @@ class MutationResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load did. `tables` maps table keys to rows loaded."""
+    """What a load did. `tables` maps table keys to rows loaded.
+
+    `quarantine` is the file that the `rows_rejected` records are in, None when there are none.
+    """
 
     commit_id: str | None
     branch: str
@@ -29,3 +32,4 @@ class LoadResult:
     rows_embedded: int = 0
     rows_rejected: int = 0
     engine: str = "inline"
+    quarantine: str | None = None

@@ -30,6 +30,7 @@ from omnigraph.pipeline.loader import LoadRequest, part_bytes, run_load
 from omnigraph.pipeline.model import LoadMode, OnError
 from omnigraph.pipeline.progress import Listener
 from omnigraph.pipeline.ranges import Source, plan_input
+from omnigraph.policy import Action
 from omnigraph.upkeep.self_care import care_for
 from omnigraph.write.check import check_change
 from omnigraph.write.commit import (
@@ -66,18 +67,20 @@ class Writing(Handle):
             PreconditionFailed: `if_commit` is given and is not the head of the branch.
             ConstraintError: The result would break a rule of the schema.
         """
+        target = canonical_branch(branch)
+        who = self._permit(Action.CHANGE, actor=actor, branch=target)
         try:
-            return self._mutate(source, name, params, branch, actor, if_commit)
+            return self._mutate(source, name, params, target, who, if_commit)
         except SchemaMoved:
             # What was checked against the schema before is checked against the present one.
-            return self._mutate(source, name, params, branch, actor, if_commit)
+            return self._mutate(source, name, params, target, who, if_commit)
 
     def _mutate(
         self,
         source: str | Path,
         name: str | None,
         params: Mapping[str, Any] | None,
-        branch: str,
+        target: str,
         actor: str | None,
         if_commit: str | None,
     ) -> MutationResult:
@@ -85,7 +88,6 @@ class Writing(Handle):
         query = compile_source(source, catalog, name)
         ir = require_mutation(query)
         bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
-        target = canonical_branch(branch)
         affected = Affected()
         inserted = InsertedRows(ir, bound, catalog, self._embedder)
 
@@ -100,7 +102,7 @@ class Writing(Handle):
             WriteRequest(
                 kind=WriterKind.MUTATION,
                 branch=target,
-                actor=actor if actor is not None else self._actor,
+                actor=actor,
                 touched=tables_of_mutation(ir, catalog),
                 prepare=prepare,
                 if_commit=if_commit,
@@ -129,28 +131,34 @@ class Writing(Handle):
         quarantine: str | Path | None = None,
         embed: bool = True,
         progress: Listener | bool | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> LoadResult:
         """Load records as one commit, or nothing.
 
         `data` is a path, a glob, a list of paths, text, or an iterable of records; `mode` is
         `"overwrite"`, `"append"` or `"merge"`. With `base` a missing branch is created from it
         first. `on_error="quarantine"` loads the good records and writes the others, with reasons,
-        to the file `quarantine`.
+        to the file `quarantine`, or to one below the graph that the result names. Input on
+        `s3://` is read with `storage_options`, or with those of the graph.
 
         Raises:
             BadRowsError: Records break a rule of the schema; all of them are named, up to a cap.
             KeyConflict: An appended id is there already.
         """
+        who = self._permit_load(branch, base, actor)
         request = LoadRequest(
-            input=plan_input(data, part_bytes()),
+            input=plan_input(
+                data, part_bytes(), storage_options or self._store.tables.storage_options
+            ),
             mode=_load_mode(mode),
             branch=canonical_branch(branch),
-            actor=actor if actor is not None else self._actor,
+            actor=who,
             engine=engine,
             on_error=_on_error(on_error),
             quarantine_path=None if quarantine is None else str(quarantine),
             progress=progress,
             embeds=embed,
+            spark=self._settings.spark,
         )
         return self._load(request, base)
 
@@ -181,6 +189,7 @@ class Writing(Handle):
         """
         if (type is None) == (edge is None):
             raise BadRequestError("name the type of the rows: give one of `type` and `edge`")
+        self._permit_load(*(options.get(each) for each in ("branch", "base", "actor")))
         catalog = self._writable_catalog()
         kind = "node" if edge is None else "edge"
         key = table_key(catalog, str(type if edge is None else edge), kind=kind)
@@ -202,20 +211,23 @@ class Writing(Handle):
         properties: Mapping[str, str] | None = None,
     ) -> LoadResult:
         """Load frames, by type name, as one commit, or nothing. See `load_dataframe`."""
+        who = self._permit_load(branch, base, actor)
         catalog = self._writable_catalog()
-        by_key = Frames({table_key(catalog, name): frame for name, frame in frames.items()})
+        by_key = Frames(
+            {table_key(catalog, name): frame for name, frame in frames.items()}, catalog
+        )
         with spooled(by_key, self._store.tables, part_bytes()) as rows:
             request = LoadRequest(
                 input=rows,
                 mode=_load_mode(mode),
                 branch=canonical_branch(branch),
-                actor=actor if actor is not None else self._actor,
+                actor=who,
                 engine=engine,
                 on_error=_on_error(on_error),
                 quarantine_path=None if quarantine is None else str(quarantine),
                 progress=progress,
                 embeds=embed,
-                spark=by_key.spark,
+                spark=by_key.spark or self._settings.spark,
                 properties=properties or {},
             )
             return self._load(request, base)
@@ -228,7 +240,7 @@ class Writing(Handle):
 
         def write(change: WriteRequest) -> GraphCommit | None:
             nonlocal created
-            created = base is not None and self._create_if_missing(request.branch, base)
+            created = base is not None and self._create_if_missing(request, base)
             return self._write(change, catalog)
 
         outcome = run_load(self._environment(), catalog, request, write)
@@ -242,11 +254,27 @@ class Writing(Handle):
             rows_embedded=outcome.rows_embedded,
             rows_rejected=outcome.rows_rejected,
             engine=outcome.engine,
+            quarantine=outcome.quarantine,
         )
 
-    def _create_if_missing(self, branch: str, base: str) -> bool:
+    def _permit_load(self, branch: str | None, base: str | None, actor: str | None) -> str | None:
+        """Say who loads; when the branch has to be made, that has to be allowed as well."""
+        target = canonical_branch(MAIN if branch is None else branch)
+        who = self._permit(Action.CHANGE, actor=actor, branch=target)
+        if self._policy is None or base is None or target in self._coordinator.branches():
+            return who
+        return self._permit_branch(target, base, who)
+
+    def _permit_branch(self, branch: str, base: str, actor: str | None) -> str | None:
+        source = canonical_branch(base)
+        return self._permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=branch)
+
+    def _create_if_missing(self, request: LoadRequest, base: str) -> bool:
+        branch = request.branch
         if branch in self._coordinator.branches():
             return False
+        # The branch may have gone since the load was let in.
+        self._permit_branch(branch, base, request.actor)
         try:
             create_branch(self._environment(), branch, base)
         except BranchExists:

@@ -1,0 +1,169 @@
+"""`omnigraph policy`: check a policy bundle, test it, and ask what it decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli.output import JsonFlag, print_error, print_json, read_text_file
+from omnigraph.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from omnigraph.config import Project
+    from omnigraph.policy import Kind, Policy
+
+app = typer.Typer(
+    help="Check, test and explain a policy bundle.", no_args_is_help=True, rich_markup_mode=None
+)
+
+TESTS_FILE = "policy.tests.yaml"
+
+PolicyOption = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="The bundle.")]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The project file that names the bundle."),
+]
+GraphOption = Annotated[
+    str | None,
+    typer.Option("--graph", "--target", metavar="NAME", help="The graph of the project file."),
+]
+
+
+@app.command()
+def validate(
+    policy: PolicyOption = None,
+    config: ConfigOption = None,
+    graph: GraphOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a bundle; say everything that is wrong with it."""
+    loaded = _load(_choose(policy, config, graph))
+    if as_json:
+        print_json({"bundle": loaded.name, "kind": loaded.kind, "actors": len(loaded.actors)})
+    else:
+        print(f"policy valid: bundle '{loaded.name}' [{len(loaded.actors)} actors]")
+
+
+@app.command("test")
+def run_tests(
+    policy: PolicyOption = None,
+    config: ConfigOption = None,
+    graph: GraphOption = None,
+    tests: Annotated[
+        Path | None,
+        typer.Option(
+            "--tests", metavar="FILE", help=f"The cases [default: {TESTS_FILE} beside the bundle]."
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask a bundle every case of a file; exit 1 when an answer is not the expected one."""
+    from omnigraph.policy import read_cases, run_cases
+
+    chosen = _choose(policy, config, graph)
+    loaded = _load(chosen)
+    place = tests if tests is not None else chosen.file.parent / TESTS_FILE
+    cases = read_cases(read_text_file(place), name=str(place))
+    failures = run_cases(loaded, cases)
+    if as_json:
+        listed = [{"id": each.case.id, "error": str(each)} for each in failures]
+        print_json({"bundle": loaded.name, "cases": len(cases), "failures": listed})
+    elif failures:
+        print("\n".join(map(str, failures)))
+    else:
+        print(f"policy tests passed: {len(cases)} cases")
+    if failures:
+        print_error(f"policy tests failed: {len(failures)} of {len(cases)} cases")
+        raise typer.Exit(1)
+
+
+@app.command()
+def explain(
+    actor: Annotated[str, typer.Option("--actor", help="Who asks.")],
+    action: Annotated[str, typer.Option("--action", help="What they ask to do.")],
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="The branch it is done on.")
+    ] = None,
+    target_branch: Annotated[
+        str | None, typer.Option("--target-branch", help="The branch it is done to.")
+    ] = None,
+    policy: PolicyOption = None,
+    config: ConfigOption = None,
+    graph: GraphOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what a bundle decides about one request, and which rule allows it."""
+    from omnigraph.policy import Action, Request, explain_decision
+
+    try:
+        asked = Action(action)
+    except ValueError:
+        raise typer.BadParameter(f"'{action}' is not one of {', '.join(Action)}") from None
+    request = Request(actor, asked, branch, target_branch)
+    facts = explain_decision(request, _load(_choose(policy, config, graph)).decide(request))
+    if as_json:
+        print_json(facts)
+    else:
+        print("\n".join(f"{name}: {fact}" for name, fact in facts.items() if fact is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The bundle that is meant; `kind` when the project file says what it is for."""
+
+    file: Path
+    kind: Kind | None = None
+
+
+def _load(chosen: _Chosen) -> Policy:
+    from omnigraph.policy import load_standalone
+
+    text = read_text_file(chosen.file)
+    return load_standalone(text, name=str(chosen.file), kind=chosen.kind)
+
+
+def _choose(policy: Path | None, config: Path | None, graph: str | None) -> _Chosen:
+    """The one bundle that is meant."""
+    if policy is not None:
+        if config is not None or graph is not None:
+            raise typer.BadParameter("--policy names the bundle; leave out --config and --graph")
+        return _Chosen(policy)
+    from omnigraph.config import load_project
+    from omnigraph.policy import Kind
+
+    project = load_project(config)
+    if graph is not None:
+        file = project.graph(graph).policy_file
+        if file is None:
+            raise BadRequestError(f"graph '{graph}' has no policy — set graphs.{graph}.policy.file")
+        return _Chosen(file, Kind.GRAPH)
+    if project.policy_file is not None:
+        return _Chosen(project.policy_file, Kind.GRAPH)
+    return _only_bundle(project)
+
+
+def _only_bundle(project: Project) -> _Chosen:
+    from omnigraph.policy import Kind
+
+    bundles = {
+        f"graphs.{graph.name}": _Chosen(graph.policy_file, Kind.GRAPH)
+        for graph in project.graphs.values()
+        if graph.policy_file is not None
+    }
+    if project.server.policy_file is not None:
+        bundles["server"] = _Chosen(project.server.policy_file, Kind.SERVER)
+    match list(bundles.values()):
+        case []:
+            raise BadRequestError(
+                "there is no policy — give --policy FILE, or set policy.file in omnigraph.yaml"
+            )
+        case [only]:
+            return only
+        case _:
+            listed = "\n".join(f"  {name}: {each.file}" for name, each in bundles.items())
+            raise BadRequestError(
+                f"there are several policies — pick one with --graph or --policy:\n{listed}"
+            )

@@ -1,0 +1,65 @@
+"""Settings: what `open` and `init` take as `spark` and `config`, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.errors import BadRequestError, did_you_mean
+from omnigraph.pipeline.engine import SparkUse
+
+_NAMES = ("spark", "cache_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one handle works. `cache_bytes` bounds what queries keep in memory."""
+
+    spark: SparkUse = field(default_factory=SparkUse)
+    cache_bytes: int | None = None
+
+
+def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
+    """Check what a program asked for.
+
+    Raises:
+        BadRequestError: A setting is unknown, or its value is of another kind.
+    """
+    given = dict(config or {})
+    for name in given:
+        if name not in _NAMES:
+            known = ", ".join(f"`{each}`" for each in _NAMES)
+            hint = did_you_mean(str(name), list(_NAMES)) or f"expected one of {known}"
+            raise BadRequestError(f"config has no setting '{name}' — {hint}")
+    return Settings(
+        SparkUse(spark, _spark_settings(given.get("spark"))),
+        _cache_bytes(given.get("cache_bytes")),
+    )
+
+
+def _spark_settings(given: Any) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise BadRequestError(
+            f"config `spark` is {given!r}, expected a map of Spark settings, such as "
+            "{'master': 'local[2]'}"
+        )
+    settings = {str(name): _text(value) for name, value in given.items() if value is not None}
+    if "spark.master" in settings:
+        settings.setdefault("master", settings.pop("spark.master"))
+    return settings
+
+
+def _text(value: object) -> str:
+    """A value as Spark spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cache_bytes(given: Any) -> int | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise BadRequestError(f"config `cache_bytes` is {given!r}, expected a positive number")
+    return given

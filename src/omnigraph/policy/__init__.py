@@ -1,0 +1,35 @@
+"""Policy: who may do what. A pure decision: text goes in, an answer comes out, no I/O.
+
+    bundle YAML → read_yaml → check → Bundle → compile → Cedar text → cedar → Policy.decide
+
+model.py      actions, scopes, rules, requests and decisions
+read_yaml.py  YAML → a tree that knows its lines; refuses what could hang a reader
+problems.py   what is wrong with a file, collected so that one run says all of it
+fields.py     typed values out of the tree
+check.py      tree → a checked bundle
+compile.py    bundle → Cedar schema, policies and entities, as text
+cedar.py      sole importer of cedarpy: parses the texts once, answers requests
+policy.py     `Policy`: what others ask
+load.py       bundle text → `Policy`
+cases.py      expectations about a bundle, and whether they hold
+"""
+
+from omnigraph.policy.cases import Case, CaseFailure, explain_decision, read_cases, run_cases
+from omnigraph.policy.load import load_policy, load_standalone
+from omnigraph.policy.model import Action, Decision, Kind, Request
+from omnigraph.policy.policy import Policy
+
+__all__ = [
+    "Action",
+    "Case",
+    "CaseFailure",
+    "Decision",
+    "Kind",
+    "Policy",
+    "Request",
+    "explain_decision",
+    "load_policy",
+    "load_standalone",
+    "read_cases",
+    "run_cases",
+]

@@ -1,0 +1,106 @@
+"""The words of a policy: actions and scopes, a checked bundle, a request and its decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a bundle is about: one graph, or the server that serves several."""
+
+    GRAPH = "graph"
+    SERVER = "server"
+
+
+class Scope(StrEnum):
+    """Which branches a rule reaches."""
+
+    ANY = "any"
+    PROTECTED = "protected"
+    UNPROTECTED = "unprotected"
+
+
+class Action(StrEnum):
+    """What an actor may ask to do."""
+
+    READ = "read"
+    EXPORT = "export"
+    CHANGE = "change"
+    SCHEMA_APPLY = "schema_apply"
+    BRANCH_CREATE = "branch_create"
+    BRANCH_DELETE = "branch_delete"
+    BRANCH_MERGE = "branch_merge"
+    INVOKE_QUERY = "invoke_query"
+    ADMIN = "admin"
+    GRAPH_LIST = "graph_list"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of bundle that may speak of this action."""
+        return Kind.SERVER if self is Action.GRAPH_LIST else Kind.GRAPH
+
+    @property
+    def scope_key(self) -> str | None:
+        """The key that limits this action to branches; None when nothing does."""
+        return _SCOPE_KEYS.get(self)
+
+
+BRANCH_SCOPE = "branch_scope"
+TARGET_BRANCH_SCOPE = "target_branch_scope"
+
+_SCOPE_KEYS = {
+    Action.READ: BRANCH_SCOPE,
+    Action.EXPORT: BRANCH_SCOPE,
+    Action.CHANGE: BRANCH_SCOPE,
+    Action.SCHEMA_APPLY: TARGET_BRANCH_SCOPE,
+    Action.BRANCH_CREATE: TARGET_BRANCH_SCOPE,
+    Action.BRANCH_DELETE: TARGET_BRANCH_SCOPE,
+    Action.BRANCH_MERGE: TARGET_BRANCH_SCOPE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One `allow`: a group may do these actions, on branches of this scope."""
+
+    id: str
+    group: str
+    actions: tuple[Action, ...]
+    branch_scope: Scope = Scope.ANY
+    target_branch_scope: Scope = Scope.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A checked bundle. What no rule allows is denied."""
+
+    kind: Kind
+    groups: Mapping[str, frozenset[str]]
+    protected_branches: frozenset[str]
+    rules: tuple[Rule, ...]
+
+    @property
+    def actors(self) -> frozenset[str]:
+        """Everybody who is in some group."""
+        return frozenset().union(*self.groups.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An actor asks to do something, on a branch, to a branch, or neither."""
+
+    actor: str
+    action: Action
+    branch: str | None = None
+    target_branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer. `matched_rule` is the smallest id of the rules that allow it."""
+
+    allowed: bool
+    message: str
+    matched_rule: str | None = None

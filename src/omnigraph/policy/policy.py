@@ -1,0 +1,123 @@
+"""Policy: one compiled bundle, and the question everybody asks it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from omnigraph.errors import PolicyError
+from omnigraph.policy.model import Action, Bundle, Decision, Kind, Request
+
+Match: TypeAlias = Callable[[Request, bool, bool], list[str]]
+"""The rules that allow a request, given whether its two branches are protected."""
+
+_Facts: TypeAlias = tuple[str, Action, bool, bool, bool, bool]
+
+_log = logging.getLogger("omnigraph.policy")
+
+
+class Policy:
+    """Who may do what, to one graph or server. Thread-safe; compiled once."""
+
+    def __init__(self, name: str, bundle: Bundle, match: Match) -> None:
+        self.name = name
+        self.kind: Kind = bundle.kind
+        self.actors = bundle.actors
+        self._protected = bundle.protected_branches
+        self._match = match
+        # No permit looks at the name of a branch, only at whether there is one and whether it is
+        # protected: what was answered once holds for all requests that agree in these facts. The
+        # keys are bounded by actors times actions, since unknown actors never get here.
+        self._matched: dict[_Facts, str | None] = {}
+
+    def decide(self, request: Request) -> Decision:
+        """Answer a request, and log the answer. What no rule allows is denied.
+
+        Raises:
+            PolicyEvaluationFailed: There is no answer; take it as a denial.
+        """
+        asked = replace(
+            request, branch=_trimmed(request.branch), target_branch=_trimmed(request.target_branch)
+        )
+        decision = self._decide(asked)
+        _record(asked.actor, asked, decision)
+        return decision
+
+    def require(
+        self,
+        action: Action,
+        *,
+        actor: str | None,
+        branch: str | None = None,
+        target_branch: str | None = None,
+    ) -> None:
+        """Return when the actor may do it; nobody in particular may do nothing.
+
+        Raises:
+            PolicyError: The policy denies it.
+        """
+        if actor is None:
+            asked = Request("", action, _trimmed(branch), _trimmed(target_branch))
+            where = _where(asked)
+            message = f"policy denied action '{action}'{where} — no actor is given, say who acts"
+            decision = Decision(allowed=False, message=message)
+            _record(None, asked, decision)
+        else:
+            decision = self.decide(Request(actor, action, branch, target_branch))
+        if not decision.allowed:
+            raise PolicyError(decision.message)
+
+    def _decide(self, asked: Request) -> Decision:
+        if asked.actor not in self.actors:
+            message = f"policy denied action '{asked.action}' for unknown actor '{asked.actor}'"
+            return Decision(allowed=False, message=message)
+        rule_id = self._matched_rule(asked) if asked.action.kind is self.kind else None
+        if rule_id is None:
+            message = (
+                f"policy denied action '{asked.action}'{_where(asked)} for actor '{asked.actor}'"
+            )
+            return Decision(allowed=False, message=message)
+        message = f"policy allowed action '{asked.action}' for actor '{asked.actor}'"
+        return Decision(allowed=True, message=message, matched_rule=rule_id)
+
+    def _matched_rule(self, asked: Request) -> str | None:
+        is_protected = asked.branch in self._protected
+        target_is_protected = asked.target_branch in self._protected
+        facts = (
+            asked.actor,
+            asked.action,
+            asked.branch is not None,
+            is_protected,
+            asked.target_branch is not None,
+            target_is_protected,
+        )
+        if facts not in self._matched:
+            rules = self._match(asked, is_protected, target_is_protected)
+            self._matched[facts] = min(rules, default=None)
+        return self._matched[facts]
+
+
+def _trimmed(branch: str | None) -> str | None:
+    """The name as the engine uses it: blanks around a branch must not hide that it is protected."""
+    return None if branch is None else branch.strip()
+
+
+def _where(asked: Request) -> str:
+    on = "" if asked.branch is None else f" on branch '{asked.branch}'"
+    to = "" if asked.target_branch is None else f" targeting branch '{asked.target_branch}'"
+    return on + to
+
+
+def _record(actor: str | None, asked: Request, decision: Decision) -> None:
+    # %r keeps a name with line breaks on the one line of its record.
+    _log.info(
+        "policy decision actor=%r action=%s branch=%r target_branch=%r allowed=%s matched_rule=%r",
+        actor,
+        asked.action.value,
+        asked.branch,
+        asked.target_branch,
+        decision.allowed,
+        decision.matched_rule,
+    )

@@ -1,0 +1,1 @@
+"""Tests of policies: bundles, decisions, and the gate in front of every write."""
