@@ -1,15 +1,38 @@
-"""The JSON forms of results that commands print; table and entity vocabulary side by side."""
+"""The JSON forms of results, for the server and for `--json`: both vocabularies side by side.
+
+The older words (`tables`, `table_key`, `manifest_version`) and the newer ones (`datasets`,
+`type_name`, `graph_manifest_version`) never share a name, so a body carries both and clients of
+every age find theirs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Commit, LoadResult
+    from omnigraph.branch.merge import MergeResult
+    from omnigraph.errors import MergeConflict
+    from omnigraph.executor import QueryResult
+    from omnigraph.graph import Commit, LoadResult, MutationResult
     from omnigraph.manifest import Snapshot
+    from omnigraph.upkeep.apply_schema import SchemaResult
+
+Json = dict[str, Any]
 
 
-def commit_to_json(commit: Commit) -> dict[str, Any]:
+def health_to_json() -> Json:
+    """That a server is up, and what it speaks and stores."""
+    from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
+
+    return {
+        "status": "ok",
+        "version": __version__,
+        "internal_schema_version": INTERNAL_SCHEMA_VERSION,
+    }
+
+
+def commit_to_json(commit: Commit) -> Json:
     """A graph commit; `manifest_branch` is null on main."""
     branch = None if commit.branch == "main" else commit.branch
     return {
@@ -25,7 +48,12 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
     }
 
 
-def snapshot_to_json(snapshot: Snapshot, internal_schema_version: int) -> dict[str, Any]:
+def commits_to_json(commits: Iterable[Commit]) -> Json:
+    """Commits, in the order given."""
+    return {"commits": [commit_to_json(commit) for commit in commits]}
+
+
+def snapshot_to_json(snapshot: Snapshot, internal_schema_version: int) -> Json:
     """What a branch shows: one item a table, by table key."""
     entries = [snapshot.entries[key] for key in sorted(snapshot.entries)]
     return {
@@ -46,8 +74,7 @@ def snapshot_to_json(snapshot: Snapshot, internal_schema_version: int) -> dict[s
         "graph_manifest_version": snapshot.manifest_version,
         "datasets": [
             {
-                "entity_kind": entry.table_key.partition(":")[0],
-                "type_name": entry.table_key.partition(":")[2],
+                **entity_of(entry.table_key),
                 "dataset_path": entry.table_path,
                 "published_dataset_version": entry.version,
                 "native_dataset_branch": entry.table_branch,
@@ -58,10 +85,55 @@ def snapshot_to_json(snapshot: Snapshot, internal_schema_version: int) -> dict[s
     }
 
 
-def load_to_json(result: LoadResult, uri: str, commit: Commit | None) -> dict[str, Any]:
+def read_target(result: QueryResult, snapshot: str | None) -> dict[str, str | None]:
+    """What a read was over: a branch, or the commit that was asked for."""
+    return {"branch": None if snapshot else result.branch, "snapshot": snapshot}
+
+
+def frozen_read_to_json(result: QueryResult, target: dict[str, str | None]) -> Json:
+    """The rows of a read in the form that never changes: these members, in this order."""
+    rows = result.rows()
+    body: Json = {"query_name": result.query_name, "target": target, "row_count": len(rows)}
+    if columns := result.columns:
+        body["columns"] = columns
+    body["rows"] = rows
+    return body
+
+
+def read_to_json(result: QueryResult, target: dict[str, str | None]) -> Json:
+    """The rows of a read, and the commit they are from."""
+    body = frozen_read_to_json(result, target)
+    if result.commit_id is not None:
+        body["graph_commit_id"] = result.commit_id
+    return body
+
+
+def change_to_json(
+    result: MutationResult,
+    *,
+    branch: str,
+    query_name: str,
+    actor: str | None,
+    commit: Commit | None,
+) -> Json:
+    """What a mutation did; `commit` is null when nothing matched."""
+    return {
+        "branch": branch,
+        "query_name": query_name,
+        "affected_nodes": result.affected_nodes,
+        "affected_edges": result.affected_edges,
+        "actor_id": actor,
+        "commit": commit_to_json(commit) if commit else None,
+    }
+
+
+def load_to_json(
+    result: LoadResult, uri: str, commit: Commit | None, actor: str | None = None
+) -> Json:
     """What a load did, by table and by entity type."""
     nodes = _loaded(result, "node")
     edges = _loaded(result, "edge")
+    total = sum(result.tables.values())
     return {
         "uri": uri,
         "branch": result.branch,
@@ -74,18 +146,59 @@ def load_to_json(result: LoadResult, uri: str, commit: Commit | None) -> dict[st
         "edge_types_loaded": len(edges),
         "nodes": nodes,
         "edges": edges,
-        "tables": [{"table_key": key, "rows_loaded": n} for key, n in result.tables.items()],
-        "total_entities": sum(result.tables.values()),
+        "tables": [
+            {"table_key": key, "rows_loaded": count} for key, count in sorted(result.tables.items())
+        ],
+        "total_entities": total,
+        "total_rows": total,
         "rows_embedded": result.rows_embedded,
         "rows_rejected": result.rows_rejected,
         "engine": result.engine,
+        "actor_id": actor,
         "commit": commit_to_json(commit) if commit else None,
     }
 
 
-def _loaded(result: LoadResult, kind: str) -> list[dict[str, Any]]:
+def schema_applied_to_json(result: SchemaResult, uri: str) -> Json:
+    """What a schema change did, step by step."""
+    return {
+        "uri": uri,
+        **result.to_json(),
+        "graph_manifest_version": result.manifest_version,
+    }
+
+
+def branch_created_to_json(uri: str, source: str, name: str, actor: str | None) -> Json:
+    return {"uri": uri, "from": source, "name": name, "actor_id": actor}
+
+
+def branch_deleted_to_json(uri: str, name: str, actor: str | None) -> Json:
+    return {"uri": uri, "name": name, "actor_id": actor}
+
+
+def merge_to_json(result: MergeResult) -> Json:
+    """What a merge did, and what became of its source when that was to go."""
+    return result.to_json()
+
+
+def conflict_to_json(conflict: MergeConflict) -> Json:
+    """One thing a merge could not decide, with its three sides where it has them."""
+    return {
+        **conflict.to_json(),
+        **entity_of(conflict.table_key),
+        "entity_id": conflict.row_id,
+    }
+
+
+def entity_of(table_key: str) -> Json:
+    """A table key in the newer words: `node:Person` is the node type Person."""
+    kind, _, name = table_key.partition(":")
+    return {"entity_kind": kind, "type_name": name}
+
+
+def _loaded(result: LoadResult, kind: str) -> list[Json]:
     return [
-        {"name": key.partition(":")[2], "entities_loaded": count}
+        {"name": key.partition(":")[2], "entities_loaded": count, "rows_loaded": count}
         for key, count in sorted(result.tables.items())
         if key.startswith(f"{kind}:")
     ]

@@ -1,0 +1,218 @@
+"""A served graph under load: point queries from eight clients, alone and beside a load and merges.
+
+The clients are a process of their own and open-loop: each request has a time at which it is due,
+whatever became of the ones before it, and its latency counts from then. So a server that stalls is
+charged for everybody it keeps waiting. How many it can do at all is measured closed-loop first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import omnigraph as og
+from benchmarks.harness import Figure
+
+SCHEMA = "node Person { slug: String @key  name: String?  age: I32? }\n"
+POINT = (
+    "query who($slug: String) { match { $p: Person { slug: $slug } } return { $p.name, $p.age } }"
+)
+INSERT = "query add($slug: String) { insert Person { slug: $slug } }"
+ROWS = 100_000
+LOAD_ROWS = 200_000
+CLIENTS = 8
+SECONDS = 5.0
+RATE = 300
+"""Requests a second of the open loop: well below what one core can do, so that queues are short."""
+CLIENT_FLAG = "--clients"
+
+
+def run() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph"
+        with og.init(path, schema=SCHEMA, durability="process") as graph:
+            graph.load(_people("p", ROWS), mode="overwrite")
+        with _server(path) as url:
+            yield from _figures(url)
+
+
+def _figures(url: str) -> Iterator[Figure]:
+    _drive(url, rate=0, seconds=2.0)  # warm
+    before = _cpu_seconds(url)
+    most = _drive(url, rate=0, seconds=SECONDS)
+    spent = _cpu_seconds(url) - before
+    yield Figure("served point queries, 8 clients", most["count"] / most["seconds"], "1/s")
+    yield Figure("a served point query", 1_000 * spent / most["count"], "cpu ms")
+    yield from _latencies("served point query, 8 clients, closed loop", most)
+    alone = _drive(url, rate=RATE, seconds=SECONDS)
+    yield from _latencies(f"served point query at {RATE}/s", alone)
+    with _beside(_load, url):
+        yield from _latencies(
+            f"served point query at {RATE}/s beside a load",
+            _drive(url, rate=RATE, seconds=SECONDS),
+        )
+    with _beside(_merge, url):
+        yield from _latencies(
+            f"served point query at {RATE}/s beside merges",
+            _drive(url, rate=RATE, seconds=SECONDS),
+        )
+    yield Figure("writes refused of 64 at once from one actor", _refused(url), "count")
+
+
+def _latencies(name: str, answers: dict[str, Any]) -> Iterator[Figure]:
+    milliseconds = answers["milliseconds"]
+    quantiles = statistics.quantiles(milliseconds, n=100)
+    yield Figure(f"{name}, p50", quantiles[49], "wall ms")
+    yield Figure(f"{name}, p95", quantiles[94], "wall ms")
+
+
+@contextmanager
+def _server(path: Path) -> Iterator[str]:
+    """A server process of its own, with everything as it is by default but the log."""
+    code = "from omnigraph.server.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(path), "--unauthenticated", "--bind", "127.0.0.1:0"],
+        env={**os.environ, "OMNIGRAPH_LOG_LEVEL": "warning"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield "http://" + process.stdout.readline().strip().partition("=")[2]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _cpu_seconds(url: str) -> float:
+    for line in httpx.get(f"{url}/metrics").text.splitlines():
+        if line.startswith("process_cpu_seconds_total"):
+            return float(line.split()[1])
+    raise RuntimeError("the server does not say how much CPU it used")
+
+
+@contextmanager
+def _beside(work: Any, url: str) -> Iterator[None]:
+    """Keep a server at `work` until the block ends."""
+    is_over = threading.Event()
+    thread = threading.Thread(target=work, args=(url, is_over))
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _load(url: str, is_over: threading.Event) -> None:
+    data = "".join(json.dumps(each) + "\n" for each in _people("p", LOAD_ROWS))
+    while not is_over.is_set():
+        body = {"data": data, "mode": "merge"}
+        httpx.post(f"{url}/load", json=body, timeout=None).raise_for_status()
+
+
+def _merge(url: str, is_over: threading.Event) -> None:
+    number = 0
+    while not is_over.is_set():
+        number += 1
+        branch = f"side{number}"
+        lines = "".join(json.dumps(each) + "\n" for each in _people(f"m{number}-", 2_000))
+        made = {"data": lines, "branch": branch, "from": "main"}
+        merged = {"source": branch, "delete_branch": True}
+        httpx.post(f"{url}/load", json=made, timeout=None).raise_for_status()
+        httpx.post(f"{url}/branches/merge", json=merged, timeout=None).raise_for_status()
+
+
+def _refused(url: str) -> int:
+    async def send() -> int:
+        async with httpx.AsyncClient(timeout=None) as client:
+            bodies = [{"query": INSERT, "params": {"slug": f"x{n}"}} for n in range(64)]
+            sent = [client.post(f"{url}/mutate", json=body) for body in bodies]
+            answers = await asyncio.gather(*sent)
+        return sum(answer.status_code == 429 for answer in answers)
+
+    return asyncio.run(send())
+
+
+def _people(prefix: str, count: int) -> Iterator[dict[str, Any]]:
+    return (
+        {"type": "Person", "data": {"slug": f"{prefix}{n}", "name": f"N{n}", "age": n % 90}}
+        for n in range(count)
+    )
+
+
+def _drive(url: str, *, rate: float, seconds: float) -> dict[str, Any]:
+    """Point queries from a process of its own: at a rate, or with 0 as fast as they come back."""
+    command = [sys.executable, "-m", "benchmarks.server", CLIENT_FLAG, url, str(rate), str(seconds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
+
+
+async def _clients(url: str, rate: float, seconds: float) -> dict[str, Any]:
+    host, _, port = url.removeprefix("http://").partition(":")
+    milliseconds: list[float] = []
+    start = time.perf_counter()
+    await asyncio.gather(
+        *(
+            _client(host, int(port), number, rate / CLIENTS, start, start + seconds, milliseconds)
+            for number in range(CLIENTS)
+        )
+    )
+    spent = time.perf_counter() - start
+    return {"count": len(milliseconds), "seconds": spent, "milliseconds": milliseconds}
+
+
+async def _client(
+    host: str,
+    port: int,
+    number: int,
+    rate: float,
+    start: float,
+    end: float,
+    milliseconds: list[float],
+) -> None:
+    reader, writer = await asyncio.open_connection(host, port)
+    sent = 0
+    while True:
+        due = start + (sent + number / CLIENTS) / rate if rate else time.perf_counter()
+        if due >= end:
+            break
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        slug = f"p{(number + CLIENTS * sent) % ROWS}"
+        await _ask(reader, writer, json.dumps({"query": POINT, "params": {"slug": slug}}).encode())
+        milliseconds.append(1_000 * (time.perf_counter() - due))
+        sent += 1
+    writer.close()
+
+
+async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> None:
+    """One request over a connection that stays open; a client library would cost more than it."""
+    writer.write(
+        b"POST /query HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body) + body
+    )
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), head
+    length = next(
+        line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+    )
+    await reader.readexactly(int(length.split(b":")[1]))
+
+
+if __name__ == "__main__" and CLIENT_FLAG in sys.argv:
+    _, _, address, wanted_rate, how_long = sys.argv
+    print(json.dumps(asyncio.run(_clients(address, float(wanted_rate), float(how_long)))))

@@ -1,0 +1,19 @@
+"""Server: HTTP over `Graph`. FastAPI and uvicorn are imported here and nowhere else.
+
+A request passes these files from top to bottom:
+
+main.py        `omnigraph-server`, the command
+boot.py        its arguments, the project file and the environment → settings
+settings.py    what a server serves, to whom, within which limits
+run.py         the process: bind, say where, serve, stop without losing a write
+app.py         settings → application: opens the graphs, registers every operation
+observe.py     around each request: id, log line, metrics (logs.py, metrics.py)
+operations.py  the table of operations: path, handler, models, words for the docs
+call.py        one request on its way: who, which graph, may they (auth.py, gate.py), is there room
+               (admission.py), what did they send (bodies.py, request_models.py)
+routes_*.py    one handler an operation, by noun
+fence.py       what a write saw when it arrived
+streaming.py   an export, chunk by chunk
+envelope.py    an error → status and body (http_errors.py)
+openapi.py     the table of operations → OpenAPI (response_models.py)
+"""

@@ -1,0 +1,160 @@
+"""App: settings → an application that serves them. The graphs are open when it is returned."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.policy import load_policy
+from omnigraph.server.admission import Admission
+from omnigraph.server.call import Call, Serving
+from omnigraph.server.envelope import error_response, error_status, json_response
+from omnigraph.server.gate import ACTIONS, Gate
+from omnigraph.server.graphs import open_graphs
+from omnigraph.server.http_errors import HttpError
+from omnigraph.server.metrics import Metrics
+from omnigraph.server.observe import Observe
+from omnigraph.server.openapi import TITLE, openapi_document, served_operations
+from omnigraph.server.operations import Operation
+from omnigraph.server.settings import ServerSettings
+from omnigraph.server.streaming import ExportSlots
+from omnigraph.version import __version__
+
+log = logging.getLogger("omnigraph.server")
+
+
+def create_app(settings: ServerSettings) -> FastAPI:
+    """Open the graphs and make the application that serves them.
+
+    Raises:
+        OmnigraphError: The settings are refused, or a graph that is needed cannot be served.
+    """
+    settings.check()
+    serving = _serving(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        serving.close()
+
+    app = FastAPI(
+        title=TITLE,
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _http_error},
+        redirect_slashes=False,
+    )
+    app.router.route_class = DirectRoute
+    for path, operation in served_operations(is_single=settings.is_single):
+        app.add_api_route(
+            path,
+            _endpoint(operation, serving),
+            methods=[operation.method],
+            name=operation.operation_id,
+            response_model=None,
+            include_in_schema=False,
+        )
+    document = openapi_document(is_single=settings.is_single, is_open=settings.is_open)
+    app.openapi = lambda: document  # type: ignore[method-assign]
+    app.add_middleware(Observe, metrics=serving.metrics)
+    app.state.serving = serving
+    return app
+
+
+class DirectRoute(APIRoute):
+    """A route whose endpoint takes the request and gives the response, with nothing in between."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        endpoint: Callable[[Request], Awaitable[Response]] = self.endpoint
+        return endpoint
+
+
+def _serving(settings: ServerSettings) -> Serving:
+    metrics = Metrics()
+    limits = settings.limits
+    server_policy = (
+        None
+        if settings.server_policy_text is None
+        else load_policy(
+            settings.server_policy_text, name=settings.server_policy_name, resource=None
+        )
+    )
+    return Serving(
+        settings=settings,
+        graphs=open_graphs(settings),
+        gate=Gate(settings.is_open, server_policy),
+        admission=Admission(limits, metrics.rejected.inc),
+        metrics=metrics,
+        slots=ExportSlots(limits, metrics),
+        readers=ThreadPoolExecutor(limits.read_threads, "omnigraph-read"),
+        writers=ThreadPoolExecutor(settings.write_threads, "omnigraph-write"),
+        exporters=ThreadPoolExecutor(limits.exports_max, "omnigraph-export"),
+    )
+
+
+def _endpoint(operation: Operation, serving: Serving) -> Callable[[Request], Awaitable[Response]]:
+    """Answer requests for one operation; whatever goes wrong becomes an envelope."""
+    is_open_to_all = ACTIONS[operation.operation_id] is None
+    only_graph = serving.settings.graphs[0].graph_id
+
+    async def endpoint(request: Request) -> Response:
+        call = Call(serving, operation.operation_id, request)
+        try:
+            if not is_open_to_all:
+                call.identify()
+                request.scope["omnigraph.actor"] = call.actor
+                if not operation.is_of_server:
+                    graph_id = request.path_params.get("graph_id", only_graph)
+                    call.choose_graph(graph_id)
+                    request.scope["omnigraph.graph"] = graph_id
+            response = await operation.handler(call)
+            assert call.has_asked, f"{operation.operation_id} was answered without asking the gate"
+            return response
+        except OmnigraphError as error:
+            if error_status(error) >= 500:
+                log.error("%s", error, extra={"facts": _facts(request)}, exc_info=error)
+            return error_response(error)
+        except RecursionError:
+            return error_response(HttpError(400, "the request is nested too deeply"))
+        except Exception as error:
+            log.error("unexpected error", extra={"facts": _facts(request)}, exc_info=error)
+            return _internal(request)
+
+    endpoint.__doc__ = operation.summary
+    return endpoint
+
+
+def _facts(request: Request) -> dict[str, Any]:
+    return {"request_id": request.scope.get("omnigraph.request_id")}
+
+
+def _internal(request: Request) -> Response:
+    request_id = request.scope.get("omnigraph.request_id")
+    text = f"internal error — the log of the server says more under request id {request_id}"
+    return json_response({"error": text, "code": "internal"}, 500)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """What the router refuses, in the envelope."""
+    assert isinstance(error, HTTPException)
+    match error.status_code:
+        case 404:
+            text = f"there is no path '{request.url.path[:200]}' here"
+        case 405:
+            text = f"'{request.url.path[:200]}' does not take {request.method[:20]}"
+        case _:
+            text = str(error.detail)
+    return error_response(HttpError(error.status_code, text, error.headers))

@@ -1,0 +1,115 @@
+"""Boot: the arguments of a server, its project file and the environment → settings.
+
+omnigraph-server URI                       that graph
+omnigraph-server --target NAME             that graph of omnigraph.yaml
+omnigraph-server                           `server.graph` of omnigraph.yaml, or all its graphs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.config import Project, load_project
+from omnigraph.errors import BadRequestError, ConfigError
+from omnigraph.server.settings import (
+    DEFAULT_BIND,
+    DEFAULT_GRAPH_ID,
+    ServedGraph,
+    ServerSettings,
+    is_truthy,
+    limits_from,
+    tokens_from,
+)
+from omnigraph.storage.location import graph_root
+
+CLUSTER = "OMNIGRAPH_CLUSTER"
+UNAUTHENTICATED = "OMNIGRAPH_UNAUTHENTICATED"
+REQUIRE_ALL_GRAPHS = "OMNIGRAPH_REQUIRE_ALL_GRAPHS"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What was typed."""
+
+    uri: str | None = None
+    target: str | None = None
+    config: Path | None = None
+    cluster: str | None = None
+    bind: str | None = None
+    unauthenticated: bool = False
+    require_all_graphs: bool = False
+
+
+def settings_of(arguments: Arguments, environment: Mapping[str, str]) -> ServerSettings:
+    """The settings that arguments, files and environment come to.
+
+    Raises:
+        BadRequestError: They contradict each other, or name nothing to serve.
+    """
+    if arguments.cluster is not None or environment.get(CLUSTER):
+        raise BadRequestError(
+            "this build does not serve a cluster — serve its graphs with --config omnigraph.yaml"
+        )
+    if arguments.uri is not None and arguments.target is not None:
+        raise BadRequestError("a URI and --target both name a graph — give one of them")
+    project = load_project(arguments.config)
+    graphs, is_single = _graphs(arguments, project)
+    return ServerSettings(
+        graphs=graphs,
+        is_single=is_single,
+        bind=arguments.bind or project.server.bind or DEFAULT_BIND,
+        tokens=tokens_from(environment),
+        server_policy_text=_text(project.server.policy_file),
+        server_policy_name=str(project.server.policy_file),
+        unauthenticated=arguments.unauthenticated or is_truthy(environment.get(UNAUTHENTICATED)),
+        require_all_graphs=(
+            arguments.require_all_graphs or is_truthy(environment.get(REQUIRE_ALL_GRAPHS))
+        ),
+        limits=limits_from(environment),
+    )
+
+
+def _graphs(arguments: Arguments, project: Project) -> tuple[tuple[ServedGraph, ...], bool]:
+    """The graphs to serve, and whether there is one by choice: then it has the flat paths too."""
+    if arguments.uri is not None:
+        return (_bare(arguments.uri, project),), True
+    chosen = arguments.target or project.server.graph
+    if chosen is not None:
+        return (_named(chosen, project),), True
+    return tuple(_named(name, project) for name in sorted(project.graphs)), False
+
+
+def _bare(uri: str, project: Project) -> ServedGraph:
+    return ServedGraph(
+        DEFAULT_GRAPH_ID,
+        uri,
+        policy_text=_text(project.policy_file),
+        policy_name=str(project.policy_file),
+        policy_resource=str(graph_root(uri)),
+        queries=project.queries,
+    )
+
+
+def _named(name: str, project: Project) -> ServedGraph:
+    found = project.graph(name)
+    if found.is_served:
+        raise ConfigError(f"graph '{name}' is at '{found.uri}', which is a server — serve a store")
+    return ServedGraph(
+        name,
+        found.uri,
+        policy_text=_text(found.policy_file),
+        policy_name=str(found.policy_file),
+        queries=found.queries,
+    )
+
+
+def _text(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the policy '{path}': {reason}") from None

@@ -1,0 +1,82 @@
+"""Fence: a write is held to what its branch showed when the request arrived.
+
+Updates and deletes are decisions about rows somebody looked at. Of several that are under way at
+once for the same table, one wins and the others are told, with nothing written: whoever waited for
+a turn meanwhile decided on rows that are not there any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from omnigraph.compiler import compile_query, require_mutation
+from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed
+from omnigraph.graph import Graph, MutationResult
+from omnigraph.ir.query import Insert
+from omnigraph.manifest import Snapshot
+from omnigraph.write.touched import tables_of_mutation
+
+HEADS_TRIED_MAX = 8
+
+Mutate: TypeAlias = Callable[[str | None], MutationResult]
+"""Runs the mutation, on condition that a commit is the head when one is given."""
+
+
+class StaleWrite(ExpectedVersionMismatch):
+    """A table moved after the request arrived, and the head of its branch with it."""
+
+    def __init__(self, mismatch: ExpectedVersionMismatch, *, seen: Snapshot, now: Snapshot) -> None:
+        super().__init__(mismatch.table_key, expected=mismatch.expected, actual=mismatch.actual)
+        self.branch = seen.branch
+        self.head_expected = seen.head.commit_id
+        self.head_actual = now.head.commit_id
+
+
+def mutate_as_seen(
+    graph: Graph, source: str, name: str | None, seen: Snapshot, mutate: Mutate
+) -> MutationResult:
+    """Run a mutation that was decided on `seen`. Inserts decide nothing and are run as they are.
+
+    The engine checks what moved since it prepared a write, which may be long after the request
+    arrived. So the write is tied to a head at which none of its tables had moved; when only others
+    move the head, it is tied to the next one.
+
+    Raises:
+        StaleWrite: A table it changes has moved. Nothing was written.
+    """
+    tables = _decided_tables(graph, source, name)
+    if not tables:
+        return mutate(None)
+    for _ in range(HEADS_TRIED_MAX):
+        now = graph.snapshot(seen.branch)
+        _refuse_if_moved(tables, seen, now)
+        try:
+            return mutate(now.head.commit_id)
+        except PreconditionFailed:
+            continue
+    # The branch moves all the time, in other tables. Waiting for a still moment could take forever.
+    return mutate(None)
+
+
+def _decided_tables(graph: Graph, source: str, name: str | None) -> frozenset[str]:
+    """The tables whose rows decide what an update or delete does; none for inserts."""
+    ir = require_mutation(compile_query(source, graph.catalog, name))
+    if all(isinstance(op, Insert) for op in ir.ops):
+        return frozenset()
+    return tables_of_mutation(ir, graph.catalog).written
+
+
+def _refuse_if_moved(tables: frozenset[str], seen: Snapshot, now: Snapshot) -> None:
+    if now.head.commit_id == seen.head.commit_id:
+        return  # a compaction moves versions and no rows
+    for key in sorted(tables):
+        expected, actual = seen.version_of(key), now.version_of(key)
+        if actual > expected:
+            mismatch = ExpectedVersionMismatch(key, expected=expected, actual=actual)
+            raise StaleWrite(mismatch, seen=seen, now=now)
+
+
+def with_heads(error: ExpectedVersionMismatch, graph: Graph, seen: Snapshot) -> StaleWrite:
+    """The error with the heads of the branch: as they were, and as they are."""
+    return StaleWrite(error, seen=seen, now=graph.snapshot(seen.branch))

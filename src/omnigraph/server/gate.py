@@ -1,0 +1,77 @@
+"""Gate: which action each operation is, and whether an actor may do it.
+
+tokens   policy of the graph   what an actor may do
+none     none                  everything but list the graphs: the server was opened on purpose
+some     none                  read
+some     some                  what the policy allows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.errors import PolicyError
+from omnigraph.policy import Action, Policy, Request
+
+ACTIONS: Mapping[str, Action | None] = {
+    "health": None,
+    "metrics": None,
+    "listGraphs": Action.GRAPH_LIST,
+    "getSnapshot": Action.READ,
+    "query": Action.READ,
+    "read": Action.READ,
+    "mutate": Action.CHANGE,
+    "change": Action.CHANGE,
+    "mutate_if_graph_commit": Action.CHANGE,
+    "load": Action.CHANGE,
+    "ingest": Action.CHANGE,
+    "loadNdjson": Action.CHANGE,
+    "export": Action.EXPORT,
+    "getSchema": Action.READ,
+    "applySchema": Action.SCHEMA_APPLY,
+    "listBranches": Action.READ,
+    "createBranch": Action.BRANCH_CREATE,
+    "deleteBranch": Action.BRANCH_DELETE,
+    "mergeBranches": Action.BRANCH_MERGE,
+    "listCommits": Action.READ,
+    "getCommit": Action.READ,
+    "list_queries": Action.READ,
+    "invoke_query": Action.INVOKE_QUERY,
+    "invoke_query_if_graph_commit": Action.INVOKE_QUERY,
+}
+"""The action of every operation; None for the few that tell nothing about a graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Decides for one graph, or for the server as a whole."""
+
+    is_open: bool
+    policy: Policy | None
+
+    def require(
+        self,
+        actor: str | None,
+        action: Action,
+        branch: str | None = None,
+        target_branch: str | None = None,
+    ) -> None:
+        """Let the actor pass.
+
+        Raises:
+            PolicyError: The actor may not do that.
+        """
+        if self.policy is not None and actor is not None:
+            decision = self.policy.decide(Request(actor, action, branch, target_branch))
+            if not decision.allowed:
+                raise PolicyError(decision.message)
+        elif self.is_open and action is not Action.GRAPH_LIST:
+            return
+        elif self.policy is not None or self.is_open or action is not Action.READ:
+            raise PolicyError(f"{_denied(actor, action)} — no policy allows it")
+
+
+def _denied(actor: str | None, action: Action) -> str:
+    who = "a caller without a token" if actor is None else f"actor '{actor}'"
+    return f"policy denied action '{action}' for {who}"

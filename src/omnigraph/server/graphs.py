@@ -1,0 +1,145 @@
+"""Graphs: open every graph once, keep it, close it at the end.
+
+One that cannot be opened ends a server of one graph. Among several it is set aside, with a line in
+the log, and the others are served; unless all of them were asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from omnigraph.config.registry import Registry, load_registry
+from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
+from omnigraph.graph import Graph
+from omnigraph.graph import open as open_graph
+from omnigraph.policy import Policy, load_policy
+from omnigraph.server.gate import Gate
+from omnigraph.server.settings import ServedGraph, ServerSettings, check_graph_id
+
+OPENED_AT_ONCE_MAX = 4
+
+log = logging.getLogger("omnigraph.server")
+
+
+@dataclass(slots=True)
+class OpenGraph:
+    """A graph that is being served. `registry` follows its schema; all else stays."""
+
+    graph_id: str
+    graph: Graph
+    gate: Gate
+    served: ServedGraph
+    registry: Registry
+    exports: int = field(default=0)
+    """How many exports of it are under way."""
+
+    @property
+    def uri(self) -> str:
+        return self.graph.uri
+
+    def heal(self) -> None:
+        """Finish or undo what a failed write left. Only an open may undo, so open once more.
+
+        Live writers are waited for. What cannot be settled now is left for the next time.
+        """
+        try:
+            open_graph(self.served.uri).close()
+        except Exception as error:  # whatever it is, the failure of the write is what is told
+            log.error("graph '%s' could not be recovered", self.graph_id, exc_info=error)
+
+    def check_queries(self) -> None:
+        """Look at the stored queries again, after the schema changed."""
+        self.registry = load_registry(self.served.queries, self.graph.catalog)
+
+
+class Graphs:
+    """The graphs of a server, by id."""
+
+    def __init__(self, opened: Mapping[str, OpenGraph]) -> None:
+        self._opened = opened
+
+    def __iter__(self) -> Iterator[OpenGraph]:
+        return (self._opened[graph_id] for graph_id in sorted(self._opened))
+
+    def find(self, graph_id: str) -> OpenGraph:
+        """The graph of an id.
+
+        Raises:
+            BadRequestError: No graph can have that id.
+            NotFoundError: None has, or it could not be opened.
+        """
+        found = self._opened.get(graph_id)
+        if found is None:
+            check_graph_id(graph_id)
+            raise NotFoundError(f"graph '{graph_id}' not found")
+        return found
+
+    def close(self) -> None:
+        for each in self:
+            each.graph.close()
+
+
+def open_graphs(settings: ServerSettings) -> Graphs:
+    """Open every graph of the settings, a few at a time.
+
+    Raises:
+        OmnigraphError: A graph that is needed cannot be served.
+    """
+    opened: dict[str, OpenGraph] = {}
+    failed: dict[str, OmnigraphError] = {}
+    with ThreadPoolExecutor(OPENED_AT_ONCE_MAX) as pool:
+        pending = {
+            served.graph_id: pool.submit(_open, served, is_open=settings.is_open)
+            for served in settings.graphs
+        }
+        for graph_id, future in pending.items():
+            try:
+                opened[graph_id] = future.result()
+            except OmnigraphError as error:
+                failed[graph_id] = error
+                log.error("graph '%s' cannot be served: %s", graph_id, error.render())
+    if failed and (settings.is_single or settings.require_all_graphs or not opened):
+        for each in opened.values():
+            each.graph.close()
+        raise next(iter(failed.values()))
+    return Graphs(opened)
+
+
+def _open(served: ServedGraph, *, is_open: bool) -> OpenGraph:
+    policy = _policy_of(served)
+    graph = open_graph(served.uri, policy=policy)
+    try:
+        registry = _registry_of(served, graph)
+    except BaseException:
+        graph.close()
+        raise
+    return OpenGraph(served.graph_id, graph, Gate(is_open, policy), served, registry)
+
+
+def _policy_of(served: ServedGraph) -> Policy | None:
+    if served.policy_text is None:
+        return None
+    resource = served.policy_resource or served.graph_id
+    return load_policy(served.policy_text, name=served.policy_name, resource=resource)
+
+
+def _registry_of(served: ServedGraph, graph: Graph) -> Registry:
+    registry = load_registry(served.queries, graph.catalog)
+    for warning in registry.warnings:
+        log.warning("graph '%s': %s", served.graph_id, warning)
+    refuse_broken(registry, f"graph '{served.graph_id}'")
+    return registry
+
+
+def refuse_broken(registry: Registry, what: str) -> None:
+    """Refuse stored queries that do not fit their schema.
+
+    Raises:
+        BadRequestError: There are some; all are named.
+    """
+    if not registry.is_sound:
+        listed = "\n".join(f"{each.query}: {each.message}" for each in registry.breakages)
+        raise BadRequestError(f"stored queries of {what} do not fit its schema:\n{listed}")

@@ -1,0 +1,81 @@
+"""Observe: around each request, give it an id, count it, time it and log it.
+
+Plain ASGI: it never touches a body, so streams stay streams.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from time import perf_counter
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from omnigraph.server.metrics import Metrics
+
+REQUEST_ID = "X-Request-Id"
+UNKNOWN_ROUTE = "(none)"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_SAFE_ID = re.compile(rb"[\w.-]{1,64}", re.ASCII)
+
+log = logging.getLogger("omnigraph.server.requests")
+
+
+class Observe:
+    """Wraps an application. A client's own request id is kept when it is a harmless text."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+        request_id = _request_id(scope)
+        scope["omnigraph.request_id"] = request_id.decode()
+        status = 500
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
+            await send(message)
+
+        self._metrics.in_flight.inc()
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            self._metrics.in_flight.dec()
+            self._finish(scope, status, perf_counter() - started)
+
+    def _finish(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path_format", UNKNOWN_ROUTE)
+        # What is no method of HTTP would be a label of its own for every word a client thinks of.
+        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+        self._metrics.finished(method, route, status, seconds)
+        if log.isEnabledFor(logging.INFO):
+            log.info(
+                "%s %s %d",
+                method,
+                route,
+                status,
+                extra={
+                    "facts": {
+                        "request_id": scope["omnigraph.request_id"],
+                        "actor": scope.get("omnigraph.actor"),
+                        "graph": scope.get("omnigraph.graph"),
+                        "milliseconds": round(1_000 * seconds, 3),
+                    }
+                },
+            )
+
+
+def _request_id(scope: Scope) -> bytes:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _SAFE_ID.fullmatch(value):
+            return bytes(value)
+    return secrets.token_hex(8).encode()

@@ -1,0 +1,135 @@
+"""OpenAPI: the document of what this server serves, made of the table of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from omnigraph.server.gate import ACTIONS
+from omnigraph.server.operations import OPERATIONS, Operation, Parameter
+from omnigraph.server.response_models import ErrorOutput
+from omnigraph.version import __version__
+
+TITLE = "Omnigraph API"
+SECURITY_SCHEME = "bearer_token"
+GRAPH_BASE = "/graphs/{graph_id}"
+NESTED_PREFIX = "cluster_"
+_REF = "#/components/schemas/{model}"
+_GRAPH_ID = Parameter("graph_id", "path", "The id of the graph.", is_required=True)
+STATUS_TEXTS = {
+    400: "The request cannot be served as it stands.",
+    401: "There is no bearer token, or nobody's.",
+    403: "The actor may not do that.",
+    404: "What the request names is not there.",
+    405: "The path has no such method.",
+    408: "The body stopped coming.",
+    409: "Somebody else got there first, or two things do not fit. Nothing was done.",
+    412: "The commit named is not the head. Nothing was done.",
+    413: "Larger than a limit. Nothing was done.",
+    415: "The content type is another one.",
+    429: "The actor has too much under way. Nothing was done.",
+    500: "The server or its store failed.",
+    503: "A write has to be recovered first.",
+}
+
+
+def served_operations(*, is_single: bool) -> list[tuple[str, Operation]]:
+    """Every path that is served, with its operation: flat, nested, or both."""
+    found: list[tuple[str, Operation]] = []
+    for operation in OPERATIONS:
+        is_health = operation.operation_id == "health"
+        if is_single or operation.is_of_server or is_health:
+            found.append((operation.path, operation))
+        if not operation.is_of_server:
+            found.append((GRAPH_BASE + operation.path, operation))
+    return found
+
+
+def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
+    """The document of a server of one graph or of several, that asks for tokens or does not."""
+    paths: dict[str, dict[str, Any]] = {}
+    for path, operation in served_operations(is_single=is_single):
+        if operation.operation_id == "listGraphs" and is_single:
+            continue  # there to say 405
+        described = _described(operation, path, is_open=is_open)
+        paths.setdefault(path.replace(":path}", "}"), {})[operation.method.lower()] = described
+    components: dict[str, Any] = {"schemas": _schemas()}
+    if not is_open:
+        components["securitySchemes"] = {SECURITY_SCHEME: {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": TITLE, "version": __version__},
+        "paths": paths,
+        "components": components,
+    }
+
+
+def _described(operation: Operation, path: str, *, is_open: bool) -> dict[str, Any]:
+    is_nested = path.startswith(GRAPH_BASE)
+    parameters = [_GRAPH_ID, *operation.parameters] if is_nested else operation.parameters
+    described: dict[str, Any] = {
+        "operationId": f"{NESTED_PREFIX if is_nested else ''}{operation.operation_id}",
+        "summary": operation.summary,
+        "parameters": [each.to_openapi() for each in parameters],
+        "responses": _responses(operation),
+    }
+    if operation.is_deprecated:
+        described["deprecated"] = True
+    if operation.method == "POST":
+        described["requestBody"] = _request_body(operation)
+    if not is_open and ACTIONS[operation.operation_id] is not None:
+        described["security"] = [{SECURITY_SCHEME: []}]
+    return described
+
+
+def _request_body(operation: Operation) -> dict[str, Any]:
+    schema = {"type": "string"} if operation.takes is None else _reference(operation.takes)
+    if not operation.is_body_required:
+        schema = {"anyOf": [schema, {"type": "null"}]}
+    return {
+        "required": operation.is_body_required,
+        "content": {operation.takes_media: {"schema": schema}},
+    }
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    match operation.outputs:
+        case ():
+            schema: dict[str, Any] = {"type": "string"}
+        case (model,):
+            schema = _reference(model)
+        case models:
+            schema = {"anyOf": [_reference(model) for model in models]}
+    content = {operation.gives_media: {"schema": schema}}
+    responses: dict[str, Any] = {"200": {"description": "It is done.", "content": content}}
+    for status in sorted(operation.errors):
+        responses[str(status)] = {
+            "description": STATUS_TEXTS[status],
+            "content": {"application/json": {"schema": _reference(ErrorOutput)}},
+        }
+    return responses
+
+
+def _reference(model: type[BaseModel]) -> dict[str, Any]:
+    return {"$ref": _REF.format(model=model.__name__)}
+
+
+def _schemas() -> dict[str, Any]:
+    takes = _models(each.takes for each in OPERATIONS)
+    gives = _models([*(model for each in OPERATIONS for model in each.outputs), ErrorOutput])
+    _, definitions = models_json_schema(
+        [
+            *((model, "validation") for model in takes),
+            *((model, "serialization") for model in gives),
+        ],
+        ref_template=_REF,
+    )
+    schemas: dict[str, Any] = definitions["$defs"]
+    return schemas
+
+
+def _models(found: Iterable[type[BaseModel] | None]) -> list[type[BaseModel]]:
+    return list(dict.fromkeys(model for model in found if model is not None))

@@ -1,0 +1,298 @@
+"""Response models: what operations answer, for the OpenAPI document.
+
+Responses are encoded straight from dictionaries; a test holds every one of them against these.
+Both vocabularies are in each model, so a model has each fact twice where clients differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Outcome = Literal["already_up_to_date", "fast_forward", "merged"]
+EntityKind = Literal["node", "edge"]
+
+
+class ResponseModel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class HealthOutput(ResponseModel):
+    status: Literal["ok"]
+    version: str
+    internal_schema_version: int
+    source_version: str | None = None
+
+
+class GraphItem(ResponseModel):
+    graph_id: str
+    uri: str
+
+
+class GraphsOutput(ResponseModel):
+    graphs: list[GraphItem]
+
+
+class Commit(ResponseModel):
+    graph_commit_id: str
+    manifest_branch: str | None
+    manifest_version: int
+    parent_commit_id: str | None
+    merged_parent_commit_id: str | None
+    actor_id: str | None
+    created_at: int = Field(description="Microseconds since 1970-01-01, UTC.")
+    graph_branch: str | None
+    graph_manifest_version: int
+
+
+class CommitsOutput(ResponseModel):
+    commits: list[Commit]
+
+
+class SnapshotTable(ResponseModel):
+    table_key: str
+    table_path: str
+    table_version: int
+    table_branch: str | None
+    row_count: int
+
+
+class SnapshotDataset(ResponseModel):
+    entity_kind: EntityKind
+    type_name: str
+    dataset_path: str
+    published_dataset_version: int
+    native_dataset_branch: str | None
+    entity_count: int
+
+
+class SnapshotOutput(ResponseModel):
+    branch: str
+    manifest_version: int
+    internal_schema_version: int
+    tables: list[SnapshotTable]
+    graph_branch: str
+    graph_manifest_version: int
+    datasets: list[SnapshotDataset]
+
+
+class ReadTarget(ResponseModel):
+    branch: str | None
+    snapshot: str | None
+
+
+class FrozenReadOutput(ResponseModel):
+    query_name: str
+    target: ReadTarget
+    row_count: int
+    columns: list[str] = Field(default_factory=list)
+    rows: list[dict[str, Any]]
+
+
+class ReadOutput(FrozenReadOutput):
+    graph_commit_id: str | None = None
+
+
+class ChangeOutput(ResponseModel):
+    branch: str
+    query_name: str
+    affected_nodes: int
+    affected_edges: int
+    actor_id: str | None
+    commit: Commit | None
+
+
+class LoadedTable(ResponseModel):
+    table_key: str
+    rows_loaded: int
+
+
+class LoadedType(ResponseModel):
+    name: str
+    entities_loaded: int
+    rows_loaded: int
+
+
+class GraphBatchLoadOutput(ResponseModel):
+    branch: str
+    base_branch: str | None
+    branch_created: bool
+    mode: Literal["overwrite", "append", "merge"]
+    nodes_loaded: int
+    edges_loaded: int
+    node_types_loaded: int
+    edge_types_loaded: int
+    nodes: list[LoadedType]
+    edges: list[LoadedType]
+    tables: list[LoadedTable]
+    total_entities: int
+    total_rows: int
+    rows_embedded: int
+    rows_rejected: int
+    engine: str
+    actor_id: str | None
+    commit: Commit | None
+
+
+class IngestOutput(GraphBatchLoadOutput):
+    uri: str
+
+
+class SchemaOutput(ResponseModel):
+    schema_source: str
+
+
+class SchemaApplyOutput(ResponseModel):
+    uri: str
+    supported: bool
+    applied: bool
+    step_count: int
+    manifest_version: int
+    graph_manifest_version: int
+    commit_id: str | None
+    steps: list[dict[str, Any]] = Field(description="Each has a `kind` and what that kind names.")
+
+
+class BranchesOutput(ResponseModel):
+    branches: list[str]
+
+
+class BranchDeleteOutput(ResponseModel):
+    uri: str
+    name: str
+    actor_id: str | None
+
+
+class BranchCreateOutput(BranchDeleteOutput):
+    from_: str = Field(alias="from")
+
+
+class TableMerge(ResponseModel):
+    inserted: int
+    updated: int
+    deleted: int
+
+
+class BranchMergeOutput(ResponseModel):
+    source: str
+    target: str
+    outcome: Outcome
+    actor_id: str | None
+    commit_id: str | None
+    tables: dict[str, TableMerge]
+    branch_deleted: bool | None = None
+    branch_delete_error: str | None = None
+
+
+class QueryParameter(ResponseModel):
+    name: str
+    kind: Literal[
+        "string", "bool", "int", "bigint", "float", "date", "datetime", "blob", "vector", "list"
+    ]
+    item_kind: str | None = None
+    vector_dim: int | None = None
+    nullable: bool
+
+
+class StoredQueryItem(ResponseModel):
+    name: str
+    tool_name: str
+    description: str | None = None
+    instruction: str | None = None
+    mutation: bool
+    params: list[QueryParameter]
+
+
+class QueriesCatalog(ResponseModel):
+    queries: list[StoredQueryItem]
+
+
+class ManifestConflict(ResponseModel):
+    table_key: str
+    expected: int
+    actual: int
+
+
+class DatasetVersionConflict(ResponseModel):
+    entity_kind: EntityKind
+    type_name: str
+    expected_published_dataset_version: int
+    actual_published_dataset_version: int
+
+
+class ReadSetConflict(ResponseModel):
+    member: str
+    expected: str | None
+    actual: str | None
+
+
+class KeyConflictDetail(ResponseModel):
+    table_key: str
+    key: str | None = None
+    entity_kind: EntityKind
+    type_name: str
+    entity_id: str | None = None
+
+
+class MergeConflictItem(ResponseModel):
+    table_key: str
+    row_id: str | None
+    kind: Literal[
+        "divergent_insert",
+        "divergent_update",
+        "delete_vs_update",
+        "orphan_edge",
+        "unique_violation",
+        "cardinality_violation",
+        "value_constraint_violation",
+    ]
+    message: str
+    entity_kind: EntityKind
+    type_name: str
+    entity_id: str | None
+    base: dict[str, Any] | None = None
+    ours: dict[str, Any] | None = None
+    theirs: dict[str, Any] | None = None
+
+
+class ResourceLimitDetail(ResponseModel):
+    resource: str
+    limit: int
+    actual: int
+
+
+class RecoveryDetail(ResponseModel):
+    operation_id: str
+
+
+class PreconditionDetail(ResponseModel):
+    expected: str
+    actual: str | None = None
+
+
+class ErrorOutput(ResponseModel):
+    """The body of every answer that is not a success."""
+
+    error: str
+    code: (
+        Literal[
+            "unauthorized",
+            "forbidden",
+            "bad_request",
+            "not_found",
+            "method_not_allowed",
+            "conflict",
+            "too_many_requests",
+            "internal",
+        ]
+        | None
+    ) = None
+    merge_conflicts: list[MergeConflictItem] | None = None
+    manifest_conflict: ManifestConflict | None = None
+    published_dataset_version_conflict: DatasetVersionConflict | None = None
+    read_set_conflict: ReadSetConflict | None = None
+    key_conflict: KeyConflictDetail | None = None
+    resource_limit: ResourceLimitDetail | None = None
+    recovery_required: RecoveryDetail | None = None
+    precondition_failure: PreconditionDetail | None = None

@@ -1,0 +1,43 @@
+"""The operation that streams a branch out, in the form that `load` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.responses import Response
+
+from omnigraph.server.call import Call, branch_of, in_thread
+from omnigraph.server.graphs import OpenGraph
+from omnigraph.server.request_models import ExportRequest
+from omnigraph.server.streaming import ExportStream, chunks_of
+
+
+async def export(call: Call) -> Response:
+    """Every record of a branch as it is now, one a line. All that can be refused is, before 200."""
+    body = await call.body(ExportRequest)
+    branch = branch_of(body.branch)
+    call.permit(branch=branch)
+    serving, opened = call.serving, call.graph
+    types = [*(body.type_names or []), *(body.table_keys or [])]
+    await serving.slots.take(opened)
+    try:
+        first, chunks = await in_thread(serving.exporters, _begin, opened, branch, types)
+    except BaseException:
+        serving.slots.give_back(opened)
+        raise
+    return ExportStream(
+        first,
+        chunks,
+        pool=serving.exporters,
+        slots=serving.slots,
+        opened=opened,
+        stall_seconds=serving.settings.limits.stall_seconds,
+    )
+
+
+def _begin(
+    opened: OpenGraph, branch: str, types: list[str]
+) -> tuple[bytes | None, Iterator[bytes]]:
+    """Pin the snapshot and make the first chunk, so that what fails there fails before 200."""
+    chunks = chunks_of(opened.graph.export(branch=branch, types=types))
+    return next(chunks, None), chunks

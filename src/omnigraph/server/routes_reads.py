@@ -1,0 +1,95 @@
+"""Operations that read rows: `query`, the frozen `read`, `snapshot`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from omnigraph.errors import BadRequestError
+from omnigraph.graph import Graph
+from omnigraph.policy import Action
+from omnigraph.server.call import Call, branch_of, one_parameter, query_text
+from omnigraph.server.envelope import JSON, json_response
+from omnigraph.server.request_models import QueryRequest, ReadRequest
+from omnigraph.version import INTERNAL_SCHEMA_VERSION
+from omnigraph.wire import frozen_read_to_json, read_target, read_to_json, snapshot_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What to run, and over which state of the graph."""
+
+    source: str
+    name: str | None
+    params: dict[str, Any] | None
+    branch: str | None
+    snapshot: str | None
+    is_frozen: bool = False
+
+
+async def query(call: Call) -> Response:
+    """Run a read over one snapshot."""
+    body = await call.body(QueryRequest)
+    return await answer(
+        call, Read(query_text(body.query), body.name, body.params, body.branch, body.snapshot)
+    )
+
+
+async def read(call: Call) -> Response:
+    """Run a read; the body has these members in this order and never any other."""
+    body = await call.body(ReadRequest)
+    wanted = Read(
+        query_text(body.query_source),
+        body.query_name,
+        body.params,
+        body.branch,
+        body.snapshot,
+        is_frozen=True,
+    )
+    response = await answer(call, wanted)
+    return deprecated(response, "query")
+
+
+async def answer(call: Call, wanted: Read) -> Response:
+    """Check that the caller may read there, and read."""
+    if wanted.branch is not None and wanted.snapshot is not None:
+        raise BadRequestError("request may specify branch or snapshot, not both")
+    graph = call.graph.graph
+    branch = branch_of(wanted.branch)
+    if wanted.snapshot is not None and call.graph.gate.policy is not None:
+        # A commit is as readable as the branch it was made on.
+        branch = (await call.reading(graph.commit, wanted.snapshot)).branch
+    call.permit(branch=branch, action=Action.READ)
+    data = await call.reading(run_read, graph, wanted, branch)
+    return Response(data, media_type=JSON)
+
+
+def run_read(graph: Graph, wanted: Read, branch: str) -> bytes:
+    """Read and encode, all of it outside the event loop."""
+    result = graph.query(
+        wanted.source,
+        wanted.name,
+        wanted.params,
+        branch=branch,
+        commit=wanted.snapshot,
+    )
+    shape = frozen_read_to_json if wanted.is_frozen else read_to_json
+    return orjson.dumps(shape(result, read_target(result, wanted.snapshot)))
+
+
+async def get_snapshot(call: Call) -> Response:
+    """Which version of each table a branch shows."""
+    branch = branch_of(one_parameter(call.request, "branch"))
+    call.permit(branch=branch)
+    shown = await call.reading(call.graph.graph.snapshot, branch)
+    return json_response(snapshot_to_json(shown, INTERNAL_SCHEMA_VERSION))
+
+
+def deprecated(response: Response, successor: str) -> Response:
+    """Mark the answer of an old name; the link is relative, so that it holds under any base."""
+    response.headers["Deprecation"] = "true"
+    response.headers["Link"] = f'<{successor}>; rel="successor-version"'
+    return response

@@ -1,0 +1,30 @@
+"""Operations on the server itself: is it up, what does it serve, what is it doing."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from omnigraph.server.call import Call
+from omnigraph.server.envelope import json_response
+from omnigraph.server.http_errors import HttpError
+from omnigraph.server.metrics import CONTENT_TYPE
+from omnigraph.wire import health_to_json
+
+
+async def health(call: Call) -> Response:
+    """The server is up."""
+    return json_response(health_to_json())
+
+
+async def metrics(call: Call) -> Response:
+    """Counters in the format of Prometheus."""
+    return Response(call.serving.metrics.text(), media_type=CONTENT_TYPE)
+
+
+async def list_graphs(call: Call) -> Response:
+    """The graphs that are served, by id. A server of one graph has no list."""
+    if call.serving.settings.is_single:
+        raise HttpError(405, "this server serves one graph — call its operations", {"Allow": ""})
+    call.permit()
+    graphs = [{"graph_id": each.graph_id, "uri": each.uri} for each in call.serving.graphs]
+    return json_response({"graphs": graphs})

@@ -1,0 +1,137 @@
+"""Operations that change rows: `mutate`, its old name, and its conditional form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from omnigraph.compiler import compile_query, require_mutation
+from omnigraph.errors import BadRequestError, CommitNotFound, ExpectedVersionMismatch
+from omnigraph.graph import Commit, Graph, MutationResult
+from omnigraph.manifest import Snapshot
+from omnigraph.policy import Action
+from omnigraph.server.call import Call, branch_of, query_text
+from omnigraph.server.envelope import json_response
+from omnigraph.server.fence import mutate_as_seen, with_heads
+from omnigraph.server.request_models import ChangeRequest
+from omnigraph.server.routes_reads import deprecated
+from omnigraph.wire import change_to_json
+
+IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
+_COMMIT_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A mutation to run. `if_commit` has to be the head of the branch, when it is given."""
+
+    source: str
+    name: str | None
+    params: dict[str, Any] | None
+    branch: str
+    actor: str | None
+    if_commit: str | None = None
+
+
+async def mutate(call: Call) -> Response:
+    """Run a mutation as one commit, or change nothing."""
+    refuse_condition(call)
+    return await _mutate(call, None)
+
+
+async def change(call: Call) -> Response:
+    """The old name of `mutate`."""
+    refuse_condition(call)
+    return deprecated(await _mutate(call, None), "mutate")
+
+
+async def mutate_if_graph_commit(call: Call) -> Response:
+    """Run a mutation only while a commit is the head of the branch."""
+    return await _mutate(call, required_condition(call))
+
+
+async def _mutate(call: Call, if_commit: str | None) -> Response:
+    body = await call.body(ChangeRequest)
+    branch = branch_of(body.branch)
+    source = query_text(body.query)
+    return await answer(call, Change(source, body.name, body.params, branch, call.actor, if_commit))
+
+
+async def answer(call: Call, wanted: Change) -> Response:
+    """Check that the caller may change the branch and has room, and change it."""
+    call.permit(branch=wanted.branch, action=Action.CHANGE)
+    graph = call.graph.graph
+    with call.admit(len(wanted.source) + len(orjson.dumps(wanted.params))):
+        seen = await call.reading(graph.snapshot, wanted.branch)
+        return json_response(await call.writing(run_change, graph, wanted, seen))
+
+
+def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
+    """Mutate, held to what the branch showed when the request arrived."""
+    compiled = compile_query(wanted.source, graph.catalog, wanted.name)
+    require_mutation(compiled)
+
+    def mutate(if_commit: str | None) -> MutationResult:
+        return graph.mutate(
+            wanted.source,
+            wanted.name,
+            wanted.params,
+            branch=wanted.branch,
+            actor=wanted.actor,
+            if_commit=if_commit,
+        )
+
+    try:
+        if wanted.if_commit is not None:
+            result = mutate(wanted.if_commit)
+        else:
+            result = mutate_as_seen(graph, wanted.source, wanted.name, seen, mutate)
+    except ExpectedVersionMismatch as error:
+        raise with_heads(error, graph, seen) from error
+    return change_to_json(
+        result,
+        branch=wanted.branch,
+        query_name=compiled.name,
+        actor=wanted.actor,
+        commit=published(graph, result.commit_id),
+    )
+
+
+def published(graph: Graph, commit_id: str | None) -> Commit | None:
+    """The commit that a write made. The write stands, also when its branch is gone by now."""
+    if commit_id is None:
+        return None
+    try:
+        return graph.commit(commit_id)
+    except CommitNotFound:
+        return None
+
+
+def refuse_condition(call: Call) -> None:
+    """Refuse the header of a conditional write where it would be ignored.
+
+    Raises:
+        BadRequestError: It is there.
+    """
+    if IF_COMMIT_HEADER in call.request.headers:
+        raise BadRequestError(
+            f"{IF_COMMIT_HEADER} has no effect here — call the same path with `/if-graph-commit`"
+        )
+
+
+def required_condition(call: Call) -> str:
+    """The one commit id that the header of a conditional write names.
+
+    Raises:
+        BadRequestError: There is no such header, or it is anything but one plain id.
+    """
+    values = call.request.headers.getlist(IF_COMMIT_HEADER)
+    if len(values) != 1 or not _COMMIT_ID.fullmatch(values[0]):
+        raise BadRequestError(
+            f"{IF_COMMIT_HEADER} should be there once and name one graph commit id"
+        )
+    return values[0]

@@ -1,0 +1,81 @@
+"""Run: the process of a server. Binds, says where, serves, and stops without losing a write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from omnigraph.errors import BadRequestError
+from omnigraph.server.app import create_app
+from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
+from omnigraph.server.settings import ServerSettings
+
+LISTEN_LINE = "OMNIGRAPH_LISTEN_ADDR"
+
+
+class AnnouncingServer(uvicorn.Server):
+    """A server that says on stdout where it listens, and ends with success when told to stop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at a signal. Unlike the base, do not die of it once all is in order."""
+        stops = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, self.handle_exit) for each in stops}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            host, port = sockets[0].getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            print(f"{LISTEN_LINE}={shown}:{port}", flush=True)
+
+
+def run(settings: ServerSettings) -> None:
+    """Serve until SIGINT or SIGTERM, then answer what is under way and close the graphs.
+
+    Raises:
+        OmnigraphError: The settings are refused, a graph cannot be served, or the address is taken.
+    """
+    log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
+    settings.check()
+    listening = _bound(settings.bind)
+    with listening:
+        config = uvicorn.Config(
+            create_app(settings),
+            loop="uvloop",
+            http="httptools",
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=settings.limits.shutdown_seconds,
+        )
+        AnnouncingServer(config).run(sockets=[listening])
+
+
+def _bound(bind: str) -> socket.socket:
+    host, _, port = bind.rpartition(":")
+    if not port.isdecimal() or int(port) > 65_535:
+        raise BadRequestError(f"--bind is '{bind}', expected <host>:<port>")
+    bare = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((bare, int(port)))
+    except OSError as error:
+        found.close()
+        raise BadRequestError(f"cannot listen on '{bind}': {error.strerror}") from None
+    found.set_inheritable(True)
+    return found

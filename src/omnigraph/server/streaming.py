@@ -1,0 +1,161 @@
+"""Streaming: an export, chunk by chunk, no faster than the client takes it.
+
+A thread makes the next chunk while the last one is being sent, and no more than that: a slow
+client holds two chunks, not the graph. When the client goes away the records behind it are let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from omnigraph.errors import ResourceLimitError
+from omnigraph.pipeline.export import to_line
+from omnigraph.server.graphs import OpenGraph
+from omnigraph.server.metrics import Metrics
+from omnigraph.server.settings import Limits
+
+CHUNK_BYTES = 64 * 1024
+CHUNKS_PER_STREAM = 2
+SLOTS = "stream_export_slots"
+TRANSPORT = "stream_export_transport_bytes"
+NDJSON_UTF8 = "application/x-ndjson; charset=utf-8"
+
+log = logging.getLogger("omnigraph.server")
+
+
+class ExportSlots:
+    """How many exports may be under way: of one graph, and of all. Used on the event loop only."""
+
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
+        self._limits = limits
+        self._metrics = metrics
+        self._places = asyncio.Semaphore(limits.exports_max)
+
+    async def take(self, opened: OpenGraph) -> None:
+        """Take a slot; `give_back` has to follow.
+
+        Raises:
+            ResourceLimitError: There is none, also after a short wait.
+        """
+        limits = self._limits
+        if opened.exports >= limits.exports_per_graph_max:
+            raise ResourceLimitError(
+                SLOTS,
+                limit=limits.exports_per_graph_max,
+                actual=opened.exports + 1,
+                advice="try again when an export of this graph has ended",
+            )
+        opened.exports += 1
+        try:
+            async with asyncio.timeout(limits.export_wait_seconds):
+                await self._places.acquire()
+        except BaseException as error:
+            opened.exports -= 1
+            if not isinstance(error, TimeoutError):
+                raise
+            each = CHUNK_BYTES * CHUNKS_PER_STREAM
+            raise ResourceLimitError(
+                TRANSPORT,
+                limit=limits.exports_max * each,
+                actual=(limits.exports_max + 1) * each,
+                advice="try again when another export has ended",
+            ) from None
+        self._metrics.exports.inc()
+
+    def give_back(self, opened: OpenGraph) -> None:
+        opened.exports -= 1
+        self._places.release()
+        self._metrics.exports.dec()
+
+
+def chunks_of(records: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Records as lines, put together into chunks of at most `CHUNK_BYTES`."""
+    pending: list[bytes] = []
+    size = 0
+    for record in records:
+        line = to_line(record)
+        if size + len(line) > CHUNK_BYTES and pending:
+            yield b"".join(pending)
+            pending, size = [], 0
+        while len(line) > CHUNK_BYTES:
+            yield line[:CHUNK_BYTES]
+            line = line[CHUNK_BYTES:]
+        pending.append(line)
+        size += len(line)
+    if pending:
+        yield b"".join(pending)
+
+
+class ExportStream(Response):
+    """An answer whose first chunk is there already and whose others are made as they are sent."""
+
+    media_type = NDJSON_UTF8
+
+    def __init__(
+        self,
+        first: bytes | None,
+        chunks: Iterator[bytes],
+        *,
+        pool: ThreadPoolExecutor,
+        slots: ExportSlots,
+        opened: OpenGraph,
+        stall_seconds: float,
+    ) -> None:
+        super().__init__(None, media_type=NDJSON_UTF8)
+        del self.headers["content-length"]
+        self._first = first
+        self._chunks = chunks
+        self._pool = pool
+        self._slots = slots
+        self._opened = opened
+        self._stall_seconds = stall_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._send(send))
+        leaving = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            leaving.cancel()
+            sending.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+            self._slots.give_back(self._opened)
+
+    async def _send(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        loop = asyncio.get_running_loop()
+        following: asyncio.Future[bytes | None] | None = None
+        try:
+            await send(start)
+            chunk = self._first
+            while chunk is not None:
+                following = loop.run_in_executor(self._pool, next, self._chunks, None)
+                # A client that takes nothing for so long is gone, whatever its socket says.
+                async with asyncio.timeout(self._stall_seconds):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                chunk = await following
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            await self._let_go(following)
+
+    async def _let_go(self, following: asyncio.Future[bytes | None] | None) -> None:
+        """Close the records behind the stream, once no thread is in them any more."""
+        if following is not None and not following.done():
+            await asyncio.wait({following})
+        close = getattr(self._chunks, "close", None)
+        if close is not None:
+            await asyncio.get_running_loop().run_in_executor(self._pool, close)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

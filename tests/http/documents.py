@@ -1,0 +1,48 @@
+"""The parts of the HTTP reference that the code knows best, as Markdown tables."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from omnigraph.server.envelope import CODES
+from omnigraph.server.gate import ACTIONS
+from omnigraph.server.openapi import STATUS_TEXTS
+from omnigraph.server.operations import OPERATIONS, Operation
+from omnigraph.server.settings import LIMIT_VARIABLES, Limits
+
+
+def operation_table() -> str:
+    """Every operation: how it is called, what it is called, what it takes, who may."""
+    rows = ["| call | operation id | body | action | |", "|---|---|---|---|---|"]
+    return "\n".join([*rows, *map(_operation_row, OPERATIONS)])
+
+
+def _operation_row(operation: Operation) -> str:
+    path = operation.path.replace(":path}", "}")
+    action = ACTIONS[operation.operation_id]
+    taken = operation.takes
+    body = f"`{taken.__name__}`" if taken else ("NDJSON" if operation.method == "POST" else "–")
+    notes = operation.summary.rstrip(".")
+    if operation.is_deprecated:
+        notes += " (deprecated)"
+    return (
+        f"| `{operation.method} {path}` | `{operation.operation_id}` | {body} "
+        f"| {'–' if action is None else f'`{action}`'} | {notes} |"
+    )
+
+
+def error_table() -> str:
+    """Every status that is not a success, with its code."""
+    rows = ["| status | `code` | when |", "|---|---|---|"]
+    for status, text in sorted(STATUS_TEXTS.items()):
+        code = CODES.get(status)
+        rows.append(f"| {status} | {'–' if code is None else f'`{code}`'} | {text} |")
+    return "\n".join(rows)
+
+
+def limit_table() -> str:
+    """Every limit that the environment sets, with what it is otherwise."""
+    defaults = {each.name: each.default for each in fields(Limits)}
+    rows = ["| variable | default |", "|---|---|"]
+    rows += [f"| `{variable}` | {defaults[name]:g} |" for variable, name in LIMIT_VARIABLES.items()]
+    return "\n".join(rows)

@@ -1,0 +1,94 @@
+"""Requests made up from the OpenAPI document, right and wrong: every answer is one it announces.
+
+`make torture` sends 5,000 of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from omnigraph.server.openapi import openapi_document
+from tests.http.serving import Served, make_graph, served, single
+
+CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+DOCUMENT = openapi_document(is_single=True, is_open=True)
+OPERATIONS = [
+    (path, method) for path, operations in DOCUMENT["paths"].items() for method in operations
+]
+FLAT = [(path, method) for path, method in OPERATIONS if not path.startswith("/graphs/")]
+EXAMPLES = 4
+REQUESTS_TORTURE = 5_000
+
+
+@schemathesis.serializer("application/x-ndjson")
+def ndjson_bytes(_: schemathesis.SerializationContext, value: Any) -> bytes:
+    """A made-up batch: texts as they are, other values as a line of JSON."""
+    return value.encode(errors="replace") if isinstance(value, str) else json.dumps(value).encode()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    path = make_graph(tmp_path_factory.mktemp("fuzzed") / "graph")
+    with served(single(path)) as server:
+        yield server
+
+
+def send_made_up_requests(server: Served, path: str, method: str, mode: Any, count: int) -> None:
+    operation = schemathesis.openapi.from_dict(DOCUMENT)[path][method.upper()]
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def send(case: Any) -> None:
+        response = case.call(base_url=server.url)
+        case.validate_response(response, checks=CHECKS)
+
+    send()
+
+
+@pytest.mark.parametrize(("path", "method"), FLAT)
+def test_an_operation_answers_as_announced(fuzzed: Served, path: str, method: str) -> None:
+    send_made_up_requests(fuzzed, path, method, GenerationMode.POSITIVE, EXAMPLES)
+
+
+@pytest.mark.parametrize(("path", "method"), [each for each in FLAT if each[1] == "post"])
+def test_an_operation_refuses_as_announced(fuzzed: Served, path: str, method: str) -> None:
+    send_made_up_requests(fuzzed, path, method, GenerationMode.NEGATIVE, EXAMPLES)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("OMNIGRAPH_TORTURE" not in os.environ, reason="`make torture` runs it")
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_five_thousand_made_up_requests_are_answered_as_announced(
+    fuzzed: Served, path: str, method: str
+) -> None:
+    posts = sum(method == "post" for _, method in OPERATIONS)
+    count = REQUESTS_TORTURE // (len(OPERATIONS) + posts) + 1
+    send_made_up_requests(fuzzed, path, method, GenerationMode.POSITIVE, count)
+    if method == "post":  # where there is something to get wrong
+        send_made_up_requests(fuzzed, path, method, GenerationMode.NEGATIVE, count)

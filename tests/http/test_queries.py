@@ -1,0 +1,180 @@
+"""Stored queries: listed with the kinds of their parameters, run by name, hidden when denied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnigraph.config import StoredEntry
+from omnigraph.errors import BadRequestError
+from tests.http.serving import SCHEMA, Served, make_graph, new_graph, served, single
+
+FILE = """
+query find($slug: String) @description("One person.") @instruction("By slug.")
+{ match { $p: Person { slug: $slug } } return { $p.slug, $p.age } }
+
+query grow($slug: String, $age: I32) { update Person set { age: $age } where slug = $slug }
+
+query hidden() { match { $p: Person } return { count($p) as n } }
+"""
+KINDS = """
+query kinds($a: String, $b: Bool, $c: I32?, $d: I64, $e: F64, $f: Date, $g: DateTime, $h: [String])
+{ match { $p: Person } return { $p.slug } }
+"""
+TOKENS = {"act-ada": "ada-token", "act-bob": "bob-token", "act-eve": "eve-token"}
+POLICY = """
+version: 1
+groups: { callers: [act-ada, act-bob], writers: [act-ada], readers: [act-ada, act-bob, act-eve] }
+rules:
+  - id: read
+    allow: { actors: { group: readers }, actions: [read] }
+  - id: write
+    allow: { actors: { group: writers }, actions: [change] }
+  - id: call
+    allow: { actors: { group: callers }, actions: [invoke_query] }
+"""
+
+
+def entries(folder: Path) -> dict[str, StoredEntry]:
+    path = folder / "queries.gq"
+    path.write_text(FILE)
+    kinds = folder / "kinds.gq"
+    kinds.write_text(KINDS)
+    return {
+        "find": StoredEntry(path, tool_name="find_person"),
+        "grow": StoredEntry(path),
+        "hidden": StoredEntry(path, expose=False),
+        "kinds": StoredEntry(kinds),
+    }
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("stored")
+    settings = single(
+        make_graph(folder / "graph"), tokens=TOKENS, policy_text=POLICY, queries=entries(folder)
+    )
+    with served(settings) as server:
+        yield server
+
+
+def test_the_catalog_lists_what_is_exposed_and_the_kinds_of_parameters(stored: Served) -> None:
+    with stored.client("ada-token") as ada:
+        found = {each["name"]: each for each in ada.get("/queries").json()["queries"]}
+
+    assert set(found) == {"find", "grow", "kinds"}
+    assert found["find"] == {
+        "name": "find",
+        "tool_name": "find_person",
+        "description": "One person.",
+        "instruction": "By slug.",
+        "mutation": False,
+        "params": [{"name": "slug", "kind": "string", "nullable": False}],
+    }
+    assert found["grow"]["mutation"] is True
+    kinds = {each["name"]: each for each in found["kinds"]["params"]}
+    assert [each["kind"] for each in kinds.values()] == [
+        "string",
+        "bool",
+        "int",
+        "bigint",
+        "float",
+        "date",
+        "datetime",
+        "list",
+    ]
+    assert kinds["c"]["nullable"] is True
+    assert kinds["h"]["item_kind"] == "string"
+
+
+def test_a_stored_query_runs_by_name(stored: Served) -> None:
+    with stored.client("ada-token") as ada:
+        read = ada.post("/queries/find", {"params": {"slug": "ada"}})
+        changed = ada.post("/queries/grow", {"params": {"slug": "ada", "age": 37}})
+        unlisted = ada.send("POST", "/queries/hidden")
+        null = ada.send(
+            "POST", "/queries/hidden", content=b"null", headers={"Content-Type": "application/json"}
+        )
+
+    assert read.json()["rows"][0]["p.slug"] == "ada"
+    assert read.json()["graph_commit_id"]
+    assert changed.json()["affected_nodes"] == 1
+    assert changed.json()["actor_id"] == "act-ada"
+    assert unlisted.json()["rows"] == null.json()["rows"] == [{"n": 2}]
+
+
+def test_an_unknown_query_and_a_denied_one_are_answered_alike(stored: Served) -> None:
+    with stored.client("ada-token") as ada, stored.client("eve-token") as eve:
+        answers = [
+            ada.send("POST", "/queries/nothing"),
+            eve.send("POST", "/queries/nothing"),
+            eve.send("POST", "/queries/find"),
+        ]
+
+    assert {answer.status_code for answer in answers} == {404}
+    assert {answer.text for answer in answers} == {
+        '{"error":"stored query not found","code":"not_found"}'
+    }
+
+
+def test_who_may_invoke_still_needs_the_right_to_read_or_change(stored: Served) -> None:
+    with stored.client("bob-token") as bob, stored.client() as nobody:
+        assert bob.post("/queries/find", {"params": {"slug": "ada"}}).status_code == 200
+        denied = bob.post("/queries/grow", {"params": {"slug": "ada", "age": 1}})
+        assert denied.status_code == 403
+        assert nobody.send("POST", "/queries/find").status_code == 401
+
+
+def test_a_call_that_expects_the_other_kind_is_refused(stored: Served) -> None:
+    with stored.client("ada-token") as ada:
+        grow = {"params": {"slug": "ada", "age": 1}}
+        not_read = ada.post("/queries/grow", {**grow, "expect_mutation": False})
+        not_change = ada.post("/queries/find", {"expect_mutation": True})
+        snapshot = ada.post("/queries/grow", {**grow, "snapshot": "01ABC"})
+        fine = ada.post("/queries/grow", {**grow, "expect_mutation": True})
+
+    assert not_read.status_code == 400
+    assert not_read.json()["error"] == "'grow' is a mutation — use omnigraph mutate grow"
+    assert not_change.status_code == 400
+    assert snapshot.status_code == 400
+    assert fine.status_code == 200
+
+
+def test_a_stored_mutation_may_be_conditional(stored: Served) -> None:
+    with stored.client("ada-token") as ada:
+        head = ada.query().json()["graph_commit_id"]
+        body = {"params": {"slug": "grace", "age": 50}}
+        headers = {"Omnigraph-If-Graph-Commit": head}
+
+        done = ada.post("/queries/grow/if-graph-commit", body, headers=headers)
+        late = ada.post("/queries/grow/if-graph-commit", body, headers=headers)
+        read = ada.post("/queries/find/if-graph-commit", {}, headers=headers)
+
+    assert (done.status_code, late.status_code, read.status_code) == (200, 412, 400)
+
+
+def test_a_query_that_does_not_fit_keeps_the_server_from_starting(tmp_path: Path) -> None:
+    path = new_graph(tmp_path / "graph", "node Other { slug: String @key }\n", [])
+
+    with (
+        pytest.raises(BadRequestError, match="find"),
+        served(single(path, queries=entries(tmp_path))),
+    ):
+        pass
+
+
+def test_a_schema_that_breaks_a_stored_query_is_refused(tmp_path: Path) -> None:
+    settings = single(make_graph(tmp_path / "graph"), queries=entries(tmp_path))
+    with served(settings) as server, server.client() as client:
+        renamed = SCHEMA.replace("age: I32?", 'years: I32? @rename_from("age")')
+        wider = SCHEMA.replace("age: I32?", "age: I32?  email: String?")
+
+        refused = client.post("/schema/apply", {"schema_source": renamed})
+        applied = client.post("/schema/apply", {"schema_source": wider})
+
+        assert refused.status_code == 400
+        assert "grow" in refused.json()["error"]
+        assert applied.json()["applied"] is True
+        assert client.post("/queries/find", {"params": {"slug": "ada"}}).status_code == 200
