@@ -3,6 +3,7 @@
     <!-- generated: help schema plan -->     what `omnigraph schema plan --help` prints
     <!-- generated: errors -->               every error class, by what the caller does next
     <!-- generated: type codes -->           every T code, with an example that raises it
+    <!-- generated: http operations -->      what the server serves; also `errors` and `limits`
 
 A part ends with `<!-- /generated -->`. The answers that examples show (error texts, console
 sessions, printed lines) are rewritten too, and the diff is the review. Without `--write` nothing
@@ -24,6 +25,7 @@ from omnigraph import compile_query, errors
 from omnigraph.cli.app import app
 from omnigraph.errors import OmnigraphError, TypeCheckError
 from tests.docs_blocks import PAGES, ROOT, answer_of, blocks_of, expected_of, named_schema
+from tests.http.documents import error_table, limit_table, operation_table
 
 _PART = re.compile(
     r"(?ms)^(?P<open><!-- generated: (?P<name>[^\n]+?) -->)\n.*?^(?P<close><!-- /generated -->)$"
@@ -164,6 +166,12 @@ def part(name: str) -> str:
             return error_index()
         case ["type", "codes"]:
             return type_code_table()
+        case ["http", "operations"]:
+            return operation_table()
+        case ["http", "errors"]:
+            return error_table()
+        case ["http", "limits"]:
+            return limit_table()
         case _:
             raise ValueError(f"there is no generated part `{name}`")
 

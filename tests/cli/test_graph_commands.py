@@ -86,7 +86,7 @@ def test_load_as_json_has_table_and_entity_words(team: Path, tmp_path: Path) -> 
         {"table_key": "edge:Knows", "rows_loaded": 1},
         {"table_key": "node:Person", "rows_loaded": 2},
     ]
-    assert report["nodes"] == [{"name": "Person", "entities_loaded": 2}]
+    assert report["nodes"] == [{"name": "Person", "entities_loaded": 2, "rows_loaded": 2}]
     assert report["total_entities"] == 3
     assert report["commit"]["graph_commit_id"] == commits(team)[0]["graph_commit_id"]
 

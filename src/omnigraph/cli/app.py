@@ -2,20 +2,40 @@
 
 0  success
 1  any error of ours; lint findings of severity error
-2  usage: unknown flag, missing argument
+2  usage: unknown flag, missing argument, flags that do not go together or do not apply
 4  `mutate --if-commit` lost the race
 """
 
 from __future__ import annotations
 
 import sys
+from copy import copy
 from typing import Annotated
 
 import typer
 
-from omnigraph.cli import branch, commit, graph, history, lint, query, schema, upkeep
-from omnigraph.cli.output import JsonFlag, print_error, print_json
-from omnigraph.errors import OmnigraphError
+from omnigraph.cli import (
+    branch,
+    commit,
+    embed,
+    export,
+    graph,
+    history,
+    lint,
+    policy,
+    profile,
+    queries,
+    query,
+    schema,
+    servers,
+    upkeep,
+)
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command, deprecated, with_shared_flags
+from omnigraph.cli.flags import Capability
+from omnigraph.cli.output import JsonFlag, print_error, print_json, warn_deprecated
+from omnigraph.errors import AddressError, OmnigraphError
+from omnigraph.server.main import serve
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
 app = typer.Typer(
@@ -30,12 +50,13 @@ app = typer.Typer(
 app.command("init")(graph.init)
 app.command("load")(graph.load)
 app.command("ingest", hidden=True)(graph.ingest)
-app.command("export")(graph.export)
+app.command("export")(export.export)
 app.command("query", short_help="Run a read and print its rows.")(query.query)
-app.command("read", hidden=True)(query.read)
+app.command("read", hidden=True)(deprecated("read", "query", query.query))
+app.command("alias", short_help="Run the read that an alias stands for.")(query.alias)
 app.command("explain", short_help="Show how a read would run.")(query.explain)
 app.command("mutate", short_help="Run a mutation as one commit.")(graph.mutate)
-app.command("change", hidden=True)(graph.change)
+app.command("change", hidden=True)(deprecated("change", "mutate", graph.mutate))
 app.command("snapshot")(graph.snapshot)
 app.command("log")(history.log)
 app.command("changes")(history.changes)
@@ -48,8 +69,16 @@ app.add_typer(upkeep.index, name="index")
 app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
 app.add_typer(schema.app, name="schema")
+app.add_typer(policy.app, name="policy")
+app.add_typer(queries.app, name="queries")
+app.add_typer(servers.graphs, name="graphs")
+app.add_typer(profile.app, name="profile")
+app.command("login", short_help="Keep the token of a server.")(servers.login)
+app.command("logout", short_help="Forget the token of a server.")(servers.logout)
+app.command("embed", short_help="Fill in the vectors of a file.")(embed.embed)
 app.command("lint", short_help="Check the queries of a file against a schema.")(lint.lint)
-app.command("check", hidden=True)(lint.check)
+app.command("check", hidden=True)(deprecated("check", "lint", lint.lint))
+app.command("serve", short_help="Serve graphs over HTTP.")(serve)
 
 
 def _print_version(as_json: bool) -> None:
@@ -66,6 +95,7 @@ def _version_flag(asked: bool) -> None:
 
 
 @app.callback()
+@with_shared_flags
 def omnigraph(
     version: Annotated[
         bool,
@@ -77,16 +107,46 @@ def omnigraph(
     """A typed, versioned, branchable property graph on plain Lance tables."""
 
 
-@app.command()
-def version(as_json: JsonFlag = False) -> None:
+@app.command("version")
+@command("version", Capability.LOCAL)
+def version(call: Call, as_json: JsonFlag = False) -> None:
     """Print the version of the package and of the storage format."""
     _print_version(as_json)
 
 
 def main() -> None:
-    """Run the command line; an error of ours ends it with a message and exit code 1."""
+    """Run the command line; an error of ours ends it with a message and exit code 1 or 2."""
+    arguments = _in_new_words(sys.argv[1:])
     try:
-        app()
+        _app_for(arguments)(arguments)
+    except AddressError as error:
+        print_error(error.render())
+        sys.exit(2)
     except OmnigraphError as error:
         print_error(error.render())
         sys.exit(1)
+
+
+def _in_new_words(arguments: list[str]) -> list[str]:
+    """`query lint` and `query check` are old names of `lint`."""
+    match arguments:
+        case ["query", "lint" | "check" as old, *rest]:
+            warn_deprecated(f"query {old}", "lint")
+            return ["lint", *rest]
+        case _:
+            return arguments
+
+
+def _app_for(arguments: list[str]) -> typer.Typer:
+    """The command tree, only as far as the call needs it: all of it takes a while to put together.
+
+    Help, completion and words that are no command need all of it.
+    """
+    first = arguments[0] if arguments else ""
+    commands = [each for each in app.registered_commands if each.name == first]
+    groups = [each for each in app.registered_groups if each.name == first]
+    if not commands and not groups:
+        return app
+    needed = copy(app)
+    needed.registered_commands, needed.registered_groups = commands, groups
+    return needed

@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnigraph.cli.address import (
-    ActorOption,
-    QuietFlag,
-    StoreOption,
-    UriOption,
-    addressed,
-    announce,
-    open_addressed,
-)
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command
+from omnigraph.cli.flags import Capability
+from omnigraph.cli.options import TypesOption
 from omnigraph.cli.output import JsonFlag, print_error, print_json, read_text_file
+from omnigraph.cli.progress import working
 from omnigraph.errors import BadRequestError, MergeConflicts
+from omnigraph.wire import conflict_to_json
 
 if TYPE_CHECKING:
-    from omnigraph.branch.merge import MergePreview, MergeResult
+    from omnigraph.branch.merge import MergePreview
 
 app = typer.Typer(
     help="Create, compare, merge and delete branches.", no_args_is_help=True, rich_markup_mode=None
@@ -31,31 +28,30 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")
 
 
 @app.command()
+@command("branch create", Capability.ANY, writes=True, uri="option")
 def create(
+    call: Call,
     name: NameArgument,
     source: Annotated[str, typer.Option("--from", help="The branch to start from.")] = "main",
-    uri: UriOption = None,
-    store: StoreOption = None,
-    actor: ActorOption = None,
-    quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a branch that shows what another one shows now; nothing is copied."""
-    location = addressed(uri, store)
-    announce("branch create", location, quiet=quiet)
-    with open_addressed(location, mode="rw", actor=actor) as graph:
-        made = graph.create_branch(name, from_=source)
+    call.announce()
+    with call.graph("rw") as graph:
+        made = graph.create_branch(name, source)
     if as_json:
-        print_json({"uri": location, "from": source, "name": made.branch, "actor_id": actor})
+        print_json(made)
     else:
-        print(f"created branch {made.branch} from {source}")
+        print(f"created branch {made['name']} from {made['from']}")
 
 
 @app.command("list")
-def list_(uri: UriOption = None, store: StoreOption = None, as_json: JsonFlag = False) -> None:
+@command("branch list", Capability.ANY, uri="option")
+def list_(call: Call, as_json: JsonFlag = False) -> None:
     """Print every branch, `main` first."""
-    with open_addressed(addressed(uri, store), mode="r") as graph:
-        branches = graph.branches()
+    with call.graph("r") as graph:
+        listed = graph.branches()["branches"]
+    branches = sorted(listed, key=lambda name: (name != "main", name))
     if as_json:
         print_json({"branches": branches})
     else:
@@ -63,27 +59,23 @@ def list_(uri: UriOption = None, store: StoreOption = None, as_json: JsonFlag = 
 
 
 @app.command()
-def delete(
-    name: NameArgument,
-    uri: UriOption = None,
-    store: StoreOption = None,
-    actor: ActorOption = None,
-    quiet: QuietFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
+@command("branch delete", Capability.ANY, writes=True, removes=True, uri="option")
+def delete(call: Call, name: NameArgument, as_json: JsonFlag = False) -> None:
     """Remove a branch and what only it holds."""
-    location = addressed(uri, store)
-    announce("branch delete", location, quiet=quiet)
-    with open_addressed(location, mode="rw", actor=actor) as graph:
-        graph.delete_branch(name)
+    call.announce()
+    call.consent(f"delete branch {name}", as_json=as_json)
+    with call.graph("rw") as graph:
+        gone = graph.delete_branch(name)
     if as_json:
-        print_json({"uri": location, "name": name, "actor_id": actor})
+        print_json(gone)
     else:
-        print(f"deleted branch {name}")
+        print(f"deleted branch {gone['name']}")
 
 
 @app.command()
+@command("branch merge", Capability.ANY, writes=True, uri="option")
 def merge(
+    call: Call,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to merge.")],
     into: Annotated[str, typer.Option("--into", help="The branch that takes it in.")] = "main",
     delete_branch: Annotated[
@@ -96,39 +88,53 @@ def merge(
         str | None,
         typer.Option("--resolve", help="Settle conflicts: ours, theirs, or a JSON file."),
     ] = None,
-    uri: UriOption = None,
-    store: StoreOption = None,
-    actor: ActorOption = None,
-    quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Bring what one branch did into another, as one commit or not at all."""
+    call.refuse_served(preview=preview, resolve=resolve)
+    if preview:
+        _preview(call, source, into, resolve, as_json)
+        return
+    call.announce()
+    try:
+        result = _merged(call, source, into, delete_branch, resolve)
+    except MergeConflicts as conflicts:
+        if as_json:
+            listed = [conflict_to_json(each) for each in conflicts.conflicts]
+            print_json({"error": str(conflicts), "code": "conflict", "merge_conflicts": listed})
+        print_error(conflicts.render())
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json(result)
+    else:
+        _print_merge(result)
+    if (trouble := result.get("branch_delete_error")) is not None:
+        typer.echo(f"warning: {source} is still there: {trouble}", err=True)
+
+
+def _merged(
+    call: Call, source: str, into: str, delete_branch: bool, resolve: str | None
+) -> dict[str, Any]:
+    with call.graph("rw") as graph, working("merging", quiet=call.flags.quiet):
+        if resolve is None:
+            return graph.merge(source, into, delete_branch=delete_branch)
+        from omnigraph.cli.local import LocalGraph
+
+        assert isinstance(graph, LocalGraph)
+        settled = _resolution(resolve)
+        return graph.merge(source, into, delete_branch=delete_branch, resolve=settled)
+
+
+def _preview(call: Call, source: str, into: str, resolve: str | None, as_json: bool) -> None:
     from omnigraph.branch.merge import MergePreview
 
-    location = addressed(uri, store)
-    if not preview:
-        announce("branch merge", location, quiet=quiet)
-    with open_addressed(location, mode="r" if preview else "rw", actor=actor) as graph:
-        try:
-            result = graph.merge(
-                source,
-                into,
-                delete_branch=delete_branch,
-                preview=preview,
-                resolve=_resolution(resolve),
-            )
-        except MergeConflicts as conflicts:
-            if as_json:
-                listed = [each.to_json() for each in conflicts.conflicts]
-                print_json({"error": str(conflicts), "code": "conflict", "merge_conflicts": listed})
-            print_error(conflicts.render())
-            raise typer.Exit(1) from None
+    with call.open("r") as graph:
+        seen = graph.merge(source, into, preview=True, resolve=_resolution(resolve))
+        assert isinstance(seen, MergePreview)
         if as_json:
-            print_json(result.to_json())
-        elif isinstance(result, MergePreview):
-            _print_preview(result)
+            print_json(seen.to_json())
         else:
-            _print_merge(result)
+            _print_preview(seen)
 
 
 def _resolution(text: str | None) -> Any:
@@ -141,16 +147,12 @@ def _resolution(text: str | None) -> Any:
         raise BadRequestError(f"'{text}' is not JSON: {error}") from None
 
 
-def _print_merge(result: MergeResult) -> None:
-    print(f"merged {result.source} into {result.target}: {result.outcome}")
-    for key, each in sorted(result.tables.items()):
-        print(f"{key} +{each.inserted} ~{each.updated} -{each.deleted}")
-    if result.branch_deleted:
-        print(f"deleted branch {result.source}")
-    if result.branch_delete_error is not None:
-        typer.echo(
-            f"warning: {result.source} is still there: {result.branch_delete_error}", err=True
-        )
+def _print_merge(result: dict[str, Any]) -> None:
+    print(f"merged {result['source']} into {result['target']}: {result['outcome']}")
+    for key, each in sorted(result.get("tables", {}).items()):
+        print(f"{key} +{each['inserted']} ~{each['updated']} -{each['deleted']}")
+    if result.get("branch_deleted"):
+        print(f"deleted branch {result['source']}")
 
 
 def _print_preview(result: MergePreview) -> None:
@@ -162,24 +164,22 @@ def _print_preview(result: MergePreview) -> None:
 
 
 @app.command()
+@command("branch diff", Capability.DIRECT, uri="option")
 def diff(
+    call: Call,
     before: Annotated[
         str, typer.Argument(metavar="FROM", help="A branch, commit, or branch@time.")
     ],
     after: Annotated[str, typer.Argument(metavar="TO", help="The same, to compare with.")] = "main",
-    types: Annotated[
-        list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
-    ] = None,
+    types: TypesOption = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page to look at offline.")
     ] = None,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON line per change.")] = False,
-    uri: UriOption = None,
-    store: StoreOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Print what differs between two states of the graph."""
-    with open_addressed(addressed(uri, store), mode="r") as graph:
+    with call.open("r") as graph, working("comparing", quiet=call.flags.quiet):
         changes = graph.diff(before, after, types=types)
         if html is not None:
             html.write_text(graph.diff_html(before, after, types=types), encoding="utf-8")

@@ -8,30 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.address import (
-    BranchOption,
-    StoreOption,
-    UriArgument,
-    addressed,
-    open_addressed,
-)
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command
+from omnigraph.cli.flags import Capability
+from omnigraph.cli.options import BranchOption
 from omnigraph.cli.output import JsonFlag, print_json
-from omnigraph.cli.wire import commit_to_json
+from omnigraph.cli.progress import working
+from omnigraph.wire import commit_to_json
 
 if TYPE_CHECKING:
     from omnigraph.graph import Commit
 
 
+@command("log", Capability.DIRECT, uri="argument")
 def log(
-    uri: UriArgument = None,
-    branch: BranchOption = "main",
+    call: Call,
+    branch: BranchOption = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many commits.")] = 30,
-    store: StoreOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Draw the history of a branch, newest first; merges show both of their sides."""
-    with open_addressed(addressed(uri, store), mode="r") as graph:
-        commits = graph.log(branch, limit=limit)
+    with call.open("r") as graph:
+        commits = graph.log(call.branch(branch), limit=limit)
     if as_json:
         print_json({"commits": [commit_to_json(commit) for commit in commits]})
         return
@@ -62,16 +60,16 @@ def _described(commit: Commit) -> str:
     return f"{commit.commit_id} {when} {commit.branch} v{commit.manifest_version}{by}{merged}"
 
 
+@command("changes", Capability.DIRECT, uri="argument")
 def changes(
-    uri: UriArgument = None,
-    since: Annotated[str, typer.Option("--since", help="The commit to start after.")] = ...,  # type: ignore[assignment]
-    branch: BranchOption = "main",
-    store: StoreOption = None,
+    call: Call,
+    since: Annotated[str, typer.Option("--since", help="The commit to start after.")],
+    branch: BranchOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Print what every commit changed after another one, oldest first, a JSON line each."""
-    with open_addressed(addressed(uri, store), mode="r") as graph:
-        feed = [each.to_json() for each in graph.changes(since, branch=branch)]
+    with call.open("r") as graph, working("comparing", quiet=call.flags.quiet):
+        feed = [each.to_json() for each in graph.changes(since, branch=call.branch(branch))]
     if as_json:
         print_json({"commits": feed})
         return
@@ -79,9 +77,10 @@ def changes(
         print(json.dumps(each, ensure_ascii=False))
 
 
-def verify(uri: UriArgument = None, store: StoreOption = None, as_json: JsonFlag = False) -> None:
+@command("verify", Capability.DIRECT, uri="argument")
+def verify(call: Call, as_json: JsonFlag = False) -> None:
     """Check that a graph is whole: pins, files, keys, endpoints; exit 1 when it is not."""
-    with open_addressed(addressed(uri, store), mode="r") as graph:
+    with call.open("r") as graph, working("verifying", quiet=call.flags.quiet):
         report = graph.verify()
     if as_json:
         print_json(report.to_json())

@@ -7,28 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import JsonFlag, print_json, read_text_file, warn_deprecated
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command
+from omnigraph.cli.flags import Capability
+from omnigraph.cli.output import JsonFlag, print_json, read_text_file
+from omnigraph.errors import AddressError
 
 if TYPE_CHECKING:
+    from omnigraph.catalog import Catalog
     from omnigraph.compiler import LintReport
 
 QueryOption = Annotated[Path, typer.Option("--query", help="The .gq file to check.")]
-SchemaOption = Annotated[Path, typer.Option("--schema", help="The .pg schema to check against.")]
+SchemaOption = Annotated[
+    Path | None, typer.Option("--schema", help="The .pg schema to check against.")
+]
 
 
-def lint(query: QueryOption, schema: SchemaOption, as_json: JsonFlag = False) -> None:
+@command("lint", Capability.DIRECT, uri="argument")
+def lint(
+    call: Call, query: QueryOption, schema: SchemaOption = None, as_json: JsonFlag = False
+) -> None:
     """Check every query of a file against a schema; exit 1 when one cannot run."""
-    from omnigraph.catalog import build_catalog
     from omnigraph.compiler import lint as lint_source
-    from omnigraph.syntax import parse_schema
 
-    catalog = build_catalog(parse_schema(read_text_file(schema), name=str(schema)))
-    report = lint_source(
-        catalog,
-        read_text_file(query),
-        query_path=str(query),
-        schema_source={"kind": "file", "path": str(schema)},
-    )
+    catalog, source = _schema_of(call, schema)
+    path = call.settings.project.query_file(str(query))
+    report = lint_source(catalog, read_text_file(path), query_path=str(path), schema_source=source)
     if as_json:
         print_json(report.to_json())
     else:
@@ -37,10 +41,24 @@ def lint(query: QueryOption, schema: SchemaOption, as_json: JsonFlag = False) ->
         raise typer.Exit(1)
 
 
-def check(query: QueryOption, schema: SchemaOption, as_json: JsonFlag = False) -> None:
-    """The old name of `lint`."""
-    warn_deprecated("check", "lint")
-    lint(query, schema, as_json)
+def _schema_of(call: Call, schema: Path | None) -> tuple[Catalog, dict[str, str]]:
+    """The schema to check against: that of a file, or of a graph."""
+    if schema is None:
+        try:
+            location = call.target
+        except AddressError:
+            if call.flags.is_addressed:
+                raise
+            raise typer.BadParameter("give --schema <file.pg>, or a graph that has one") from None
+        with call.open("r") as graph:
+            return graph.catalog, {"kind": "graph", "uri": location}
+    if call.flags.is_addressed:
+        raise typer.BadParameter("give --schema or a graph, not both")
+    from omnigraph.catalog import build_catalog
+    from omnigraph.syntax import parse_schema
+
+    catalog = build_catalog(parse_schema(read_text_file(schema), name=str(schema)))
+    return catalog, {"kind": "file", "path": str(schema)}
 
 
 def _print_report(report: LintReport) -> None:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import Any
 
-if TYPE_CHECKING:
-    from omnigraph.executor import QueryResult
-
-COLUMN_WIDTH_MAX = 80
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -28,81 +26,87 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def result_to_json(result: QueryResult, target: dict[str, str | None]) -> dict[str, Any]:
-    """The read envelope."""
-    rows = result.rows()
-    return {
-        "query_name": result.query_name,
-        "target": target,
-        "row_count": len(rows),
-        "columns": result.columns,
-        "rows": rows,
-        "graph_commit_id": result.commit_id,
-    }
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a table looks: how wide a column may be, and whether longer cells are cut or wrapped."""
+
+    column_width_max: int = 80
+    is_wrapped: bool = False
 
 
-def render(result: QueryResult, target: dict[str, str | None], format_: Format) -> Iterator[str]:
-    """The lines of a result in one of the formats."""
+def render(envelope: Mapping[str, Any], format_: Format, look: Look = Look()) -> Iterator[str]:
+    """The lines of a read envelope in one of the formats."""
+    rows: list[Mapping[str, Any]] = envelope["rows"]
+    columns = _columns(envelope, rows)
     match format_:
         case Format.JSON:
-            yield json.dumps(result_to_json(result, target), indent=2, ensure_ascii=False)
+            yield json.dumps(envelope, indent=2, ensure_ascii=False)
         case Format.JSONL:
-            envelope = result_to_json(result, target)
             facts = {name: envelope[name] for name in ("query_name", "target", "row_count")}
             yield json.dumps({"kind": "metadata", **facts}, ensure_ascii=False)
-            for row in envelope["rows"]:
+            for row in rows:
                 yield json.dumps(row, ensure_ascii=False)
         case Format.CSV:
-            yield from _csv_lines(result)
+            yield from _csv_lines(columns, rows)
         case Format.KV:
-            yield _headline(result, target)
-            yield from _kv_lines(result)
+            yield _headline(envelope)
+            yield from _kv_lines(columns, rows)
         case Format.TABLE:
-            yield _headline(result, target)
-            yield from _table_lines(result)
+            yield _headline(envelope)
+            yield from _table_lines(columns, rows, look)
 
 
-def _headline(result: QueryResult, target: dict[str, str | None]) -> str:
+def _columns(envelope: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    named = envelope.get("columns")
+    return list(named) if named else sorted({name for row in rows for name in row})
+
+
+def _headline(envelope: Mapping[str, Any]) -> str:
+    target = envelope["target"]
     snapshot = target.get("snapshot")
     where = f"snapshot {snapshot}" if snapshot else f"branch {target['branch']}"
-    return f"{len(result)} rows from {where} via {result.query_name}"
+    return f"{envelope['row_count']} rows from {where} via {envelope['query_name']}"
 
 
-def _table_lines(result: QueryResult) -> Iterator[str]:
-    columns = [_shown(name) for name in result.columns]
-    cells = [[_shown(_text(row[name])) for name in result.columns] for row in result]
+def _table_lines(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look
+) -> Iterator[str]:
+    heads = [_shown(name, look) for name in columns]
+    cells = [[_shown(_text(row.get(name)), look) for name in columns] for row in rows]
     widths = [
-        max([len(column), *(len(row[place]) for row in cells)])
-        for place, column in enumerate(columns)
+        max(len(line) for cell in (heads[place], *(row[place] for row in cells)) for line in cell)
+        for place in range(len(columns))
     ]
-    yield _joined(columns, widths)
+    yield from _joined(heads, widths)
     yield "-+-".join("-" * width for width in widths)
     for row in cells:
-        yield _joined(row, widths)
+        yield from _joined(row, widths)
 
 
-def _joined(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return " | ".join(padded).rstrip()
+def _joined(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
+    """One row: as many lines as its tallest cell."""
+    for line in zip_longest(*cells, fillvalue=""):
+        padded = (part.ljust(width) for part, width in zip(line, widths, strict=True))
+        yield " | ".join(padded).rstrip()
 
 
-def _kv_lines(result: QueryResult) -> Iterator[str]:
-    if len(result) == 0:
+def _kv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not rows:
         yield "(no rows)"
-    for number, row in enumerate(result, start=1):
+    for number, row in enumerate(rows, start=1):
         if number > 1:
             yield ""
         yield f"row {number}"
-        for name in result.columns:
-            yield f"{_escaped(name)}: {_escaped(_text(row[name]))}"
+        for name in columns:
+            yield f"{_escaped(name)}: {_escaped(_text(row.get(name)))}"
 
 
-def _csv_lines(result: QueryResult) -> Iterator[str]:
+def _csv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(result.columns)
-    for row in result:
-        writer.writerow([_csv_cell(row[name]) for name in result.columns])
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_csv_cell(row.get(name)) for name in columns])
     yield buffer.getvalue().removesuffix("\n")
 
 
@@ -120,11 +124,14 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _shown(text: str) -> str:
-    escaped = _escaped(text)
-    if len(escaped) > COLUMN_WIDTH_MAX:
-        return escaped[: COLUMN_WIDTH_MAX - 1] + "…"
-    return escaped
+def _shown(text: str, look: Look) -> list[str]:
+    """A cell on one line, cut when it is too long; or on several."""
+    escaped, width = _escaped(text), look.column_width_max
+    if len(escaped) <= width:
+        return [escaped]
+    if look.is_wrapped:
+        return [escaped[start : start + width] for start in range(0, len(escaped), width)]
+    return [escaped[: width - 1] + "…"]
 
 
 def _escaped(text: str) -> str:

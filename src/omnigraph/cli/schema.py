@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.address import (
-    ActorOption,
-    QuietFlag,
-    StoreOption,
-    UriArgument,
-    addressed,
-    announce,
-    open_addressed,
-)
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command, deprecated
+from omnigraph.cli.flags import Capability
 from omnigraph.cli.output import JsonFlag, print_json, read_text_file
+from omnigraph.cli.progress import working
+from omnigraph.cli.step_text import describe_step
 
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
@@ -40,7 +36,9 @@ def _build(path: Path) -> Catalog:
 
 
 @app.command()
+@command("schema check", Capability.LOCAL)
 def check(
+    call: Call,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The .pg file to check.")],
     as_json: JsonFlag = False,
 ) -> None:
@@ -61,15 +59,19 @@ def check(
 
 
 @app.command()
-def show(uri: UriArgument = None, store: StoreOption = None, as_json: JsonFlag = False) -> None:
+@command("schema show", Capability.ANY, uri="argument")
+def show(call: Call, as_json: JsonFlag = False) -> None:
     """Print the schema of a graph."""
-    with open_addressed(addressed(uri, store), mode="r") as graph:
-        source = graph.schema
+    with call.graph("r") as graph:
+        shown = graph.schema()
+    source = shown["schema_source"]
     if as_json:
         print_json({"schema_source": source})
     else:
         print(source, end="" if source.endswith("\n") else "\n")
 
+
+app.command("get", hidden=True)(deprecated("schema get", "schema show", show))
 
 NewSchemaOption = Annotated[
     Path | None, typer.Option("--schema", help="The schema the graph should have.")
@@ -80,8 +82,9 @@ DataLossFlag = Annotated[
 
 
 @app.command(short_help="Print the steps from one schema to another.")
+@command("schema plan", Capability.DIRECT, uri="argument")
 def plan(
-    uri: UriArgument = None,
+    call: Call,
     schema: NewSchemaOption = None,
     old: Annotated[
         Path | None, typer.Option("--from", help="Without a graph: the schema as it is.")
@@ -90,7 +93,6 @@ def plan(
         Path | None, typer.Option("--to", help="Without a graph: the schema as it should be.")
     ] = None,
     allow_data_loss: DataLossFlag = False,
-    store: StoreOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Print the steps from one schema to another. Nothing is changed.
@@ -102,9 +104,9 @@ def plan(
             raise typer.BadParameter("give a graph and --schema, or --from and --to")
         _plan_files(old, new, allow_data_loss=allow_data_loss, as_json=as_json)
         return
-    location = addressed(uri, store)
+    location = call.target
     text = _checked_text(schema)
-    with open_addressed(location, mode="r") as graph:
+    with call.open("r") as graph, working("planning", quiet=call.flags.quiet):
         planned = graph.plan_schema(text, allow_data_loss=allow_data_loss)
     if as_json:
         steps = [step.to_json() for step in planned.steps]
@@ -134,29 +136,24 @@ def _plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -
 
 
 @app.command()
+@command("schema apply", Capability.ANY, writes=True, uri="argument")
 def apply(
-    uri: UriArgument = None,
-    schema: Annotated[
-        Path, typer.Option("--schema", help="The schema the graph should have.")
-    ] = ...,  # type: ignore[assignment]
+    call: Call,
+    schema: Annotated[Path, typer.Option("--schema", help="The schema the graph should have.")],
     allow_data_loss: DataLossFlag = False,
-    store: StoreOption = None,
-    actor: ActorOption = None,
-    quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Change the schema of a graph, and its tables with it, as one commit."""
-    location = addressed(uri, store)
     text = _checked_text(schema)
-    announce("schema apply", location, quiet=quiet)
-    with open_addressed(location, mode="rw", actor=actor) as graph:
+    call.announce()
+    with call.graph("rw") as graph, working("applying", quiet=call.flags.quiet):
         result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
     if as_json:
-        print_json({"uri": location, **result.to_json()})
+        print_json(result)
         return
-    for step in result.steps:
-        print(f"- {step}")
-    print(f"applied {len(result.steps)} steps" if result.applied else "no schema changes")
+    for step in result["steps"]:
+        print(f"- {describe_step(step)}")
+    print(f"applied {result['step_count']} steps" if result["applied"] else "no schema changes")
 
 
 def _checked_text(path: Path) -> str:

@@ -9,17 +9,12 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli.address import (
-    ActorOption,
-    BranchOption,
-    QuietFlag,
-    StoreOption,
-    UriArgument,
-    addressed,
-    announce,
-    open_addressed,
-)
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command
+from omnigraph.cli.flags import Capability
+from omnigraph.cli.options import BranchOption
 from omnigraph.cli.output import JsonFlag, print_json
+from omnigraph.cli.progress import working
 from omnigraph.errors import BadRequestError
 
 index = typer.Typer(help="Build indexes.", no_args_is_help=True, rich_markup_mode=None)
@@ -36,18 +31,12 @@ def duration(text: str) -> timedelta:
 
 
 @index.command()
-def ensure(
-    uri: UriArgument = None,
-    branch: BranchOption = "main",
-    store: StoreOption = None,
-    quiet: QuietFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
+@command("index ensure", Capability.DIRECT, writes=True, uri="argument")
+def ensure(call: Call, branch: BranchOption = None, as_json: JsonFlag = False) -> None:
     """Build the declared indexes that are missing."""
-    location = addressed(uri, store)
-    announce("index ensure", location, quiet=quiet)
-    with open_addressed(location, mode="rw") as graph:
-        report = graph.ensure_indices(branch)
+    call.announce()
+    with call.open("rw") as graph, working("building indexes", quiet=call.flags.quiet):
+        report = graph.ensure_indices(call.branch(branch))
     if as_json:
         print_json(report.to_json())
         return
@@ -59,16 +48,11 @@ def ensure(
         print("every declared index is there")
 
 
-def optimize(
-    uri: UriArgument = None,
-    store: StoreOption = None,
-    quiet: QuietFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
+@command("optimize", Capability.DIRECT, writes=True, uri="argument")
+def optimize(call: Call, as_json: JsonFlag = False) -> None:
     """Merge small fragments and bring indexes up to date; answers stay the same."""
-    location = addressed(uri, store)
-    announce("optimize", location, quiet=quiet)
-    with open_addressed(location, mode="rw") as graph:
+    call.announce()
+    with call.open("rw") as graph, working("optimizing", quiet=call.flags.quiet):
         report = graph.optimize()
     if as_json:
         print_json(report.to_json())
@@ -84,8 +68,9 @@ def optimize(
             )
 
 
+@command("cleanup", Capability.DIRECT, writes=True, removes=True, uri="argument")
 def cleanup(
-    uri: UriArgument = None,
+    call: Call,
     keep: Annotated[
         int | None, typer.Option("--keep", min=1, help="Keep this many commits of each branch.")
     ] = None,
@@ -93,20 +78,16 @@ def cleanup(
         str | None, typer.Option("--older-than", help="Remove what is older: 30s, 10m, 6h, 7d, 2w.")
     ] = None,
     confirm: Annotated[bool, typer.Option("--confirm", help="Remove; else only look.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, on a remote store.")] = False,
-    store: StoreOption = None,
-    quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Remove old versions that no branch, commit to keep or pending recovery needs."""
-    location = addressed(uri, store)
     if keep is None and older_than is None:
         raise typer.BadParameter("give --keep, --older-than, or both")
     if confirm:
-        announce("cleanup", location, quiet=quiet)
-        _consent(location, yes=yes, as_json=as_json)
+        call.announce()
+        call.consent("remove old versions", as_json=as_json)
     age = None if older_than is None else duration(older_than)
-    with open_addressed(location, mode="rw") as graph:
+    with call.open("rw") as graph, working("cleaning up", quiet=call.flags.quiet):
         report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)
     if as_json:
         print_json(report.to_json())
@@ -122,34 +103,21 @@ def cleanup(
         print("nothing was removed; --confirm removes", file=sys.stderr)
 
 
-def _consent(location: str, *, yes: bool, as_json: bool) -> None:
-    """On a remote store a removal needs a yes, from the flag or from a person."""
-    if yes or "://" not in location or location.startswith("file:"):
-        return
-    if as_json or not sys.stdin.isatty():
-        raise BadRequestError(f"'{location}' is remote — add --yes to remove there")
-    if not typer.confirm(f"Remove old versions from {location}?"):
-        raise BadRequestError("nothing was removed")
-
-
+@command("repair", Capability.DIRECT, writes=True, uri="argument")
 def repair(
-    uri: UriArgument = None,
+    call: Call,
     confirm: Annotated[bool, typer.Option("--confirm", help="Publish; else only look.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="With --confirm: publish what cannot be verified too.")
     ] = False,
-    store: StoreOption = None,
-    actor: ActorOption = None,
-    quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Look at tables whose HEAD is ahead of the graph, and publish what is safe."""
-    location = addressed(uri, store)
     if force and not confirm:
         raise typer.BadParameter("--force needs --confirm")
     if confirm:
-        announce("repair", location, quiet=quiet)
-    with open_addressed(location, mode="rw", actor=actor) as graph:
+        call.announce()
+    with call.open("rw") as graph, working("repairing", quiet=call.flags.quiet):
         report = graph.repair(confirm=confirm, force=force)
     if as_json:
         print_json(report.to_json())
@@ -164,9 +132,10 @@ def repair(
         raise typer.Exit(1)
 
 
-def doctor(uri: UriArgument = None, store: StoreOption = None, as_json: JsonFlag = False) -> None:
+@command("doctor", Capability.DIRECT, uri="argument")
+def doctor(call: Call, as_json: JsonFlag = False) -> None:
     """Say how a graph is: versions, disk, fragments, indexes, recovery, and what to do."""
-    with open_addressed(addressed(uri, store), mode="r") as graph:
+    with call.open("r") as graph, working("looking", quiet=call.flags.quiet):
         report = graph.doctor()
     if as_json:
         print_json(report.to_json())

@@ -1,0 +1,180 @@
+"""Call: one call of a command, with what was typed and what is configured, brought together.
+
+A command asks it for the graph and gets the same calls back, whether the graph is in storage
+(`LocalGraph`) or on a server (`RemoteGraph`); both answer in the JSON of the wire.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from omnigraph.cli.flags import Capability, Flags
+from omnigraph.cli.output import read_text_file
+from omnigraph.config.scope import DirectScope, Scope, ServedScope, Settings, load_settings
+from omnigraph.config.scope import resolve_scope as resolve
+from omnigraph.errors import AddressError, BadRequestError, RemoteError
+
+if TYPE_CHECKING:
+    from omnigraph.cli.local import LocalGraph
+    from omnigraph.client import RemoteGraph
+    from omnigraph.graph import Graph
+    from omnigraph.policy import Policy
+
+Mode: TypeAlias = Literal["r", "rw"]
+AnyGraph: TypeAlias = "LocalGraph | RemoteGraph"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a command. What is configured is read when it is first needed."""
+
+    verb: str
+    capability: Capability
+    writes: bool
+    flags: Flags
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Both config files; what is odd about them is said once."""
+        settings = load_settings(self.flags.config)
+        for remark in settings.remarks:
+            print(f"warning: {remark}", file=sys.stderr)
+        return settings
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The graph that is meant."""
+        scope = resolve(self.flags.address, self.settings)
+        if isinstance(scope, ServedScope):
+            if self.capability is Capability.DIRECT:
+                raise AddressError(
+                    f"{self.verb} is a direct command; {scope.url} addresses a served graph and "
+                    "does not apply. Use the graph's path or --store <path or URI>."
+                )
+            if self.flags.actor is not None:
+                raise AddressError(
+                    f"{self.verb} is a served command here; --as names the actor of a direct "
+                    "write and does not apply. The server takes the actor from the token."
+                )
+        return scope
+
+    @property
+    def is_served(self) -> bool:
+        return isinstance(self.scope, ServedScope)
+
+    @property
+    def actor(self) -> str | None:
+        """Who acts: `--as`, then the operator's config, then the project's."""
+        settings = self.settings
+        return self.flags.actor or settings.operator.actor or settings.project.cli.actor
+
+    @property
+    def target(self) -> str:
+        """How the graph is called in remarks."""
+        match self.scope:
+            case DirectScope(uri=uri):
+                return uri
+            case ServedScope(url=url, graph=graph):
+                return url if graph is None else f"{url}/graphs/{graph}"
+
+    def branch(self, given: str | None) -> str:
+        """The branch: the one given, or the project's, or main."""
+        return given or self.settings.project.cli.branch or "main"
+
+    def aimed(
+        self, *, target: str | None = None, server: str | None = None, graph: str | None = None
+    ) -> Call:
+        """The same call at another address, unless one was typed."""
+        if self.flags.is_addressed:
+            return self
+        flags = replace(self.flags, target=target, server=server, graph=self.flags.graph or graph)
+        return Call(self.verb, self.capability, self.writes, flags)
+
+    def announce(self) -> None:
+        """Say on stderr what is about to be written where, so that a mistake is noticed."""
+        if not self.flags.quiet:
+            print(f"omnigraph {self.verb} → {self.target} ({self._reach})", file=sys.stderr)
+
+    @property
+    def _reach(self) -> str:
+        match self.scope:
+            case ServedScope():
+                return "served"
+            case DirectScope(is_local=is_local):
+                return "direct, local" if is_local else "direct, remote"
+
+    def consent(self, what: str, *, as_json: bool) -> None:
+        """Away from this machine a removal needs a yes, from the flag or from a person."""
+        if self.flags.yes or (isinstance(self.scope, DirectScope) and self.scope.is_local):
+            return
+        if as_json or not sys.stdin.isatty():
+            raise BadRequestError(f"'{self.target}' is not on this machine — add --yes to {what}")
+        # Not a prompt of the library: that one also writes to stdout, which has results only.
+        print(f"{what} on {self.target}? [yes/no]", end=" ", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise BadRequestError("nothing was changed")
+
+    def refuse_served(self, **options: object) -> None:
+        """Refuse options that only work on a store."""
+        given = [name for name, value in options.items() if value]
+        if given and self.is_served:
+            raise AddressError(
+                f"{self.verb}: --{given[0].replace('_', '-')} works on a store, not over a server "
+                f"— use --store, or leave it out"
+            )
+
+    @contextmanager
+    def graph(self, mode: Mode) -> Iterator[AnyGraph]:
+        """The graph, to be called in the words of the wire."""
+        match self.scope:
+            case DirectScope(uri=uri):
+                from omnigraph.cli.local import LocalGraph
+
+                with self.open(mode) as graph:
+                    yield LocalGraph(graph, uri, self.actor if mode == "rw" else None)
+            case ServedScope(url=url, graph=graph_id) as served:
+                from omnigraph.client import connect
+
+                yield connect(url, served.token(self.settings), graph_id)
+
+    def open(self, mode: Mode) -> Graph:
+        """The graph in storage, with the policy that gates its writes."""
+        from omnigraph.graph import open as open_graph
+
+        scope = self.scope
+        assert isinstance(scope, DirectScope)
+        if mode == "r":
+            return open_graph(scope.uri, mode="r")
+        return open_graph(scope.uri, mode="rw", actor=self.actor, policy=self.policy(scope))
+
+    def policy(self, scope: DirectScope) -> Policy | None:
+        """The policy of a graph that omnigraph.yaml gives one."""
+        if scope.policy_file is None:
+            return None
+        from omnigraph.policy import load_policy
+        from omnigraph.storage.location import graph_root
+
+        text = read_text_file(scope.policy_file)
+        resource = scope.name or str(graph_root(scope.uri))
+        return load_policy(text, name=scope.policy_file.name, resource=resource)
+
+
+@contextmanager
+def own_name(sent_as: str, path: object) -> Iterator[None]:
+    """Let what a server says about a text that was sent name the file it is from."""
+    try:
+        yield
+    except RemoteError as error:
+        if path is None:
+            raise
+        place = re.compile(rf"(?m)^(\s*(?:--> )?){re.escape(sent_as)}(?=:\d)")
+        text = place.sub(lambda found: f"{found[1]}{path}", error.message)
+        raise RemoteError(
+            text, status=error.status, code=error.code, details=error.details
+        ) from None

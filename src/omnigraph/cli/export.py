@@ -1,0 +1,94 @@
+"""`omnigraph export`: a snapshot as the records that `load` reads."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command
+from omnigraph.cli.flags import Capability
+from omnigraph.cli.options import BranchOption, EngineOption, TypesOption
+from omnigraph.cli.progress import counted
+from omnigraph.errors import BadRequestError
+
+
+@command("export", Capability.ANY, uri="argument")
+def export(
+    call: Call,
+    branch: BranchOption = None,
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", help="A graph commit to export as it left it.")
+    ] = None,
+    types: TypesOption = None,
+    tables: Annotated[
+        list[str] | None, typer.Option("--table", help="Only this table key; may be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A file; stdout by default.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
+    engine: EngineOption = "auto",
+    jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
+) -> None:
+    """Write the records of a snapshot, in the form that `load` reads."""
+    if jsonl:
+        print("warning: --jsonl has no effect; export writes JSON lines", file=sys.stderr)
+    if out is None and format_ != "jsonl":
+        raise BadRequestError(f"{format_} needs --out <file>")
+    call.refuse_served(snapshot=snapshot, format=format_ != "jsonl", engine=engine != "auto")
+    named = call.branch(branch)
+    if out is not None and not call.is_served:
+        wanted = [*(types or []), *(tables or [])]
+        with call.open("r") as graph:
+            graph.export(
+                out,
+                branch=named,
+                commit=snapshot,
+                types=wanted or None,
+                format=format_,
+                engine=engine,
+                progress=sys.stderr.isatty() and not call.flags.quiet,
+            )
+    else:
+        _write_lines(call, named, snapshot, types or [], tables or [], out)
+    if out is not None:
+        print(f"exported to {out}", file=sys.stderr)
+
+
+def _write_lines(
+    call: Call,
+    branch: str,
+    snapshot: str | None,
+    types: list[str],
+    tables: list[str],
+    out: Path | None,
+) -> None:
+    with call.graph("r") as graph:
+        if call.is_served:
+            lines = graph.export(branch=branch, types=types, table_keys=tables)
+        else:
+            from omnigraph.cli.local import LocalGraph
+
+            assert isinstance(graph, LocalGraph)
+            lines = graph.export(branch=branch, types=types, table_keys=tables, commit=snapshot)
+        if out is None:
+            for line in lines:
+                print(line)
+        else:
+            _write_file(out, counted(lines, "exporting", quiet=call.flags.quiet))
+
+
+def _write_file(out: Path, lines: Iterator[str]) -> None:
+    """Write a file that is whole when it is there: an export that breaks off leaves none."""
+    temporary = out.with_name(f"{out.name}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            for line in lines:
+                file.write(f"{line}\n")
+        os.replace(temporary, out)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,153 @@
+"""Flags: what every command may be told about where, who and how; and which of it has no use.
+
+The same flags may stand before or after the command. Every command knows all of them: one that it
+has no use for is an error that says why, never ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from omnigraph.config.scope import NO_CLUSTERS, Address
+from omnigraph.errors import AddressError
+
+
+class Capability(StrEnum):
+    """Where a command can work."""
+
+    ANY = "any"
+    SERVED = "served"
+    DIRECT = "direct"
+    CONTROL = "control"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The shared flags as they were given; those before the command stand in for missing ones."""
+
+    uri: str | None = None
+    store: str | None = None
+    server: str | None = None
+    graph: str | None = None
+    cluster: str | None = None
+    profile: str | None = None
+    target: str | None = None
+    config: Path | None = None
+    actor: str | None = None
+    yes: bool = False
+    quiet: bool = False
+
+    @property
+    def address(self) -> Address:
+        return Address(
+            self.uri,
+            self.store,
+            self.server,
+            self.cluster,
+            self.target,
+            self.profile,
+            self.graph,
+        )
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether a graph was named by a flag or an argument."""
+        places = (self.uri, self.store, self.server, self.cluster, self.profile, self.target)
+        return any(each is not None for each in places)
+
+    def over(self, earlier: Flags) -> Flags:
+        """These flags, with what is missing taken from earlier ones."""
+        return Flags(
+            **{
+                each.name: getattr(self, each.name) or getattr(earlier, each.name)
+                for each in fields(Flags)
+            }
+        )
+
+
+# name → type, how it is spelled, what the help says. The order is that of the help.
+OPTIONS: dict[str, tuple[Any, str, str]] = {
+    "uri": (str | None, "--uri", "The graph: a path or URI."),
+    "store": (str | None, "--store", "The graph: a path or URI."),
+    "server": (str | None, "--server", "A server: its name or URL."),
+    "graph": (str | None, "--graph", "Which graph of the server."),
+    "profile": (str | None, "--profile", "A profile of the operator config."),
+    "target": (str | None, "--target", "A graph of omnigraph.yaml."),
+    "config": (Path | None, "--config", "Another file than ./omnigraph.yaml."),
+    "cluster": (str | None, "--cluster", "Not part of this build."),
+    "actor": (str | None, "--as", "Who makes the change."),
+    "yes": (bool, "--yes", "Do not ask before a removal elsewhere."),
+    "quiet": (bool, "--quiet", "Do not say where the write goes."),
+}
+
+_SHOWN = {
+    Capability.ANY: {"store", "server", "graph", "profile", "target", "config"},
+    Capability.SERVED: {"server", "profile"},
+    Capability.DIRECT: {"store", "target", "config"},
+    Capability.CONTROL: {"target", "config"},
+    Capability.LOCAL: set[str](),
+}
+
+
+def option(name: str, *, hidden: bool) -> Any:
+    """The annotation of a shared flag."""
+    kind, spelling, text = OPTIONS[name]
+    return Annotated[kind, typer.Option(spelling, help=text, hidden=hidden)]
+
+
+def is_shown(name: str, capability: Capability, *, writes: bool, removes: bool) -> bool:
+    """Whether the help of a command lists a flag; the others are known, so as to be refused."""
+    match name:
+        case "actor":
+            return writes
+        case "quiet":
+            return writes
+        case "yes":
+            return removes
+        case _:
+            return name in _SHOWN[capability]
+
+
+def refuse_useless(flags: Flags, verb: str, capability: Capability, *, writes: bool) -> None:
+    """Refuse the first flag that the command has no use for.
+
+    Raises:
+        AddressError: There is one.
+    """
+    can_be_direct = capability in (Capability.ANY, Capability.DIRECT)
+    can_be_served = capability in (Capability.ANY, Capability.SERVED)
+    kind = str(capability) if capability is not Capability.ANY else "read"
+    checks = (
+        (flags.server, can_be_served, "--server addresses a served graph"),
+        (flags.graph, capability is Capability.ANY, "--graph picks a graph inside a server"),
+        (flags.store, can_be_direct, "--store addresses one graph's storage"),
+        (flags.actor, writes and can_be_direct, "--as names the actor of a direct write"),
+        (flags.profile, can_be_direct or can_be_served, "--profile names a graph or a server"),
+    )
+    for place, (value, is_useful, meaning) in enumerate(checks):
+        if value is not None and not is_useful:
+            raise AddressError(
+                f"{verb} is a {kind} command; {meaning} and does not apply. {_hint(capability)}"
+            )
+        if place == 0 and flags.cluster is not None:
+            raise AddressError(f"{verb}: {NO_CLUSTERS}")
+
+
+def _hint(capability: Capability) -> str:
+    match capability:
+        case Capability.ANY:
+            return "Leave it out."
+        case Capability.SERVED:
+            return "Use --server <name or URL>."
+        case Capability.DIRECT:
+            return "Use the graph's path or --store <path or URI>."
+        case Capability.CONTROL:
+            return "Use --target <name>, a graph of omnigraph.yaml."
+        case Capability.LOCAL:
+            return "It needs no graph."

@@ -1,0 +1,124 @@
+"""LocalGraph: a graph in storage, called as a served one is, and answering in the same JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omnigraph import wire
+from omnigraph.errors import BadRequestError
+from omnigraph.graph import Graph
+from omnigraph.version import INTERNAL_SCHEMA_VERSION
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGraph:
+    """One open graph. `uri` is as the caller wrote it, `actor` is who writes."""
+
+    graph: Graph
+    uri: str
+    actor: str | None = None
+
+    def snapshot(self, branch: str) -> Json:
+        return wire.snapshot_to_json(self.graph.snapshot(branch), INTERNAL_SCHEMA_VERSION)
+
+    def query(
+        self,
+        source: str | Path,
+        name: str | None,
+        params: Any,
+        *,
+        branch: str | None,
+        snapshot: str | None,
+        at: str | None = None,
+    ) -> Json:
+        result = self.graph.query(
+            source, name, params, branch=branch or "main", commit=snapshot, at=at
+        )
+        return wire.read_to_json(result, wire.read_target(result, snapshot))
+
+    def mutate(
+        self,
+        source: str | Path,
+        name: str | None,
+        params: Any,
+        *,
+        branch: str,
+        if_commit: str | None,
+    ) -> Json:
+        result = self.graph.mutate(source, name, params, branch=branch, if_commit=if_commit)
+        commit = self.graph.commit(result.commit_id) if result.commit_id else None
+        return wire.change_to_json(
+            result, branch=branch, query_name=name or "", actor=self.actor, commit=commit
+        )
+
+    def load(
+        self,
+        paths: Sequence[str],
+        *,
+        mode: str,
+        branch: str,
+        base: str | None,
+        **options: Any,
+    ) -> Json:
+        result = self.graph.load(
+            [Path(each) for each in paths], mode=mode, branch=branch, base=base, **options
+        )
+        commit = self.graph.commit(result.commit_id) if result.commit_id else None
+        return wire.load_to_json(result, self.uri, commit, self.actor)
+
+    def export(
+        self,
+        *,
+        branch: str,
+        types: Sequence[str],
+        table_keys: Sequence[str],
+        commit: str | None = None,
+    ) -> Iterator[str]:
+        """The records of a snapshot, a JSON line each, as they are read."""
+        wanted = [*types, *table_keys]
+        records = self.graph.export(branch=branch, commit=commit, types=wanted or None)
+        for record in records:
+            yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+    def schema(self) -> Json:
+        return {"schema_source": self.graph.schema}
+
+    def apply_schema(self, text: str, *, allow_data_loss: bool) -> Json:
+        result = self.graph.apply_schema(text, allow_data_loss=allow_data_loss)
+        return wire.schema_applied_to_json(result, self.uri)
+
+    def branches(self) -> Json:
+        return {"branches": self.graph.branches()}
+
+    def create_branch(self, name: str, source: str) -> Json:
+        made = self.graph.create_branch(name, from_=source)
+        return wire.branch_created_to_json(self.uri, source, made.branch, self.actor)
+
+    def delete_branch(self, name: str) -> Json:
+        self.graph.delete_branch(name)
+        return wire.branch_deleted_to_json(self.uri, name, self.actor)
+
+    def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
+        from omnigraph.branch.merge import MergeResult
+
+        result = self.graph.merge(source, target, delete_branch=delete_branch, resolve=resolve)
+        assert isinstance(result, MergeResult)
+        return wire.merge_to_json(result)
+
+    def commits(self, branch: str) -> Json:
+        return wire.commits_to_json(self.graph.commits(branch))
+
+    def commit(self, commit_id: str) -> Json:
+        return wire.commit_to_json(self.graph.commit(commit_id))
+
+    def invoke(self, name: str, *_: Any, **__: Any) -> Json:
+        raise BadRequestError(
+            f"'{name}' without --query or -e is a stored query, and those are on a server — "
+            "use --server, or give the query"
+        )

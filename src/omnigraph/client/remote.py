@@ -1,0 +1,208 @@
+"""RemoteGraph: one graph of a server, one method a route. Answers are the JSON of the wire.
+
+A lost precondition and merge conflicts come back as the errors they are in the library; every other
+refusal is a `RemoteError` with the server's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from omnigraph.client.http import Http, Json
+from omnigraph.errors import (
+    AddressError,
+    MergeConflict,
+    MergeConflicts,
+    PreconditionFailed,
+    RemoteError,
+)
+
+IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
+_NO_ROUTE = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+
+
+def list_graphs(url: str, token: str | None) -> Json:
+    """The graphs of a server."""
+    return Http(url, token).call("GET", "/graphs")
+
+
+def connect(url: str, token: str | None, graph: str | None) -> RemoteGraph:
+    """A graph of a server; without a name, the only one it has.
+
+    Raises:
+        AddressError: The server has several.
+    """
+    server = Http(url, token)
+    if graph is None:
+        graph = _only_graph(server)
+    return RemoteGraph(server if graph is None else server.below("graphs", graph))
+
+
+def _only_graph(server: Http) -> str | None:
+    """The one graph that a server lists; None when it lists none to us and is one itself."""
+    try:
+        listed = server.call("GET", "/graphs").get("graphs", [])
+    except RemoteError as error:
+        if error.status is None:
+            raise
+        return None
+    names = sorted(str(each["graph_id"]) for each in listed)
+    if len(names) > 1:
+        raise AddressError(
+            f"{server.base} serves several graphs — pick one with --graph: {', '.join(names)}"
+        )
+    return names[0] if names else None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteGraph:
+    """One served graph."""
+
+    http: Http
+
+    @property
+    def uri(self) -> str:
+        return self.http.base
+
+    def snapshot(self, branch: str) -> Json:
+        return self.http.call("GET", "/snapshot", params={"branch": branch})
+
+    def query(
+        self,
+        source: str,
+        name: str | None,
+        params: Any,
+        *,
+        branch: str | None,
+        snapshot: str | None,
+    ) -> Json:
+        body = _given(query=source, name=name, params=params, branch=branch, snapshot=snapshot)
+        return self.http.call("POST", "/query", body=body)
+
+    def mutate(
+        self, source: str, name: str | None, params: Any, *, branch: str, if_commit: str | None
+    ) -> Json:
+        body = _given(query=source, name=name, params=params, branch=branch)
+        if if_commit is None:
+            return self.http.call("POST", "/mutate", body=body)
+        try:
+            return self.http.call(
+                "POST",
+                "/mutate/if-graph-commit",
+                body=body,
+                headers={IF_COMMIT_HEADER: if_commit},
+            )
+        except RemoteError as error:
+            lost = error.details.get("precondition_failure")
+            if lost is None:
+                raise
+            raise PreconditionFailed(
+                expected=str(lost.get("expected")), actual=lost.get("actual")
+            ) from None
+
+    def queries(self) -> Json:
+        return self.http.call("GET", "/queries")
+
+    def invoke(
+        self,
+        name: str,
+        params: Any,
+        *,
+        branch: str | None,
+        snapshot: str | None = None,
+        is_mutation: bool,
+    ) -> Json:
+        """Run a stored query; it has to be of the kind that is expected."""
+        body = _given(params=params, branch=branch, snapshot=snapshot, expect_mutation=is_mutation)
+        return self.http.below("queries", name).call("POST", "", body=body)
+
+    def load(self, data: bytes, *, mode: str, branch: str, base: str | None, embed: bool) -> Json:
+        """Load records, one a line; a server that has no such route gets them in a body."""
+        params = _given(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
+        try:
+            answer = self.http.call(
+                "POST",
+                "/load/ndjson",
+                content=data,
+                params=params,
+                headers={"Content-Type": "application/x-ndjson"},
+            )
+        except RemoteError as error:
+            # No route, or no branch: the older route says which.
+            if error.status not in _NO_ROUTE:
+                raise
+            text = data.decode(errors="replace")
+            body = _given(data=text, branch=branch, mode=mode, embed=embed, **{"from": base})
+            answer = self.http.call("POST", "/load", body=body)
+        return _counted({"uri": self.uri, **answer})
+
+    def export(
+        self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]
+    ) -> Iterator[str]:
+        """The records of a branch, a JSON line each, as they come."""
+        body = _given(branch=branch, type_names=list(types), table_keys=list(table_keys))
+        return self.http.lines("/export", body)
+
+    def schema(self) -> Json:
+        return self.http.call("GET", "/schema")
+
+    def apply_schema(self, text: str, *, allow_data_loss: bool) -> Json:
+        body = {"schema_source": text, "allow_data_loss": allow_data_loss}
+        return self.http.call("POST", "/schema/apply", body=body)
+
+    def branches(self) -> Json:
+        return self.http.call("GET", "/branches")
+
+    def create_branch(self, name: str, source: str) -> Json:
+        return self.http.call("POST", "/branches", body={"name": name, "from": source})
+
+    def delete_branch(self, name: str) -> Json:
+        return self.http.below("branches", name).call("DELETE", "")
+
+    def merge(self, source: str, target: str, *, delete_branch: bool) -> Json:
+        body = {"source": source, "target": target, "delete_branch": delete_branch}
+        try:
+            return self.http.call("POST", "/branches/merge", body=body)
+        except RemoteError as error:
+            conflicts = error.details.get("merge_conflicts")
+            if not conflicts:
+                raise
+            raise MergeConflicts([_conflict(each) for each in conflicts], into=target) from None
+
+    def commits(self, branch: str) -> Json:
+        return self.http.call("GET", "/commits", params={"branch": branch})
+
+    def commit(self, commit_id: str) -> Json:
+        return self.http.below("commits", commit_id).call("GET", "")
+
+
+def _given(**members: Any) -> Json:
+    """The members that were given."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _counted(answer: Json) -> Json:
+    """A load's answer with the sums that older servers leave to the reader."""
+    nodes, edges = answer.get("nodes", []), answer.get("edges", [])
+    sums = {
+        "nodes_loaded": sum(each["entities_loaded"] for each in nodes),
+        "edges_loaded": sum(each["entities_loaded"] for each in edges),
+        "node_types_loaded": len(nodes),
+        "edge_types_loaded": len(edges),
+    }
+    return {**sums, **answer}
+
+
+def _conflict(item: Mapping[str, Any]) -> MergeConflict:
+    return MergeConflict(
+        kind=str(item["kind"]),
+        table_key=str(item["table_key"]),
+        row_id=item.get("row_id"),
+        message=str(item.get("message", "")),
+        base=item.get("base"),
+        ours=item.get("ours"),
+        theirs=item.get("theirs"),
+    )

@@ -1,0 +1,42 @@
+"""Configuration: two YAML files, a credentials file and the environment, in; plain facts, out.
+
+document.py     YAML with the line of every value
+project.py      omnigraph.yaml: graphs, aliases, stored queries, defaults of a directory
+operator.py     ~/.omnigraph/config.yaml: servers, profiles, aliases, defaults of a person
+credentials.py  ~/.omnigraph/credentials: tokens, mode 0600
+tokens.py       which token goes to which address
+scope.py        flags and settings → the one graph that is meant
+registry.py     stored queries, checked against a schema
+
+Nothing here prints: `remarks` hold what is odd but no error.
+"""
+
+from omnigraph.config.operator import Operator, load_operator
+from omnigraph.config.project import Project, ProjectGraph, StoredEntry, load_project
+from omnigraph.config.scope import (
+    Address,
+    DirectScope,
+    Scope,
+    ServedScope,
+    Settings,
+    load_settings,
+    resolve_scope,
+)
+from omnigraph.config.tokens import token_for
+
+__all__ = [
+    "Address",
+    "DirectScope",
+    "Operator",
+    "Project",
+    "ProjectGraph",
+    "Scope",
+    "ServedScope",
+    "Settings",
+    "StoredEntry",
+    "load_operator",
+    "load_project",
+    "load_settings",
+    "resolve_scope",
+    "token_for",
+]

@@ -1,0 +1,59 @@
+"""Starting up: a command loads what it needs and no more, and shells can complete it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"httpx", "lance", "pyarrow", "fastapi", "uvicorn", "yaml", "numpy", "cedarpy", "rich"}
+CODE = """
+import json, sys
+from omnigraph.cli import main
+sys.argv = ["omnigraph", *sys.argv[1:]]
+try:
+    main()
+except SystemExit:
+    pass
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def modules_after(*arguments: str | Path) -> set[str]:
+    command = [sys.executable, "-c", CODE, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, check=True)
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("command", [("--help",), ("load", "--help"), ("version",)])
+def test_help_loads_nothing_heavy(command: tuple[str, ...]) -> None:
+    assert not modules_after(*command) & HEAVY
+
+
+def test_a_command_over_a_server_loads_no_engine() -> None:
+    modules = modules_after("snapshot", "--server", "http://127.0.0.1:1")
+
+    assert "httpx" in modules
+    assert not modules & {"lance", "pyarrow", "numpy", "fastapi"}
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("bran", "branch"), ("branch mer", "merge")])
+def test_shells_complete_commands(typed: str, offered: str) -> None:
+    words = f"omnigraph {typed}"
+    environment = {
+        **os.environ,
+        "_OMNIGRAPH_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    code = "import sys; sys.argv = ['omnigraph']; from omnigraph.cli import main; main()"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.split() == [offered]

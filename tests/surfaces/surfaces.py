@@ -1,0 +1,328 @@
+"""One way to call a graph, spoken by the library, the command line and HTTP.
+
+Every call gives an `Answer`: the JSON of a success, or the text and the status of a failure. The
+command line has no status, but its exit code has to fit: 4 for a lost precondition, 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+
+import omnigraph as og
+from omnigraph import wire
+from omnigraph.branch.merge import MergeResult
+from omnigraph.cli.local import LocalGraph
+from omnigraph.errors import OmnigraphError, SourceError
+from tests.cli.running import run
+
+Json = dict[str, Any]
+
+PRECONDITION_FAILED = 412
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a call. `status` is None where a surface has none."""
+
+    value: Any = None
+    error: str | None = None
+    status: int | None = None
+    details: Json = field(default_factory=dict)
+
+    @property
+    def json(self) -> Any:
+        assert self.error is None, self.error
+        return self.value
+
+    def done(self) -> None:
+        """Check that the call succeeded."""
+        assert self.error is None, self.error
+
+    def refused(self, status: int, text: str) -> Answer:
+        """Check that the call failed in this way, and say more about it."""
+        assert self.error is not None, f"succeeded with {self.value}"
+        assert self.status in (None, status)
+        assert text in self.error
+        return self
+
+
+class Surface(Protocol):
+    """The calls that every surface has."""
+
+    def query(self, source: str, name: str | None = None, params: Any = None, **at: str) -> Answer:
+        """`at` may have a branch or a snapshot."""
+        ...
+
+    def mutate(
+        self, source: str, name: str | None = None, params: Any = None, **how: str
+    ) -> Answer:
+        """`how` may have a branch and an if_commit."""
+        ...
+
+    def load(self, text: str, mode: str, **how: str) -> Answer:
+        """`how` may have a branch and a base."""
+        ...
+
+    def export(self, branch: str = "main", types: list[str] | None = None) -> Answer: ...
+    def snapshot(self, branch: str = "main") -> Answer: ...
+    def schema(self) -> Answer: ...
+    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer: ...
+    def branches(self) -> Answer: ...
+    def create_branch(self, name: str, source: str = "main") -> Answer: ...
+    def delete_branch(self, name: str) -> Answer: ...
+    def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer: ...
+    def commits(self, branch: str = "main") -> Answer: ...
+    def commit(self, commit_id: str) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The library, called directly."""
+
+    path: Path
+
+    def query(self, source: str, name: str | None = None, params: Any = None, **at: str) -> Answer:
+        def call(graph: og.Graph) -> Json:
+            snapshot = at.get("snapshot")
+            result = graph.query(
+                source, name, params, branch=at.get("branch", "main"), commit=snapshot
+            )
+            return wire.read_to_json(result, wire.read_target(result, snapshot))
+
+        return self._answer(call)
+
+    def mutate(
+        self, source: str, name: str | None = None, params: Any = None, **how: str
+    ) -> Answer:
+        def call(graph: og.Graph) -> Json:
+            result = graph.mutate(source, name, params, **how)
+            commit = graph.commit(result.commit_id) if result.commit_id else None
+            chosen = name or og.parse_query(source).queries[0].name
+            branch = how.get("branch", "main")
+            return wire.change_to_json(
+                result, branch=branch, query_name=chosen, actor=None, commit=commit
+            )
+
+        return self._answer(call)
+
+    def load(self, text: str, mode: str, **how: str) -> Answer:
+        def call(graph: og.Graph) -> Json:
+            branch, base = how.get("branch", "main"), how.get("base")
+            result = graph.load(text, mode=mode, branch=branch, base=base)
+            commit = graph.commit(result.commit_id) if result.commit_id else None
+            return wire.load_to_json(result, str(self.path), commit)
+
+        return self._answer(call)
+
+    def export(self, branch: str = "main", types: list[str] | None = None) -> Answer:
+        return self._answer(lambda graph: list(graph.export(branch=branch, types=types)))
+
+    def snapshot(self, branch: str = "main") -> Answer:
+        return self._answer(lambda graph: self._local(graph).snapshot(branch))
+
+    def schema(self) -> Answer:
+        return self._answer(lambda graph: {"schema_source": graph.schema})
+
+    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer:
+        def call(graph: og.Graph) -> Json:
+            result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
+            return wire.schema_applied_to_json(result, str(self.path))
+
+        return self._answer(call)
+
+    def branches(self) -> Answer:
+        return self._answer(lambda graph: {"branches": graph.branches()})
+
+    def create_branch(self, name: str, source: str = "main") -> Answer:
+        return self._answer(lambda graph: self._local(graph).create_branch(name, source))
+
+    def delete_branch(self, name: str) -> Answer:
+        return self._answer(lambda graph: self._local(graph).delete_branch(name))
+
+    def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
+        def call(graph: og.Graph) -> Json:
+            result = graph.merge(source, target, delete_branch=delete)
+            assert isinstance(result, MergeResult)
+            return wire.merge_to_json(result)
+
+        return self._answer(call)
+
+    def commits(self, branch: str = "main") -> Answer:
+        return self._answer(lambda graph: wire.commits_to_json(graph.commits(branch)))
+
+    def commit(self, commit_id: str) -> Answer:
+        return self._answer(lambda graph: wire.commit_to_json(graph.commit(commit_id)))
+
+    def _local(self, graph: og.Graph) -> LocalGraph:
+        return LocalGraph(graph, str(self.path))
+
+    def _answer(self, call: Callable[[og.Graph], Any]) -> Answer:
+        with og.open(self.path, durability="process") as graph:
+            try:
+                return Answer(call(graph))
+            except OmnigraphError as error:
+                text = error.render() if isinstance(error, SourceError) else str(error)
+                return Answer(error=text, status=error.http_status)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """The commands with --json, aimed by flags at a store or at a server."""
+
+    address: tuple[str, ...]
+    folder: Path
+
+    def query(self, source: str, name: str | None = None, params: Any = None, **at: str) -> Answer:
+        flags = [flag for key, value in at.items() for flag in (f"--{key}", value)]
+        return self._answer("query", *self._asked(source, name, params), *flags)
+
+    def mutate(
+        self, source: str, name: str | None = None, params: Any = None, **how: str
+    ) -> Answer:
+        flags = [
+            flag for key, value in how.items() for flag in (f"--{key.replace('_', '-')}", value)
+        ]
+        return self._answer("mutate", *self._asked(source, name, params), *flags)
+
+    def load(self, text: str, mode: str, **how: str) -> Answer:
+        data = self.folder / "data.jsonl"
+        data.write_text(text, encoding="utf-8")
+        named = {"base": "from", "branch": "branch"}
+        flags = [flag for key, value in how.items() for flag in (f"--{named[key]}", value)]
+        answer = self._answer("load", "--data", str(data), "--mode", mode, "--yes", *flags)
+        if answer.error is None:
+            return answer
+        # A file is named by its path where the other surfaces are given a bare text.
+        return Answer(error=answer.error.replace(f"{data}:", "data:"), details=answer.details)
+
+    def export(self, branch: str = "main", types: list[str] | None = None) -> Answer:
+        flags = [flag for each in types or [] for flag in ("--type", each)]
+        outcome = run("export", "--branch", branch, *flags, *self.address)
+        if outcome.code:
+            return self._failure(outcome.code, outcome.err, outcome.out)
+        return Answer([json.loads(line) for line in outcome.out.splitlines()])
+
+    def snapshot(self, branch: str = "main") -> Answer:
+        return self._answer("snapshot", "--branch", branch)
+
+    def schema(self) -> Answer:
+        return self._answer("schema", "show")
+
+    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer:
+        file = self.folder / "next.pg"
+        file.write_text(text, encoding="utf-8")
+        loss = ["--allow-data-loss"] if allow_data_loss else []
+        return self._answer("schema", "apply", "--schema", str(file), *loss)
+
+    def branches(self) -> Answer:
+        return self._answer("branch", "list")
+
+    def create_branch(self, name: str, source: str = "main") -> Answer:
+        return self._answer("branch", "create", name, "--from", source)
+
+    def delete_branch(self, name: str) -> Answer:
+        return self._answer("branch", "delete", name, "--yes")
+
+    def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
+        gone = ["--delete-branch"] if delete else []
+        return self._answer("branch", "merge", source, "--into", target, *gone)
+
+    def commits(self, branch: str = "main") -> Answer:
+        return self._answer("commit", "list", "--branch", branch)
+
+    def commit(self, commit_id: str) -> Answer:
+        return self._answer("commit", "show", commit_id)
+
+    @staticmethod
+    def _asked(source: str, name: str | None, params: Any) -> list[str]:
+        given = ["--params", json.dumps(params)] if params is not None else []
+        return [*([name] if name is not None else []), "-e", source, *given]
+
+    def _answer(self, *arguments: str) -> Answer:
+        outcome = run(*arguments, "--json", *self.address)
+        if outcome.code:
+            return self._failure(outcome.code, outcome.err, outcome.out)
+        return Answer(json.loads(outcome.out))
+
+    @staticmethod
+    def _failure(code: int, err: str, out: str) -> Answer:
+        details = json.loads(out) if out else {}
+        assert code == (4 if "precondition_failure" in details else 1), err
+        return Answer(error=err.partition("error: ")[2].rstrip("\n"), details=details)
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Plain requests."""
+
+    url: str
+
+    def query(self, source: str, name: str | None = None, params: Any = None, **at: str) -> Answer:
+        return self._post("/query", query=source, name=name, params=params, **at)
+
+    def mutate(
+        self, source: str, name: str | None = None, params: Any = None, **how: str
+    ) -> Answer:
+        if_commit = how.pop("if_commit", None)
+        body = {"query": source, "name": name, "params": params, **how}
+        if if_commit is None:
+            return self._post("/mutate", **body)
+        headers = {"Omnigraph-If-Graph-Commit": if_commit}
+        return self._send("POST", "/mutate/if-graph-commit", json=body, headers=headers)
+
+    def load(self, text: str, mode: str, **how: str) -> Answer:
+        base = how.pop("base", None)
+        return self._post("/load", data=text, mode=mode, **how, **({"from": base} if base else {}))
+
+    def export(self, branch: str = "main", types: list[str] | None = None) -> Answer:
+        body = {"branch": branch, "type_names": types or []}
+        response = httpx.post(f"{self.url}/export", json=body, timeout=60)
+        if response.is_success:
+            return Answer([json.loads(line) for line in response.text.splitlines()])
+        return self._answer(response)
+
+    def snapshot(self, branch: str = "main") -> Answer:
+        return self._send("GET", "/snapshot", params={"branch": branch})
+
+    def schema(self) -> Answer:
+        return self._send("GET", "/schema")
+
+    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer:
+        return self._post("/schema/apply", schema_source=text, allow_data_loss=allow_data_loss)
+
+    def branches(self) -> Answer:
+        return self._send("GET", "/branches")
+
+    def create_branch(self, name: str, source: str = "main") -> Answer:
+        return self._post("/branches", name=name, **{"from": source})
+
+    def delete_branch(self, name: str) -> Answer:
+        return self._send("DELETE", f"/branches/{name.replace('/', '%2F')}")
+
+    def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
+        return self._post("/branches/merge", source=source, target=target, delete_branch=delete)
+
+    def commits(self, branch: str = "main") -> Answer:
+        return self._send("GET", "/commits", params={"branch": branch})
+
+    def commit(self, commit_id: str) -> Answer:
+        return self._send("GET", f"/commits/{commit_id}")
+
+    def _post(self, path: str, **body: Any) -> Answer:
+        return self._send("POST", path, json=body)
+
+    def _send(self, method: str, path: str, **options: Any) -> Answer:
+        return self._answer(httpx.request(method, f"{self.url}{path}", timeout=60, **options))
+
+    @staticmethod
+    def _answer(response: httpx.Response) -> Answer:
+        body = response.json()
+        if response.is_success:
+            return Answer(body)
+        return Answer(error=body["error"], status=response.status_code, details=body)
