@@ -136,7 +136,7 @@ def test_a_merge_that_failed_in_a_living_process_waits_for_an_open(
         graph.merge(merge_work.SOURCE)
 
     assert state_of(graph) == before
-    with pytest.raises(og.errors.ConflictError, match="reopen the graph read-write"):
+    with pytest.raises(og.errors.RecoveryRequired, match="reopen the graph read-write"):
         graph.merge(merge_work.SOURCE)
     reopened = og.open(path, durability="process")
     # The rollback is a commit of main, so main has moved: not a fast forward any more.

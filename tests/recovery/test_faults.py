@@ -252,7 +252,7 @@ def test_what_needs_a_restore_waits_for_an_open(graph: Graph, entry: str) -> Non
     assert {k: v for k, v in after["heads"].items() if "Knows" in k} == {
         k: v for k, v in before["heads"].items() if "Knows" in k
     }
-    with pytest.raises(ConflictError) as caught:
+    with pytest.raises(RecoveryRequired) as caught:
         mutate(graph, 'insert Knows { from: "ann", to: "ann" }')
     assert caught.value.message == (
         "table 'edge:Knows' has Lance HEAD version 3 ahead of manifest version 2; a pending "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import ConflictError
+from omnigraph.errors import ConflictError, RecoveryRequired
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
@@ -132,7 +132,7 @@ def test_what_a_dead_writer_left_is_not_healed(library: og.Graph) -> None:
     with armed({point: "raise"}), pytest.raises(FailpointError):
         fill(library, 100)
 
-    with pytest.raises(ConflictError, match="pending recovery sidecar"):
+    with pytest.raises(RecoveryRequired, match="pending recovery sidecar"):
         library.ensure_indices()
 
     assert len(sidecars(library)) == 1

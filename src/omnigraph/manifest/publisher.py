@@ -43,6 +43,8 @@ from omnigraph.manifest.rows import (
 )
 
 RETRY_BUDGET = 5
+CHUNKS_MAX = 64
+"""Pieces of the commits in memory that are worth joining: one a publish, of kilobytes each."""
 
 
 def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
@@ -178,5 +180,7 @@ def _published(
     )
     if not commits:
         return new
-    made = table_of(map(row_of_commit, commits))
-    return replace(new, head=commits[-1], commit_rows=pa.concat_tables([state.commit_rows, made]))
+    rows = pa.concat_tables([state.commit_rows, table_of(map(row_of_commit, commits))])
+    if rows["object_id"].num_chunks > CHUNKS_MAX:
+        rows = rows.combine_chunks()
+    return replace(new, head=commits[-1], commit_rows=rows)

@@ -244,31 +244,34 @@ def check_heads(
                 f"{entry.version} — files are missing; restore them from a backup"
             )
         if head > entry.version:
-            raise ConflictError(
+            drift = (
                 f"table '{key}' has Lance HEAD version {head} ahead of manifest version "
-                f"{entry.version}; {_drift_advice(environment, key, lane)}"
+                f"{entry.version}; "
             )
+            raise _unfinished(environment, key, lane, drift)
 
 
-def _drift_advice(environment: WriteEnvironment, table_key: str, lane: str | None) -> str:
+def _unfinished(
+    environment: WriteEnvironment, table_key: str, lane: str | None, drift: str
+) -> OmnigraphError:
+    """What to say of a HEAD that is ahead: a write that recovery has to undo, or real drift."""
     try:
-        pins = [
-            pin
-            for operation_id in list_sidecars(environment.texts)
-            if (sidecar := read_sidecar_if_exists(environment.texts, operation_id)) is not None
-            for pin in sidecar.pins
-        ]
+        for operation_id in list_sidecars(environment.texts):
+            sidecar = read_sidecar_if_exists(environment.texts, operation_id)
+            if sidecar is not None and any(
+                pin.table_key == table_key and pin.table_branch == lane for pin in sidecar.pins
+            ):
+                return RecoveryRequired(
+                    f"{drift}a pending recovery sidecar requires rollback — reopen the graph "
+                    "read-write (e.g. restart the server) to recover",
+                    operation_id=operation_id,
+                )
     except OmnigraphError as error:
-        return (
-            f"recovery sidecars could not be read ({error}) — reopen the graph read-write, or run "
-            "`omnigraph repair` when no sidecar is pending"
+        return ConflictError(
+            f"{drift}recovery sidecars could not be read ({error}) — reopen the graph read-write, "
+            "or run `omnigraph repair` when no sidecar is pending"
         )
-    if any(pin.table_key == table_key and pin.table_branch == lane for pin in pins):
-        return (
-            "a pending recovery sidecar requires rollback — reopen the graph read-write "
-            "(e.g. restart the server) to recover"
-        )
-    return "run `omnigraph repair` before writing"
+    return ConflictError(f"{drift}run `omnigraph repair` before writing")
 
 
 def _commit_staged_write(
