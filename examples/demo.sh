@@ -4,19 +4,26 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$here"/team/* "$work"
+cp "$here"/team/* "$here"/make_team.py "$work"
 cd "$work"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-run() { printf '\n$ %s\n' "$*"; "$@"; }
-refused() { printf '\n$ %s\n' "$*"; if "$@"; then echo "expected a refusal" >&2; exit 1; fi; }
+show() {
+    printf '\n$'
+    for word in "$@"; do
+        if [[ $word =~ ^[A-Za-z0-9_./:=-]+$ ]]; then printf ' %s' "$word"; else printf " '%s'" "$word"; fi
+    done
+    printf '\n'
+}
+run() { show "$@"; "$@"; }
+refused() { show "$@"; if "$@"; then echo "expected a refusal" >&2; exit 1; fi; }
 
 say "A schema and queries, checked before anything runs"
 run omnigraph schema check team.pg
 refused omnigraph lint --schema team.pg --query typo.gq
 
 say "A graph of 200,000 records, loaded on Spark as one commit"
-run python "$here/make_team.py" team.jsonl 40000
+run python make_team.py team.jsonl 40000
 run omnigraph init team.omni --schema team.pg
 run omnigraph load team.omni --data team.jsonl --mode overwrite --engine spark
 run omnigraph snapshot team.omni
@@ -30,7 +37,7 @@ busiest='query busiest() {
 }'
 run omnigraph query -e "$busiest" --store team.omni
 circle='query circle() {
-    match { $p: Person { slug: "p7" }  $p knows{1,4} $c  search($c.name, "ada") }
+    match { $p: Person { slug: "p1" }  $p knows{1,4} $c  search($c.name, "ada") }
     return { $c.name, $c.title }
     order { $c.name }
     limit 5
@@ -39,16 +46,16 @@ run omnigraph query -e "$circle" --store team.omni
 
 say "Branch, change, review, merge"
 run omnigraph branch create review --store team.omni
-run omnigraph mutate retitle --query people.gq --params '{"slug": "p7", "title": "Fellow"}' \
+run omnigraph mutate retitle --query people.gq --params '{"slug": "p1", "title": "Fellow"}' \
     --store team.omni --branch review --as ada
 run omnigraph branch diff main review --store team.omni
 run omnigraph branch merge review --store team.omni --as ada
 
 say "Two people edited the same thing"
 run omnigraph branch create rival --store team.omni
-run omnigraph mutate retitle --query people.gq --params '{"slug": "p7", "title": "Editor"}' \
+run omnigraph mutate retitle --query people.gq --params '{"slug": "p1", "title": "Editor"}' \
     --store team.omni --branch rival
-run omnigraph mutate retitle --query people.gq --params '{"slug": "p7", "title": "Analyst"}' \
+run omnigraph mutate retitle --query people.gq --params '{"slug": "p1", "title": "Analyst"}' \
     --store team.omni
 refused omnigraph branch merge rival --store team.omni
 run omnigraph branch merge rival --store team.omni --resolve theirs

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from omnigraph.index.adjacency import (
-    Csr,
     Endpoints,
+    FewRuns,
     Pairs,
+    Runs,
     distinct_relation,
     kept_pairs,
     stored_relation,
@@ -18,7 +19,7 @@ from omnigraph.index.adjacency import (
 ENDS = Endpoints(np.array([0, 2, 0, 1, 0, 1]), np.array([1, 0, 2, 1, 1, -1]))
 
 
-def runs(csr: Csr) -> list[list[int]]:
+def runs(csr: Runs) -> list[list[int]]:
     return [
         csr.targets[csr.offsets[place] : csr.offsets[place + 1]].tolist()
         for place in range(csr.size)
@@ -82,3 +83,17 @@ def test_no_edges_make_an_empty_relation(sizes: tuple[int, int]) -> None:
 
     assert (relation.forward.size, relation.backward.size) == sizes
     assert len(relation.forward.targets) == 0
+
+
+def test_runs_of_a_few_positions_are_those_of_the_whole() -> None:
+    """However few the pairs are, each position has the same neighbours."""
+    pairs = Pairs(np.array([90, 3, 90, 7]), np.array([2, 1, 0, 7]), None, (100, 10))
+    few = pairs.forward
+
+    assert isinstance(few, FewRuns)
+    assert runs(few)[90] == [0, 2]
+    starts, ends = few.runs(np.array([90, 4, 3]))
+    assert (ends - starts).tolist() == [2, 0, 1]
+    assert few.holders().positions().tolist() == [3, 7, 90]
+    assert np.flatnonzero(few.loops).tolist() == [7]
+    assert not isinstance(pairs.backward, FewRuns)

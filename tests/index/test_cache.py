@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Barrier, Thread
 
 from omnigraph.index import RuntimeCache
+from omnigraph.index.cache import VERSIONS_MAX, TableId
 
 
 @dataclass(frozen=True)
@@ -44,23 +47,77 @@ def test_an_entry_above_the_budget_is_handed_out_and_not_kept() -> None:
     assert cache.nbytes == 0
 
 
-def test_two_builds_at_once_keep_one() -> None:
+def test_of_one_thing_only_the_versions_last_used_are_kept() -> None:
+    cache = RuntimeCache(10_000)
+
+    def key(version: int, column: str = "age") -> tuple[str, TableId, str]:
+        return ("column", TableId("nodes/a", None, version, f"t{version}"), column)
+
+    cache.get(key(1, "name"), lambda: Block(10))
+    for version in range(1, 50):
+        cache.get(key(version), lambda: Block(10))
+        assert cache.peek(key(1)) is not None, "a version that is read all the time stays"
+
+    assert [each for each in cache.kept() if each[2] == "age"] == [  # type: ignore[index]
+        *(key(version) for version in range(50 - VERSIONS_MAX + 1, 49)),
+        key(49),
+        key(1),
+    ]
+    assert key(1, "name") in cache.kept()
+    assert cache.nbytes == 10 * (VERSIONS_MAX + 1)
+
+
+def test_what_many_ask_for_at_once_is_built_once() -> None:
     cache = RuntimeCache(100)
-    both_are_building = Barrier(2)
-    found: list[Block] = []
+    all_have_asked, built, found = Barrier(8), list[int](), list[Block]()
 
     def build() -> Block:
-        both_are_building.wait(timeout=30)
+        built.append(1)
+        time.sleep(0.05)
         return Block(10)
 
-    threads = [Thread(target=lambda: found.append(cache.get("a", build))) for _ in range(2)]
+    def ask() -> None:
+        all_have_asked.wait(timeout=30)
+        found.append(cache.get("a", build))
+
+    _in_threads(ask, 8)
+
+    assert built == [1]
+    assert len({id(each) for each in found}) == 1
+    assert cache.nbytes == 10
+
+
+def test_a_build_that_fails_lets_the_next_one_try() -> None:
+    cache = RuntimeCache(100)
+    all_have_asked, tries, outcomes = Barrier(3), list[int](), list[str]()
+
+    def build() -> Block:
+        tries.append(1)
+        time.sleep(0.05)
+        if len(tries) == 1:
+            raise ValueError("the first one fails")
+        return Block(10)
+
+    def ask() -> None:
+        all_have_asked.wait(timeout=30)
+        try:
+            cache.get("a", build)
+            outcomes.append("built")
+        except ValueError:
+            outcomes.append("failed")
+
+    _in_threads(ask, 3)
+
+    assert sorted(outcomes) == ["built", "built", "failed"]
+    assert len(tries) == 2
+
+
+def _in_threads(work: Callable[[], None], count: int) -> None:
+    threads = [Thread(target=work) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
-
-    assert found[0] is found[1]
-    assert cache.nbytes == 10
+        thread.join(timeout=30)
 
 
 def test_uses_are_counted() -> None:

@@ -22,7 +22,8 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from omnigraph.errors import BadRequestError
-from omnigraph.index.cache import RuntimeCache
+from omnigraph.index.cache import RuntimeCache, TableId
+from omnigraph.index.notes import note
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.search import TextIndex
@@ -123,7 +124,7 @@ def _text_index(
 
     if cache is None:
         return build()
-    return cache.get(("full_text", *tables.identity(handle), column), build)
+    return cache.get(("full_text", TableId(*tables.identity(handle)), column), build)
 
 
 def _nearest(
@@ -139,8 +140,11 @@ def _nearest(
         return tables.vector_column(handle, column)
 
     if cache is None or not tables.keeps_vectors(handle, column):
+        is_indexed = candidates is None and tables.searches_by_index(handle, column)
+        note(f"nearest {column} {'by its vector index' if is_indexed else 'by a scan'}")
         return tables.nearest(handle, column, query, candidates, limit)
-    kept = cache.get(("vectors", *tables.identity(handle), column), build)
+    note(f"nearest {column} among vectors kept in memory")
+    kept = cache.get(("vectors", TableId(*tables.identity(handle)), column), build)
     return kept.nearest(query, candidates, limit)
 
 

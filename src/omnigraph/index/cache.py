@@ -1,7 +1,9 @@
 """The runtime cache: everything derived from table versions, under one byte budget.
 
 A key names a table version, which never changes, so an entry is never wrong and never invalidated:
-it is only evicted, least recently used first. Deleting the whole cache changes no answer.
+it is only evicted, least recently used first. Of one thing only the few versions last used are
+kept, or a graph that is written to would fill the whole budget with versions that are gone by.
+Deleting the whole cache changes no answer.
 """
 
 from __future__ import annotations
@@ -9,15 +11,17 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from threading import Lock
-from typing import Protocol, TypeVar, cast
+from threading import Event, Lock
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
 from omnigraph.index.derived import DerivedStore
 
-TOUCHES_MAX = 65_536
+TOUCHES_MAX = 4_096
+RECENT_MAX = 8
+VERSIONS_MAX = 4
+"""How many versions of one thing are kept: the present one, and a few that are still read."""
 _SMALLEST_BUDGET = 64 * 1024 * 1024
 _LARGEST_KERNEL_ARRAY = 31 * 1024 * 1024
 
@@ -30,11 +34,14 @@ class Sized(Protocol):
 
 
 _T = TypeVar("_T", bound=Sized)
+_R = TypeVar("_R")
 
 
-@dataclass(frozen=True, slots=True)
-class TableId:
-    """A physical table version. Branches that share a version share what is derived from it."""
+class TableId(NamedTuple):
+    """A physical table version. Branches that share a version share what is derived from it.
+
+    A tuple, because every look into the cache hashes one.
+    """
 
     path: str
     branch: str | None
@@ -75,30 +82,57 @@ class RuntimeCache:
         self.derived = derived
         self._entries: OrderedDict[Hashable, Sized] = OrderedDict()
         self._touches: OrderedDict[Hashable, int] = OrderedDict()
+        self._recent: OrderedDict[Hashable, object] = OrderedDict()
+        self._versions: dict[Hashable, list[Hashable]] = {}
+        self._building: dict[Hashable, Event] = {}
         self._nbytes = 0
         self._lock = Lock()
         _keep_freed_memory()
 
     def get(self, key: Hashable, build: Callable[[], _T]) -> _T:
-        """Return the entry, built if it is missing. Of two builds at once, the first one stays."""
+        """Return the entry, built if it is missing. Who asks while it is being built waits for it.
+
+        Builds depend on one another without cycles, so nobody waits for himself.
+        """
         found = self.peek(key)
-        if found is not None:
-            return cast("_T", found)
-        built = build()
-        with self._lock:
-            kept = self._entries.setdefault(key, built)
-            if kept is built:
+        while found is None:
+            with self._lock:
+                found = self._entries.get(key)
+                others = self._building.get(key)
+                is_ours = found is None and others is None
+                if is_ours:
+                    self._building[key] = Event()
+            if is_ours:
+                return self._built(key, build)
+            if others is not None:
+                others.wait()
+                # It is there now, or evicted already, or its build has failed.
+                found = self.peek(key)
+        return cast("_T", found)
+
+    def _built(self, key: Hashable, build: Callable[[], _T]) -> _T:
+        try:
+            built = build()
+            with self._lock:
+                self._entries[key] = built
                 self._nbytes += built.nbytes
+                self._drop_old_versions(key)
                 self._evict()
-        return cast("_T", kept)
+            return built
+        finally:
+            with self._lock:
+                self._building.pop(key).set()
 
     def peek(self, key: Hashable) -> Sized | None:
         """The entry if it is there; it counts as used."""
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
+        # Without the lock: a query looks dozens of times, and each step here is one of its own.
+        found = self._entries.get(key)
+        if found is not None:
+            try:  # noqa: SIM105 — a context manager costs more than the look itself
                 self._entries.move_to_end(key)
-            return found
+            except KeyError:
+                pass  # It was evicted meanwhile; what was found is still right.
+        return found
 
     def touch(self, key: Hashable) -> int:
         """Count one more use of something that may be worth keeping; returns the uses so far."""
@@ -108,6 +142,23 @@ class RuntimeCache:
             if len(self._touches) > TOUCHES_MAX:
                 self._touches.popitem(last=False)
             return uses
+
+    def recent(self, key: Hashable, make: Callable[[], _R]) -> _R:
+        """One of the few things last asked for, made if it is none of them.
+
+        For what is small in memory but holds something open.
+        """
+        with self._lock:
+            found = self._recent.get(key)
+            if found is not None:
+                self._recent.move_to_end(key)
+                return cast("_R", found)
+        made = make()
+        with self._lock:
+            self._recent[key] = made
+            if len(self._recent) > RECENT_MAX:
+                self._recent.popitem(last=False)
+        return made
 
     @property
     def nbytes(self) -> int:
@@ -125,10 +176,37 @@ class RuntimeCache:
         with self._lock:
             self._entries.clear()
             self._touches.clear()
+            self._recent.clear()
+            self._versions.clear()
             self._nbytes = 0
+
+    def _drop_old_versions(self, key: Hashable) -> None:
+        versions = self._versions.setdefault(_without_version(key), [])
+        versions.append(key)
+        if len(versions) > VERSIONS_MAX:
+            self._drop(next(each for each in self._entries if each in versions))
 
     def _evict(self) -> None:
         # An entry above the whole budget goes at once: its caller still has it for this query.
         while self._nbytes > self.budget_bytes and self._entries:
-            _, dropped = self._entries.popitem(last=False)
-            self._nbytes -= dropped.nbytes
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: Hashable) -> None:
+        self._nbytes -= self._entries.pop(key).nbytes
+        slot = _without_version(key)
+        self._versions[slot].remove(key)
+        if not self._versions[slot]:
+            del self._versions[slot]
+
+
+def _without_version(key: Hashable) -> Hashable:
+    """What a key is about, whatever the version."""
+    match key:
+        case TableId():
+            return key.path, key.branch
+        case ("plan", ir, _):
+            return "plan", ir
+        case tuple():
+            return tuple(_without_version(each) for each in key)
+        case _:
+            return key

@@ -278,6 +278,10 @@ class TableStorage:
         """Row ids by squared distance to `query`, ties by entity id, and the distances."""
         return vectors.nearest_rows(handle, column, query, candidates, limit)
 
+    def searches_by_index(self, handle: TableHandle, column: str) -> bool:
+        """Whether `nearest` without candidates asks the vector index rather than every row."""
+        return vectors.uses_index(handle, column)
+
     def keeps_vectors(self, handle: TableHandle, column: str) -> bool:
         """Whether the vectors of this column are few enough to keep in memory."""
         return vectors.is_worth_keeping(handle, column)
@@ -286,7 +290,7 @@ class TableStorage:
         """Every vector of one column. Costs a scan: keep it by `identity`."""
         return vectors.read_vectors(handle, column)
 
-    def identity(self, handle: TableHandle) -> tuple[object, ...]:
+    def identity(self, handle: TableHandle) -> tuple[str, str | None, int, str | None]:
         """What a structure derived from this version may be kept under, for ever."""
         uuid = transaction_uuid(handle._dataset)
         return (handle.location.uri, handle.location.branch, handle.version, uuid)
