@@ -13,7 +13,9 @@ from benchmarks.harness import Figure, report
 
 HERE = Path(__file__).parent
 NAMES = sorted(
-    path.stem for path in HERE.glob("*.py") if path.stem not in ("__init__", "__main__", "harness")
+    path.stem
+    for path in HERE.glob("*.py")
+    if path.stem not in ("__init__", "__main__", "harness", "social")
 )
 
 

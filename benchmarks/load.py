@@ -1,19 +1,24 @@
-"""What a load costs: rows per CPU second over the whole process tree, and memory.
+"""What a load costs: rows per CPU second over the whole process tree, memory, and how it scales.
 
-`OMNIGRAPH_BENCH_ROWS` sets the size: 1,200,000 rows by default, a sixth of them nodes.
+`OMNIGRAPH_BENCH_ROWS` sets the size: 1,200,000 rows by default, a sixth of them nodes. A merge is
+measured in a table of that size and in one of a tenth, memory also for four times the input.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 
 import omnigraph as og
 from benchmarks.harness import Figure
@@ -25,7 +30,9 @@ edge Knows: Person -> Person { since: Date }
 edge Wrote: Person -> Doc
 """
 ROWS = int(os.environ.get("OMNIGRAPH_BENCH_ROWS", "1200000"))
-CHANGED = 20_000
+CHANGED_SHARE = 50
+"""One row in so many of the larger table is changed."""
+
 SMALL_LOADS = 10
 
 
@@ -39,7 +46,8 @@ def run() -> Iterator[Figure]:
             graph = og.init(top / engine, schema=SCHEMA)
             yield from _big_load(graph, data, engine)
             yield from _small_loads(graph, engine)
-        yield from _merge(graph)
+        yield from _merges(top)
+        yield from _processes(top, data)
 
 
 def write_records(path: Path, rows: int) -> Path:
@@ -84,13 +92,84 @@ def _small_loads(graph: og.Graph, engine: str) -> Iterator[Figure]:
     yield Figure(f"load of 100 rows, {engine}", elapsed, "ms")
 
 
-def _merge(graph: og.Graph) -> Iterator[Figure]:
-    records = (
-        {"type": "Person", "data": {"key": n, "name": "new", "age": 1}} for n in range(CHANGED)
+def _merges(top: Path) -> Iterator[Figure]:
+    """The same change in a table and in one ten times as large: its cost follows the change."""
+    costs: list[float] = []
+    for size in (ROWS // 10, ROWS):
+        graph = og.init(top / f"merge-{size}", schema=SCHEMA)
+        graph.load_dataframe(_people(size), type="Person", mode="append", engine="inline")
+        graph.optimize()
+        changed = ROWS // CHANGED_SHARE
+        records = [
+            {"type": "Person", "data": {"key": n * (size // changed), "name": "new", "age": 1}}
+            for n in range(changed)
+        ]
+        with Meter() as meter:
+            graph.load(records, mode="merge", engine="inline")
+        costs.append(meter.cpu_seconds)
+        yield Figure(f"merge of {changed:,} into {size:,} nodes", meter.cpu_seconds, "cpu s")
+    yield Figure("merge into a table ten times as large", costs[1] / costs[0], "x")
+
+
+def _people(count: int) -> pa.Table:
+    return pa.table(
+        {
+            "key": range(count),
+            "name": [f"Person number {n}" for n in range(count)],
+            "age": [n % 90 for n in range(count)],
+            "city": ["London"] * count,
+        }
     )
+
+
+def _processes(top: Path, data: Path) -> Iterator[Figure]:
+    """Loads by processes that do nothing else: cores, memory, and the start of Spark."""
+    one = _run_alone(top, data, "local[1]")
+    two = _run_alone(top, data, "local[2]")
+    yield Figure("load on two cores, wall time of one core over it", one.wall / two.wall, "x")
+    large = _run_alone(top, write_records(top / "large.jsonl", 4 * ROWS), "local[2]")
+    yield Figure("memory of all processes of a load", two.peak_bytes / 1e6, "MB")
+    yield Figure("memory for an input four times as large", large.peak_bytes / two.peak_bytes, "x")
+    yield Figure("load, parse to publish, alone", two.rows / two.cpu / 1_000, "k rows/cpu s")
+    for choice in ("off", "use"):
+        cold = _run_alone(top, None, "local[2]", choice)
+        yield Figure(f"first load of a process, class archive {choice}", cold.start, "wall s")
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What a process of its own has measured; `start` is from its first line to a small load."""
+
+    start: float
+    wall: float
+    cpu: float
+    peak_bytes: int
+    rows: int
+
+
+def _run_alone(top: Path, data: Path | None, master: str, archive: str = "use") -> Alone:
+    graph = top / f"alone-{time.monotonic_ns()}"
+    command = [sys.executable, "-m", "benchmarks.load", str(graph), str(data or "")]
+    variables = {"OMNIGRAPH_SPARK_MASTER": master, "OMNIGRAPH_SPARK_ARCHIVE": archive}
+    ran = subprocess.run(
+        command, env=os.environ | variables, capture_output=True, text=True, check=True
+    )
+    return Alone(**json.loads(ran.stdout.splitlines()[-1]))
+
+
+def _alone(graph_path: str, data: str) -> None:
+    started = time.perf_counter()
+    graph = og.init(graph_path, schema=SCHEMA)
+    graph.load([{"type": "Doc", "data": {"slug": "first", "body": "x"}}], mode="append")
+    start = time.perf_counter() - started
+    rows = 0
     with Meter() as meter:
-        graph.load(records, mode="merge", engine="inline")
-    yield Figure(f"merge of {CHANGED:,} changed nodes", meter.cpu_seconds, "cpu s")
+        before = time.perf_counter()
+        if data:
+            rows = sum(graph.load(data, mode="overwrite").tables.values())
+        wall = time.perf_counter() - before
+    found = Alone(start, wall, meter.cpu_seconds, meter.peak_bytes, rows)
+    print(json.dumps(asdict(found)))
 
 
 @dataclass
@@ -130,3 +209,7 @@ class Meter:
                 continue
             self._seen[process.pid] = times.user + times.system
         self.peak_bytes = max(self.peak_bytes, total)
+
+
+if __name__ == "__main__":
+    _alone(*sys.argv[1:])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import ConflictError
+from omnigraph.errors import BadRequestError, ConflictError
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.storage.counters import counting
 from omnigraph.storage.queues import writer_queues
@@ -148,3 +148,13 @@ def test_a_three_way_merge_rewrites_by_one_upsert_and_staged_commits(graph: og.G
     assert counters.stage_merge_insert_calls == 1
     assert counters.stage_merge_insert_rows == 1
     assert counters.commits >= 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "text"), [("spark", "to_spark"), ("abacus", "expected 'local'")]
+)
+def test_a_query_runs_on_the_local_engine_only(graph: og.Graph, engine: str, text: str) -> None:
+    assert graph.query(COUNTS, "left", engine="local").rows() == [{"n": 0}]
+
+    with pytest.raises(BadRequestError, match=text):
+        graph.query(COUNTS, "left", engine=engine)

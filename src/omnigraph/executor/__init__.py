@@ -15,6 +15,7 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     rows.py       bindings as arrays of positions
     joins.py      rows that share no variable: equal values, else a cross product
     grouping.py   groups by value, aggregates
+    stream.py     a scan of a type too large to hold; stream_groups.py its aggregates
     sorting.py    places in the order of several keys
     ranking.py    rows in the order of a search; calls search.py
     search.py     which rows match a text, and in which order rows answer a ranking

@@ -6,6 +6,7 @@ Properties are fetched last, for the rows that are left.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -27,13 +28,15 @@ from omnigraph.executor.ranking import ranked_rows, tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sorted_places
-from omnigraph.executor.values import Values
+from omnigraph.executor.stream import is_streamed, streamed
+from omnigraph.executor.values import Value, Values, values_of
+from omnigraph.executor.weights import Sent
 from omnigraph.index import RuntimeCache
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.columns import ordered_numbers
+from omnigraph.index.notes import told_to
 from omnigraph.ir.expressions import (
     Aggregate,
-    AliasRef,
     Bm25,
     Constant,
     Nearest,
@@ -48,6 +51,9 @@ from omnigraph.ir.query import QueryIR, ReturnItem
 from omnigraph.manifest.model import Snapshot
 from omnigraph.planner import Plan, Statistics, make_plan
 from omnigraph.storage.tables import TableStorage
+from omnigraph.syntax.query_tree import AggregateFunction
+
+_EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
 
 
 def execute(
@@ -61,29 +67,62 @@ def execute(
     trace: Trace | None = None,
 ) -> pa.Table:
     """Run a read at a snapshot. `params` has every parameter bound, the instant of `now()` too."""
-    plan = planned(ir, snapshot, catalog, cache)
-    run = Run(snapshot, catalog, tables, cache, Values(ir, params), embedder, trace)
+    with told_to(trace.add) if trace is not None else nullcontext():
+        return _executed(ir, params, snapshot, catalog, tables, cache, embedder, trace)
+
+
+def _executed(
+    ir: QueryIR,
+    params: Mapping[str, Any],
+    snapshot: Snapshot,
+    catalog: Catalog,
+    tables: TableStorage,
+    cache: RuntimeCache,
+    embedder: Embedder | None,
+    trace: Trace | None,
+) -> pa.Table:
+    prepared = planned(ir, snapshot, catalog, cache)
+    plan, values = prepared.plan, Values(prepared.values, params)
+    run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
     run.note("planned")
-    columns = _grouped(run, plan) if plan.is_grouped else _projected(run, plan)
-    schema = pa.schema([_field(item) for item in plan.returns])
-    return pa.Table.from_arrays(columns, schema=schema)
+    columns = _answered(run, plan)
+    return pa.Table.from_arrays(columns, schema=prepared.schema)
+
+
+def _answered(run: Run, plan: Plan) -> list[pa.Array]:
+    if is_streamed(run, plan):
+        columns = streamed(run, plan)
+        if columns is not None:
+            return columns
+        has_keys = any(not isinstance(item.expression, Aggregate) for item in plan.returns)
+        return _groups_of_nothing(run, plan, has_keys=has_keys)
+    return _grouped(run, plan) if plan.is_grouped else _projected(run, plan)
 
 
 @dataclass(frozen=True, slots=True)
-class _KeptPlan:
-    """A plan in the cache. Holding the query keeps its identity from being used again."""
+class Prepared:
+    """All that a query needs before its parameters are known, kept for tables of one size.
+
+    Holding the query keeps its identity from being used again.
+    """
 
     ir: QueryIR
     plan: Plan
-    nbytes: int = 1024
+    values: tuple[Value, ...]
+    schema: pa.Schema
+    nbytes: int = 4096
 
 
-def planned(ir: QueryIR, snapshot: Snapshot, catalog: Catalog, cache: RuntimeCache) -> Plan:
+def planned(ir: QueryIR, snapshot: Snapshot, catalog: Catalog, cache: RuntimeCache) -> Prepared:
     """The plan of a query for tables of this size."""
     counts = {key: entry.row_count for key, entry in snapshot.entries.items()}
-    key = ("plan", id(ir), tuple(counts.values()))
-    kept = cache.get(key, lambda: _KeptPlan(ir, make_plan(ir, catalog, Statistics(counts))))
-    return kept.plan
+
+    def prepare() -> Prepared:
+        schema = pa.schema([_field(item) for item in ir.returns])
+        plan = make_plan(ir, catalog, Statistics(counts))
+        return Prepared(ir, plan, tuple(values_of(ir)), schema)
+
+    return cache.get(("plan", id(ir), tuple(counts.values())), prepare)
 
 
 def _field(item: ReturnItem) -> pa.Field:
@@ -126,7 +165,7 @@ def _first_roots(plan: Plan) -> FirstRoots | None:
     """The roots that the first key of a limited order leaves in question."""
     if plan.sort_root is None or plan.limit is None or plan.limit == 0:
         return None
-    key = _resolved(plan, plan.order[0].expression)
+    key = plan.resolved(plan.order[0].expression)
     assert isinstance(key, PropertyRef)
     return FirstRoots(key.property, plan.order[0].descending, plan.limit)
 
@@ -139,7 +178,7 @@ def _limited(rows: Rows, limit: int | None) -> Rows:
 
 
 def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: bool) -> SortColumn:
-    expression = _resolved(plan, key)
+    expression = plan.resolved(key)
     match expression:
         case PropertyRef(variable, name):
             view = run.view_of(variable, plan.match.pattern)
@@ -150,12 +189,6 @@ def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: b
         case _:
             # A literal or a parameter is the same in every row.
             return array_column(np.zeros(rows.count, dtype=np.int8))
-
-
-def _resolved(plan: Plan, key: SortKey) -> object:
-    if isinstance(key, AliasRef):
-        return next(item.expression for item in plan.returns if item.alias == key.alias)
-    return key
 
 
 def _columns(run: Run, plan: Plan, expressions: list[Projected], rows: Rows) -> list[pa.Array]:
@@ -197,13 +230,7 @@ def _column(
 
 def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
     pattern = plan.match.pattern
-    carried = frozenset(
-        item.expression.argument
-        for item in plan.returns
-        if isinstance(item.expression, Aggregate)
-        and isinstance(item.expression.argument, PropertyRef)
-    )
-    rows = match_rows(run, plan.match, Wanted(carried=carried))
+    rows = match_rows(run, plan.match, Wanted(sent=_sent(plan)))
     run.note("matched", rows.count)
     keys: list[Key] = [
         item.expression
@@ -228,6 +255,23 @@ def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
         else next(key_columns)
         for item in plan.returns
     ]
+
+
+def _sent(plan: Plan) -> Sent:
+    """What the aggregates need of variables that are only counted."""
+    aggregates = [
+        item.expression
+        for item in plan.returns
+        if isinstance(item.expression, Aggregate)
+        and isinstance(item.expression.argument, PropertyRef)
+    ]
+    extremes = frozenset(each for each in aggregates if each.function in _EXTREMES)
+    sums = frozenset(
+        each.argument
+        for each in aggregates
+        if each not in extremes and isinstance(each.argument, PropertyRef)
+    )
+    return Sent(sums, extremes)
 
 
 def _groups_of_nothing(run: Run, plan: Plan, *, has_keys: bool) -> list[pa.Array]:
@@ -256,7 +300,7 @@ def _group_places(
         return np.arange(groups.count)[: plan.limit]
     columns: list[SortColumn] = []
     for item in plan.order:
-        expression = _resolved(plan, item.expression)
+        expression = plan.resolved(item.expression)
         if isinstance(expression, Aggregate):
             numbers = ordered_numbers(values[expression])
             columns.append(array_column(numbers, descending=item.descending))

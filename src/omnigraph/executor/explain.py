@@ -46,7 +46,7 @@ def explain(
     analyze: bool = False,
 ) -> Explanation:
     """Explain a read at a snapshot; with `analyze` run it, which needs its parameters."""
-    plan = format_plan(planned(ir, snapshot, catalog, cache))
+    plan = format_plan(planned(ir, snapshot, catalog, cache).plan)
     if not analyze:
         return Explanation(format_ir(ir), plan)
     trace = Trace()

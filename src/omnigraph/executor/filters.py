@@ -54,7 +54,7 @@ def live_positions(run: Run, view: TableView, predicates: Iterable[Predicate]) -
     pushed: list[stored.Predicate] = []
     others: list[Predicate] = []
     for predicate in predicates:
-        known = _stored(run, predicate)
+        known = stored_predicate(run, predicate)
         if known is None:
             others.append(predicate)
         else:
@@ -113,7 +113,7 @@ def _value(run: Run, side: Scalar) -> pa.Scalar:
     return run.values.scalar(side)
 
 
-def _stored(run: Run, predicate: Predicate) -> stored.Predicate | None:
+def stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | None:
     """The same predicate as the storage knows it, if it can say it."""
     match predicate:
         case Compare(PropertyRef(_, column), kind, Constant() | Param() as side):

@@ -7,13 +7,14 @@ a group of its own and nothing is compared at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.executor.kernels import best_of
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.index.arrays import AnyArray, IntArray
@@ -47,9 +48,13 @@ def make_groups(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> 
         return Groups(1, np.zeros(rows.count, dtype=np.int64), np.zeros(1, dtype=np.int64))
     if _is_grouped_already(run, pattern, keys, rows):
         return Groups(rows.count, None, None)
-    codes, space = np.zeros(rows.count, dtype=np.int64), 1
-    for key in keys:
-        more, count = _codes(run, pattern, key, rows)
+    return grouped_by([_codes(run, pattern, key, rows) for key in keys], rows.count)
+
+
+def grouped_by(keys: Iterable[tuple[IntArray, int]], rows: int) -> Groups:
+    """Group rows by codes, each below a number that is given with them."""
+    codes, space = np.zeros(rows, dtype=np.int64), 1
+    for more, count in keys:
         if space * count > _KEY_SPACE_MAX:
             codes, space = _compacted(codes)
         codes, space = codes * count + more, space * count
@@ -83,7 +88,7 @@ def ranks_of(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> Ranks:
     """The rank of a property in every row."""
     view = run.view_of(ref.variable, pattern)
     positions = positions_of(rows, ref.variable)
-    if view.has_ranks(ref.property) or rows.count * 4 >= view.size:
+    if view.prefers_ranks(ref.property, rows.count):
         kept = view.ranks(ref.property)
         return Ranks(kept.codes[positions], kept.values)
     return ranked(view.values([ref.property], positions)[ref.property])
@@ -120,11 +125,11 @@ def aggregated(
     match aggregate.function:
         case AggregateFunction.COUNT:
             _, known = _summands(run, pattern, argument, rows)
-            return pa.array(_sums(known, groups).astype(np.int64, copy=False))
+            return pa.array(sums_of(known, groups).astype(np.int64, copy=False))
         case AggregateFunction.SUM | AggregateFunction.AVG:
             values, known = _summands(run, pattern, argument, rows)
-            sums = _sums(values, groups).astype(np.float64, copy=False)
-            counts = _sums(known, groups)
+            sums = sums_of(values, groups).astype(np.float64, copy=False)
+            counts = sums_of(known, groups)
             if aggregate.function is AggregateFunction.AVG:
                 sums = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
             return pa.array(sums, mask=counts == 0)
@@ -169,7 +174,8 @@ def _summands(
             assert_never(argument)
 
 
-def _sums(values: AnyArray, groups: Groups) -> AnyArray:
+def sums_of(values: AnyArray, groups: Groups) -> AnyArray:
+    """The sum of each group; whole numbers exactly."""
     if groups.of_row is None:
         return values
     if values.dtype.kind == "f":
@@ -189,14 +195,19 @@ def _extremes(
     if isinstance(argument, (Constant, Param)):
         return pa.repeat(run.values.projected(argument), groups.count).cast(wanted)
     assert isinstance(argument, PropertyRef)
-    ranks = ranks_of(run, pattern, argument, rows)
-    codes, of_row = ranks.codes, groups.of_row
-    if of_row is None:
-        of_row = np.arange(rows.count)
+    if aggregate in rows.extremes:
+        codes, ranks = rows.extremes[aggregate]
+    else:
+        ranks = ranks_of(run, pattern, argument, rows)
+        codes = ranks.codes
     is_minimum = aggregate.function is AggregateFunction.MIN
-    known = codes > 0
-    best = np.full(groups.count, ranks.count if is_minimum else 0, dtype=codes.dtype)
-    update = np.minimum if is_minimum else np.maximum
-    update.at(best, of_row[known], codes[known])
+    if groups.of_row is None:
+        best = codes.copy()
+    else:
+        known = (codes > 0) & (codes < ranks.count)
+        none = ranks.count if is_minimum else 0
+        best = best_of(
+            groups.of_row[known], codes[known], groups.count, none, is_minimum=is_minimum
+        )
     best[best == ranks.count] = 0
     return ranks.decode(best).cast(wanted)

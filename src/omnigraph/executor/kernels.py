@@ -7,27 +7,38 @@ from typing import TypeAlias
 
 import numpy as np
 
-from omnigraph.index.adjacency import Csr
+from omnigraph.index.adjacency import Runs
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sorted_distinct
 from omnigraph.index.live import Live
 
 _EXACT_IN_DOUBLE = 2**53
+_FEW = 4
+"""Positions or edges are few when there is less than one in this many."""
 _VISITED_BYTES = 1 << 25
 """How large the table of visited (row, node) pairs may get before sources are split."""
 
 
-def expand(csr: Csr, sources: IntArray) -> tuple[IntArray, IntArray]:
+def expand(csr: Runs, sources: IntArray) -> tuple[IntArray, IntArray]:
     """Return (row in `sources`, place in `csr.targets`) for every edge that leaves `sources`.
 
     Rows keep the order of `sources`; the edges of one row keep the order of the CSR.
     """
     if csr.is_function:
         return np.arange(len(sources)), sources
-    return expand_runs(csr.offsets[sources], csr.offsets[sources + 1])
+    return expand_runs(*csr.runs(sources))
+
+
+def edge_count(csr: Runs, sources: IntArray) -> int:
+    """How many edges leave these positions."""
+    starts, ends = csr.runs(sources)
+    return int((ends - starts).sum())
 
 
 def expand_runs(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     """Return (run, place) for every place of the runs `starts[i]:ends[i]`."""
+    if len(starts) == 1:
+        first, last = int(starts[0]), int(ends[0])
+        return np.zeros(last - first, dtype=np.int64), np.arange(first, last)
     counts = ends - starts
     rows = np.repeat(np.arange(len(counts)), counts)
     # Where each place sits: its place overall, moved to where its own run starts.
@@ -35,9 +46,9 @@ def expand_runs(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     return rows, moved + np.arange(len(rows))
 
 
-def runs_between(csr: Csr, sources: IntArray, targets: IntArray) -> tuple[IntArray, IntArray]:
+def runs_between(csr: Runs, sources: IntArray, targets: IntArray) -> tuple[IntArray, IntArray]:
     """Return where the edges from each source to its target start and end in the CSR."""
-    starts, ends = csr.offsets[sources], csr.offsets[sources + 1]
+    starts, ends = csr.runs(sources)
     return (
         _bisect(csr.targets, starts, ends, targets),
         _bisect(csr.targets, starts, ends, targets + 1),
@@ -57,28 +68,34 @@ def _bisect(values: IntArray, lows: IntArray, highs: IntArray, wanted: IntArray)
         highs[active[~is_below]] = middle[~is_below]
 
 
-Side: TypeAlias = Callable[[], Csr]
+Side: TypeAlias = Callable[[], Runs]
 """One side of a relation, made only if it is asked for."""
 
 
 def reach(forward: Side, backward: Side, parents: Live, children: Live) -> Live:
     """The parents with an edge to one of the children. `backward` is keyed by child."""
     if children.is_all:
-        csr = forward()
-        return parents if csr.is_total else parents.meet(Live(csr.size, mask=csr.occupied))
+        return parents.meet(forward().holders())
     if not parents.is_all and parents.count <= children.count:
         return _reach_from_parents(forward(), parents, children)
     csr = backward()
-    edges = int(csr.degree[children.positions()].sum())
-    if not parents.is_all and int(forward().degree[parents.positions()].sum()) < edges:
+    edges = edge_count(csr, children.positions())
+    if not parents.is_all and edge_count(forward(), parents.positions()) < edges:
         return _reach_from_parents(forward(), parents, children)
     _, places = expand(csr, children.positions())
-    mask = np.zeros(parents.size, dtype=bool)
-    mask[csr.targets[places]] = True
-    return parents.meet(Live(parents.size, mask=mask))
+    return parents.meet(live_at(csr.targets[places], parents.size))
 
 
-def _reach_from_parents(forward: Csr, parents: Live, children: Live) -> Live:
+def live_at(positions: IntArray, size: int) -> Live:
+    """The set of these positions, which may repeat."""
+    if len(positions) * _FEW < size:
+        return Live(size, positions=sorted_distinct(positions))
+    mask = np.zeros(size, dtype=bool)
+    mask[positions] = True
+    return Live(size, mask=mask)
+
+
+def _reach_from_parents(forward: Runs, parents: Live, children: Live) -> Live:
     positions = parents.positions()
     rows, places = expand(forward, positions)
     hits = children.mask()[forward.targets[places]]
@@ -94,22 +111,29 @@ def sum_along(forward: Side, backward: Side, weights: AnyArray, size: int) -> An
     """
     below = backward()
     if below.is_function:
-        return _scattered(below.targets, weights, size)
+        return scattered(below.targets, weights, size)
     live = np.flatnonzero(weights)
-    edges = int(below.degree[live].sum())
-    if edges * 4 < len(below.targets):
+    if edge_count(below, live) * _FEW < len(below.targets):
         rows, places = expand(below, live)
-        return _scattered(below.targets[places], weights[live][rows], size)
+        return scattered(below.targets[places], weights[live][rows], size)
     above = forward()
     gathered = weights[above.targets]
     if gathered.dtype.kind == "f":
-        return _segment_sums(gathered, above)
+        return _segments(np.add, gathered, above, 0.0)
     sums = np.zeros(len(gathered) + 1, dtype=np.int64)
     np.cumsum(gathered, out=sums[1:])
     return sums[above.offsets[1:]] - sums[above.offsets[:-1]]
 
 
-def _scattered(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
+def best_along(forward: Side, ranks: IntArray, none: int, *, is_minimum: bool) -> IntArray:
+    """The least (or greatest) rank of the children of each parent, `none` without any."""
+    above = forward()
+    update = np.minimum if is_minimum else np.maximum
+    return _segments(update, ranks[above.targets], above, none)
+
+
+def scattered(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
+    """Sum the weights of each position."""
     if weights.dtype.kind == "b":
         return np.bincount(positions[weights], minlength=size)
     if weights.dtype.kind == "f":
@@ -121,17 +145,26 @@ def _scattered(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
     return total
 
 
-def _segment_sums(values: AnyArray, csr: Csr) -> AnyArray:
-    """Sum each run on its own: differences of a running sum would carry rounding across runs."""
+def best_of(
+    positions: IntArray, ranks: IntArray, size: int, none: int, *, is_minimum: bool
+) -> IntArray:
+    """The least (or greatest) rank of each position, `none` without any."""
+    best = np.full(size, none, dtype=ranks.dtype)
+    (np.minimum if is_minimum else np.maximum).at(best, positions, ranks)
+    return best
+
+
+def _segments(update: np.ufunc, values: AnyArray, csr: Runs, empty: float) -> AnyArray:
+    """Fold each run on its own: differences of a running sum would carry rounding across runs."""
     occupied = np.flatnonzero(csr.occupied)
-    total = np.zeros(csr.size)
+    total = np.full(csr.size, empty, dtype=values.dtype)
     if len(occupied):
-        total[occupied] = np.add.reduceat(values, csr.offsets[occupied])
+        total[occupied] = update.reduceat(values, csr.offsets[occupied])
     return total
 
 
 def walk(
-    csr: Csr, starts: IntArray, hops: tuple[int, int], loops: BoolArray, *, loop_at_start: bool
+    csr: Runs, starts: IntArray, hops: tuple[int, int], loops: BoolArray, *, loop_at_start: bool
 ) -> tuple[IntArray, IntArray]:
     """Return (row in `starts`, node) for nodes whose shortest distance lies within `hops`.
 
@@ -139,6 +172,9 @@ def walk(
     has a loop steps onto itself. Seen from the other end of the walk (`loop_at_start`), it is the
     starting node whose loop counts.
     """
+    if len(starts) == 1:
+        nodes = _walk_one(csr, starts, hops, loops, loop_at_start)
+        return np.zeros(len(nodes), dtype=np.int64), nodes
     rows_at_once = max(1, _VISITED_BYTES // max(csr.size, 1))
     found = [
         _walk_some(csr, starts[first : first + rows_at_once], first, hops, loops, loop_at_start)
@@ -149,8 +185,34 @@ def walk(
     return np.concatenate([rows for rows, _ in found]), np.concatenate([node for _, node in found])
 
 
+def _walk_one(
+    csr: Runs, start: IntArray, hops: tuple[int, int], loops: BoolArray, loop_at_start: bool
+) -> IntArray:
+    """The nodes of a walk from one position: the common case, with nothing kept per row."""
+    least, most = hops
+    nodes = start
+    visited = np.zeros(csr.size, dtype=bool)
+    visited[start] = True
+    found: list[IntArray] = []
+    for distance in range(1, most + 1):
+        if distance == least:
+            if loop_at_start:
+                found.append(nodes if loops[start[0]] else nodes[:0])
+            else:
+                found.append(nodes[loops[nodes]])
+        _, places = expand(csr, nodes)
+        ahead = csr.targets[places]
+        nodes = sorted_distinct(ahead[~visited[ahead]])
+        if len(nodes) == 0:
+            break
+        visited[nodes] = True
+        if distance >= least:
+            found.append(nodes)
+    return np.concatenate(found) if found else start[:0]
+
+
 def _walk_some(
-    csr: Csr,
+    csr: Runs,
     starts: IntArray,
     first_row: int,
     hops: tuple[int, int],

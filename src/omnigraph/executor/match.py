@@ -10,6 +10,7 @@ A tree without a bound variable is one number; trees meet as a cross product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,16 +18,17 @@ import numpy as np
 
 from omnigraph.executor.filters import constants_hold, rows_where
 from omnigraph.executor.joins import joined
-from omnigraph.executor.kernels import expand, expand_runs, runs_between
+from omnigraph.executor.kernels import edge_count, expand, expand_runs, runs_between
 from omnigraph.executor.reduce import Reducer
 from omnigraph.executor.rows import Rows, require_room
 from omnigraph.executor.run import Run
 from omnigraph.executor.sorting import first_and_ties, property_column
 from omnigraph.executor.steps import step_relation
+from omnigraph.executor.weights import Sent
 from omnigraph.index import Live
-from omnigraph.index.adjacency import Csr, Pairs, Relation
+from omnigraph.index.adjacency import Pairs, Relation, Runs
 from omnigraph.index.arrays import IntArray, sorted_distinct
-from omnigraph.ir.expressions import Predicate, PropertyRef
+from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.planner.pattern import Step
 from omnigraph.planner.plan import Branch, MatchPlan, NegationPlan, Tree
@@ -45,12 +47,12 @@ class FirstRoots:
 class Wanted:
     """What a caller needs of a match.
 
-    `carried` are properties to sum on the way. With `exists` only the distinct bindings matter,
-    and weights are left out. `limit` allows to stop after that many rows of any kind, `first` to
-    leave out roots that an order with a limit cannot reach.
+    `sent` is what to gather on the way from variables that are only counted. With `exists` only the
+    distinct bindings matter, and weights are left out. `limit` allows to stop after that many rows
+    of any kind, `first` to leave out roots that an order with a limit cannot reach.
     """
 
-    carried: frozenset[PropertyRef] = frozenset()
+    sent: Sent = field(default_factory=Sent)
     exists: bool = False
     limit: int | None = None
     first: FirstRoots | None = None
@@ -65,7 +67,7 @@ def match_rows(
     seeds: Rows | None = None,
 ) -> Rows:
     """The rows of a pattern. `live` narrows variables beforehand; `seeds` binds the outer ones."""
-    reducer = Reducer(run, plan.pattern, wanted.carried, wanted.exists, dict(live or {}))
+    reducer = Reducer(run, plan.pattern, wanted.sent, wanted.exists, dict(live or {}))
     return _Match(run, plan, wanted, reducer, seeds).rows()
 
 
@@ -91,6 +93,9 @@ class _Match:
         if any(live.count == 0 for live in self.reducer.live.values()):
             return self._nothing()
         self.unsettled = [*pattern.closing, *pattern.across]
+        for tree in self.plan.trees:
+            self.reducer.reduce(tree)
+        self._require_room_for_the_product()
         rows = self._settle(self._start())
         for tree in self.plan.trees:
             rows = self._add_tree(rows, tree)
@@ -128,8 +133,15 @@ class _Match:
                 rows = rows.take(live.holds(rows.nodes[variable]))
         return rows
 
+    def _require_room_for_the_product(self) -> None:
+        """Refuse a cross product that is too large before any part of it is made."""
+        if self.wanted.limit is not None or self._can_drop_later():
+            return
+        bound = [tree for tree in self.plan.trees if tree.root and not tree.is_counted]
+        # After reduction every root is part of an answer: there are at least so many rows.
+        require_room(math.prod(self.reducer.live[str(tree.root)].count for tree in bound))
+
     def _add_tree(self, rows: Rows, tree: Tree) -> Rows:
-        self.reducer.reduce(tree)
         if tree.root is None:
             return self._grow(self._weighted(self._still_live(rows), self.plan.pattern.outer), tree)
         if self.reducer.live[tree.root].count == 0:
@@ -152,7 +164,7 @@ class _Match:
         rows = Rows(live.count, {tree.root: live.positions()}, distinct=tree.root)
         weights = self.reducer.weights.get(tree.root)
         if weights is not None:
-            rows = (weights if live.is_all else weights.at(live.positions())).apply(rows)
+            rows = weights.of(live).apply(rows)
         first = self.wanted.first
         if first is None or self._can_drop_later() or rows.count <= first.limit:
             return rows
@@ -168,7 +180,7 @@ class _Match:
             return Rows(1)
         weights = self.reducer.weights_of(root)
         live = self.reducer.live[root]
-        return (weights if live.is_all else weights.at(live.positions())).total(live.count)
+        return weights.of(live).total(live.count)
 
     def _grow(self, rows: Rows, tree: Tree) -> Rows:
         rows = self._settle(self._cut(rows))
@@ -180,7 +192,7 @@ class _Match:
     def _expand(self, rows: Rows, branch: Branch) -> Rows:
         csr = self.reducer.sides(branch)[0]()
         sources = rows.nodes[branch.parent]
-        require_room(int(csr.degree[sources].sum()))
+        require_room(edge_count(csr, sources))
         places, entries = expand(csr, sources)
         targets = csr.targets[entries]
         live = self.reducer.live[branch.child]
@@ -195,7 +207,7 @@ class _Match:
         self.run.note(f"expanded {branch.parent} to {branch.child}", grown.count)
         return self._weighted(grown, (branch.child,))
 
-    def _bind_edge(self, rows: Rows, step: Step, csr: Csr, entries: IntArray) -> None:
+    def _bind_edge(self, rows: Rows, step: Step, csr: Runs, entries: IntArray) -> None:
         if step.edge_variable is not None and step.edge_variable in self.plan.bound:
             assert csr.edges is not None
             rows.edges[step.edge_variable] = csr.edges[entries]

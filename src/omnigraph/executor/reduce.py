@@ -15,10 +15,9 @@ from omnigraph.executor.filters import live_positions
 from omnigraph.executor.kernels import Side, reach
 from omnigraph.executor.run import Run
 from omnigraph.executor.steps import step_relation
-from omnigraph.executor.weights import Weights, combined, leaf_weights, message
+from omnigraph.executor.weights import Sent, Weights, combined, leaf_weights, message
 from omnigraph.index import Live
 from omnigraph.index.adjacency import Pairs, Relation
-from omnigraph.ir.expressions import PropertyRef
 from omnigraph.planner.pattern import Pattern, Step
 from omnigraph.planner.plan import Branch, Tree
 
@@ -30,17 +29,17 @@ _SELECTIVE = 8
 class Reducer:
     """The live positions, weights and relations of one match.
 
-    `carried` are properties to sum on the way. With `exists` weights are left out.
+    `sent` is what travels beside the weights. With `exists` weights are left out.
     """
 
     run: Run
     pattern: Pattern
-    carried: frozenset[PropertyRef]
+    sent: Sent
     exists: bool
     live: dict[str, Live]
     kept_edges: dict[str, Live] = field(default_factory=dict)
     weights: dict[str, Weights] = field(default_factory=dict)
-    _relations: dict[Step, Relation | Pairs] = field(default_factory=dict)
+    _relations: dict[int, Relation | Pairs] = field(default_factory=dict)
 
     def filter(self) -> None:
         """Meet what is given with each variable's own predicates."""
@@ -81,7 +80,7 @@ class Reducer:
 
     def weights_of(self, variable: str) -> Weights:
         """What hangs below a variable, its own carried values included."""
-        own = leaf_weights(self.run, self.pattern, variable, self.carried)
+        own = leaf_weights(self.run, self.pattern, variable, self.sent, self.live[variable])
         below = self.weights.get(variable)
         return own if below is None else combined(below, own)
 
@@ -96,10 +95,11 @@ class Reducer:
 
     def relation(self, step: Step) -> Relation | Pairs:
         """What a step relates. Live sets only shrink, so what was found for them stays right."""
-        found = self._relations.get(step)
+        # By identity: the plan holds its steps, and comparing them costs more than this does.
+        found = self._relations.get(id(step))
         if found is None:
             kept = self.kept_edges.get(step.edge_variable) if step.edge_variable else None
             ends = self.live[step.source], self.live[step.target]
             found = step_relation(self.run, step, *ends, kept)
-            self._relations[step] = found
+            self._relations[id(step)] = found
         return found

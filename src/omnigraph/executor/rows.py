@@ -2,7 +2,8 @@
 
 A row may stand for several equal ones: `weight` says how many, None for one each. `carried` holds,
 for a property of a variable that is only counted, the sum of its values over the matches a row
-stands for, and how many of them are not null (None for all of them).
+stands for, and how many of them are not null (None for all of them); `extremes` likewise the rank
+of the least or greatest value.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 
 from omnigraph.errors import ResourceLimitError
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
-from omnigraph.ir.expressions import PropertyRef
+from omnigraph.index.columns import Ranks
+from omnigraph.ir.expressions import Aggregate, PropertyRef
 
 Carried: TypeAlias = "dict[PropertyRef, tuple[AnyArray, AnyArray | None]]"
+Extremes: TypeAlias = "dict[Aggregate, tuple[IntArray, Ranks]]"
 
 ROWS_MAX = 50_000_000
 _WEIGHT_MAX = 2**62
@@ -34,13 +37,14 @@ class Rows:
     edges: dict[str, IntArray] = field(default_factory=dict)
     weight: AnyArray | None = None
     carried: Carried = field(default_factory=dict)
+    extremes: Extremes = field(default_factory=dict)
     seeds: IntArray | None = None
     distinct: str | None = None
 
     @property
     def is_unit(self) -> bool:
         """Whether this is where a match starts: one row that binds nothing and is itself."""
-        binds = self.nodes or self.edges or self.carried
+        binds = self.nodes or self.edges or self.carried or self.extremes
         return self.count == 1 and not binds and self.weight is None and self.seeds is None
 
     def take(self, places: IntArray | BoolArray | slice) -> Rows:
@@ -55,6 +59,7 @@ class Rows:
             {name: positions[places] for name, positions in self.edges.items()},
             None if self.weight is None else self.weight[places],
             carried_at(self.carried, places),
+            extremes_at(self.extremes, places),
             None if self.seeds is None else self.seeds[places],
             # Other places may repeat a row.
             self.distinct if isinstance(places, slice) or places.dtype == bool else None,
@@ -87,6 +92,7 @@ class Rows:
             left.edges | right.edges,
             _weights(left, right),
             carried,
+            left.extremes | right.extremes,
             left.seeds if left.seeds is not None else right.seeds,
         )
 
@@ -134,6 +140,11 @@ def carried_at(carried: Carried, places: IntArray | BoolArray | slice) -> Carrie
         key: (total[places], None if known is None else known[places])
         for key, (total, known) in carried.items()
     }
+
+
+def extremes_at(extremes: Extremes, places: IntArray | BoolArray | slice) -> Extremes:
+    """The extreme ranks at these places."""
+    return {key: (codes[places], ranks) for key, (codes, ranks) in extremes.items()}
 
 
 def carried_times(carried: Carried, factor: AnyArray | int) -> Carried:

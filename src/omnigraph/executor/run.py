@@ -7,9 +7,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.errors import NotFoundError
 from omnigraph.executor.values import Values
-from omnigraph.index import EdgeIndex, RuntimeCache, TableView
+from omnigraph.index import EdgeIndex, RuntimeCache, TableView, open_tables
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 
@@ -57,8 +56,7 @@ class Run:
         self.values = values
         self.embedder = embedder
         self.trace = trace
-        self._views: dict[str, TableView] = {}
-        self._edges: dict[str, EdgeIndex] = {}
+        self._open = open_tables(snapshot, catalog, tables, cache)
 
     def note(self, text: str, rows: int | None = None) -> None:
         """Remember what was done, when somebody asked to know."""
@@ -66,22 +64,11 @@ class Run:
             self.trace.add(text, rows)
 
     def nodes(self, type_name: str) -> TableView:
-        return self._view(f"node:{type_name}")
+        return self._open.view(f"node:{type_name}")
 
     def edges(self, edge: str) -> EdgeIndex:
         """The edge table and the node tables it joins."""
-        found = self._edges.get(edge)
-        if found is None:
-            declared = self.catalog.edges[edge]
-            found = EdgeIndex(
-                self._view(declared.table_key),
-                self.nodes(declared.source),
-                self.nodes(declared.target),
-                self.cache,
-                self.note,
-            )
-            self._edges[edge] = found
-        return found
+        return self._open.edges(edge)
 
     def view_of(self, variable: str, pattern: Pattern) -> TableView:
         """The table that a variable is bound in."""
@@ -89,18 +76,3 @@ class Run:
         if type_name is not None:
             return self.nodes(type_name)
         return self.edges(pattern.edge_types()[variable]).edges
-
-    def _view(self, table_key: str) -> TableView:
-        found = self._views.get(table_key)
-        if found is None:
-            entry = self.snapshot.entries.get(table_key)
-            if entry is None:
-                raise NotFoundError(
-                    f"'{table_key}' is not in manifest version {self.snapshot.manifest_version} "
-                    f"of branch '{self.snapshot.branch}' — its type was declared later or dropped"
-                )
-            found = TableView(
-                self.tables, entry, self.cache, self.note, self.catalog.by_table_key(table_key)
-            )
-            self._views[table_key] = found
-        return found

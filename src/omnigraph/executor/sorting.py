@@ -15,6 +15,8 @@ from omnigraph.index import TableView
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.columns import ordered_numbers
 
+_GROUPS = 1_024
+
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
@@ -46,7 +48,7 @@ def property_column(
         if among is not None:
             places = among if places is None else among[places]
         wanted = positions if places is None else positions[places]
-        if view.has_ranks(name) or len(wanted) * 4 >= view.size:
+        if view.prefers_ranks(name, len(wanted)):
             return view.ranks(name).codes[wanted]
         return ordered_numbers(view.values([name], wanted)[name])
 
@@ -87,5 +89,23 @@ def _has_ties(keys: list[AnyArray], order: IntArray) -> bool:
 
 def first_and_ties(numbers: AnyArray, limit: int) -> IntArray:
     """The places of the `limit` smallest numbers, and of those that equal the last of them."""
-    last = np.partition(numbers, limit - 1)[limit - 1]
-    return np.flatnonzero(numbers <= last)
+    places = _under_a_bound(numbers, limit)
+    among = numbers if places is None else numbers[places]
+    last = np.partition(among, limit - 1)[limit - 1]
+    found = np.flatnonzero(among <= last)
+    return found if places is None else places[found]
+
+
+def _under_a_bound(numbers: AnyArray, limit: int) -> IntArray | None:
+    """Few places that hold the `limit` smallest numbers for certain; None when all may.
+
+    Each of many groups has a least number of its own, so no more than `limit` of these can lie
+    below the number in question: one fast pass instead of a selection among them all.
+    """
+    if limit * 16 > _GROUPS or len(numbers) < _GROUPS * 4:
+        return None
+    depth = len(numbers) // _GROUPS
+    least = np.fmin.reduce(numbers[: depth * _GROUPS].reshape(depth, _GROUPS), axis=0)
+    bound = np.partition(least, limit - 1)[limit - 1]
+    # Nothing is less than NaN, or equal to it.
+    return None if bound != bound else np.flatnonzero(numbers <= bound)

@@ -6,7 +6,7 @@ Date and DateTime texts are read here, which is when the language says they are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 import numpy as np
@@ -31,24 +31,22 @@ from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
 Value = Constant | Param
 
+_TEXT = pa.utf8()
+
 
 class Values:
-    """The value of every literal and parameter of one execution."""
+    """The value of every literal and parameter of one execution, those of `values_of` its query."""
 
-    def __init__(self, ir: QueryIR, params: Mapping[str, Any]) -> None:
+    def __init__(self, values: Iterable[Value], params: Mapping[str, Any]) -> None:
         self._params = params
-        self._scalars: dict[Value, pa.Scalar] = {}
+        # By identity: the query holds them, and comparing typed values costs more than this does.
         # All of them now: a malformed date is an error even when no row is ever compared with it.
-        for value in _values_of(ir):
-            self.scalar(value)
+        self._scalars = {id(value): _scalar(value.type, self._plain(value)) for value in values}
 
     def scalar(self, value: Value) -> pa.Scalar:
         """The value, null when a parameter is."""
-        found = self._scalars.get(value)
-        if found is None:
-            found = _scalar(value.type, self._plain(value))
-            self._scalars[value] = found
-        return found
+        found = self._scalars.get(id(value))
+        return _scalar(value.type, self._plain(value)) if found is None else found
 
     def projected(self, value: Value) -> pa.Scalar:
         """The value in the type its result column has."""
@@ -75,7 +73,9 @@ class Values:
 def _scalar(type_: PropertyType, value: Any) -> pa.Scalar:
     if type_.is_vector:
         items = value.items if isinstance(value, ListLiteral) else value
-        floats = None if items is None else np.asarray(items, dtype=np.float32)
+        # What is too large for F32 becomes infinite, and the search refuses it by name.
+        with np.errstate(over="ignore"):
+            floats = None if items is None else np.asarray(items, dtype=np.float32)
         return pa.scalar(floats, pa.list_(pa.float32()))
     if type_.is_list:
         items = value.items if isinstance(value, ListLiteral) else value
@@ -88,6 +88,8 @@ def _scalar(type_: PropertyType, value: Any) -> pa.Scalar:
 
 
 def _one(scalar: Scalar, value: Any) -> pa.Scalar:
+    if scalar is Scalar.STRING:
+        return pa.scalar(value, _TEXT)
     natural = _natural(scalar)
     if value is None:
         return pa.scalar(None, natural)
@@ -109,7 +111,8 @@ def _natural(scalar: Scalar) -> pa.DataType:
     return PropertyType(scalar).arrow_type()
 
 
-def _values_of(ir: QueryIR) -> Iterator[Value]:
+def values_of(ir: QueryIR) -> Iterator[Value]:
+    """Every literal and parameter that a query mentions."""
     yield from _operator_values(ir.pipeline)
     for item in ir.returns:
         expression = item.expression

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter, time_ns
 from typing import Any, overload
@@ -11,13 +12,19 @@ from typing import Any, overload
 from omnigraph.branch.diff import (
     entity_at,
 )
+from omnigraph.catalog import Catalog
 from omnigraph.compiler import (
     bind_params,
     require_read,
 )
+from omnigraph.errors import BadRequestError, VersionNotFound
 from omnigraph.executor import Explanation, QueryResult, execute, explain
+from omnigraph.graph.blob_reader import BlobReader, read_blob
 from omnigraph.graph.handle import Handle
 from omnigraph.graph.query_source import compile_source
+from omnigraph.graph.store import MANIFEST_TABLE
+from omnigraph.graph.unmoved import Unmoved
+from omnigraph.index import open_tables
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.manifest import (
     MAIN,
@@ -32,9 +39,34 @@ from omnigraph.pipeline.run_export import run_export
 from omnigraph.pipeline.scan import TableScan, scan_at
 from omnigraph.write.audit import RecoveryRecord, list_recoveries
 
+_VERSIONS_END = 2**63
+
 
 class Reading(Handle):
     """The calls that change nothing."""
+
+    @cached_property
+    def _unmoved(self) -> Unmoved[tuple[Catalog, Snapshot]]:
+        return Unmoved(self._store.root, MANIFEST_TABLE)
+
+    def _reading(
+        self,
+        branch: str,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+    ) -> tuple[Catalog, Snapshot]:
+        """As it is; a branch whose files have not moved since the last look is not looked at."""
+        _require_version(version, branch)
+        if (commit, version, at) != (None, None, None) or self._is_closed:
+            return super()._reading(branch, commit, version, at)
+        name = branch if branch == MAIN else canonical_branch(branch)
+        marks = self._unmoved.look(name)
+        found = self._unmoved.find(name, marks)
+        if found is None:
+            found = super()._reading(name)
+            self._unmoved.keep(name, marks, found)
+        return found
 
     def query(
         self,
@@ -46,9 +78,14 @@ class Reading(Handle):
         commit: str | None = None,
         version: int | None = None,
         at: datetime | str | None = None,
+        engine: str = "local",
     ) -> QueryResult:
-        """Run a read over one snapshot: of a branch now, or of a commit, version or time."""
+        """Run a read over one snapshot: of a branch now, or of a commit, version or time.
+
+        The engine is `local`: this process. `spark` is refused until queries can run there.
+        """
         started = perf_counter()
+        _require_local(engine)
         catalog, snapshot = self._reading(branch, commit, version, at)
         ir = require_read(compile_source(source, catalog, name))
         bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
@@ -154,6 +191,7 @@ class Reading(Handle):
             file_format=format,
             engine=engine,
             progress=progress,
+            spark=self._settings.spark,
         )
 
     def nodes(self, type: str, **selection: Any) -> TableScan:  # noqa: A002 — the word of the API
@@ -179,7 +217,7 @@ class Reading(Handle):
         key = table_key(catalog, type)
         from omnigraph.graph.graph import open as open_graph  # it knows this class
 
-        return scan_at(self._store.tables, snapshot, key, columns, open_graph)
+        return scan_at(self._store.tables, snapshot, key, columns, open_graph, self._settings.spark)
 
     def entity_at(
         self,
@@ -192,6 +230,29 @@ class Reading(Handle):
         """One node or edge as it was at a manifest version, None when it was not there."""
         snapshot = self.snapshot_at_version(version, branch=branch)
         return entity_at(self._store.tables, snapshot, table_key, id)
+
+    def read_blob(
+        self,
+        kind: str,
+        type: str,  # noqa: A002 — the word of the API
+        id: str,  # noqa: A002 — the API names it so
+        property: str,  # noqa: A002 — the API names it so
+        *,
+        branch: str = MAIN,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+    ) -> BlobReader:
+        """The bytes of one Blob of a node or edge (`kind`), at a snapshot.
+
+        Raises:
+            BadRequestError: There is no such kind, type or property, or the property is no Blob.
+            NotFoundError: There is no such node or edge, or its value is null.
+        """
+        catalog, snapshot = self._reading(branch, commit, version, at)
+        tables = self._store.tables
+        opened = open_tables(snapshot, catalog, tables, self._cache)
+        return read_blob(tables, opened, catalog, (kind, type, id, property))
 
     def commits(
         self, branch: str = MAIN, *, actor: str | None = None, limit: int | None = None
@@ -226,4 +287,21 @@ class Reading(Handle):
     def snapshot_at_version(self, version: int, *, branch: str = MAIN) -> Snapshot:
         """What a branch showed at a manifest version."""
         self._checked_contract()
+        _require_version(version, branch)
         return self._coordinator.at_version(canonical_branch(branch), version).snapshot()
+
+
+def _require_version(version: int | None, branch: str) -> None:
+    """Refuse a number that no version can have before anything tries to store it."""
+    if version is not None and not 0 < version < _VERSIONS_END:
+        raise VersionNotFound(version, branch)
+
+
+def _require_local(engine: str) -> None:
+    if engine == "spark":
+        raise BadRequestError(
+            "queries do not run on Spark yet — leave out `engine`, or read the types you need "
+            "with `graph.nodes(type).to_spark()` and `graph.edges(type).to_spark()`"
+        )
+    if engine != "local":
+        raise BadRequestError(f"engine is {engine!r}, expected 'local'")

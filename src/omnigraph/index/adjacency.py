@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from omnigraph.index.arrays import BoolArray, IntArray, sorted_distinct
+from omnigraph.index.live import Live
+
+_FEW = 4
+"""Runs are few when there is less than one entry for this many positions."""
 
 
 class Csr:
@@ -26,6 +31,18 @@ class Csr:
     @cached_property
     def degree(self) -> IntArray:
         return np.diff(self.offsets)
+
+    @cached_property
+    def degree_max(self) -> int:
+        return int(np.max(self.degree, initial=0))
+
+    def runs(self, positions: IntArray) -> tuple[IntArray, IntArray]:
+        """Where in `targets` the neighbours of each of these positions start and end."""
+        return self.offsets[positions], self.offsets[positions + 1]
+
+    def holders(self) -> Live:
+        """The positions that have a neighbour."""
+        return Live(self.size) if self.is_total else Live(self.size, mask=self.occupied)
 
     @cached_property
     def occupied(self) -> BoolArray:
@@ -61,6 +78,55 @@ class Csr:
         return int(self.offsets.nbytes * 2 + self.size * 2 + self.targets.nbytes + edges)
 
 
+class FewRuns:
+    """The same for a few positions only: `sources` and `targets` pair by pair, both ascending."""
+
+    is_total = False
+    is_function = False
+
+    def __init__(
+        self, sources: IntArray, targets: IntArray, edges: IntArray | None, size: int
+    ) -> None:
+        self.sources = sources
+        self.targets = targets
+        self.edges = edges
+        self.size = size
+
+    @cached_property
+    def degree(self) -> IntArray:
+        return np.bincount(self.sources, minlength=self.size)
+
+    @cached_property
+    def degree_max(self) -> int:
+        return len(self.targets)
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        return np.concatenate([[0], np.cumsum(self.degree)])
+
+    @cached_property
+    def occupied(self) -> BoolArray:
+        return self.holders().mask()
+
+    @cached_property
+    def loops(self) -> BoolArray:
+        looping = np.zeros(self.size, dtype=bool)
+        looping[self.sources[self.sources == self.targets]] = True
+        return looping
+
+    def runs(self, positions: IntArray) -> tuple[IntArray, IntArray]:
+        return (
+            np.searchsorted(self.sources, positions, side="left"),
+            np.searchsorted(self.sources, positions, side="right"),
+        )
+
+    def holders(self) -> Live:
+        return Live(self.size, positions=sorted_distinct(self.sources))
+
+
+Runs: TypeAlias = Csr | FewRuns
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """Pairs of positions, reachable from either side."""
@@ -71,6 +137,11 @@ class Relation:
     @property
     def nbytes(self) -> int:
         return self.forward.nbytes + self.backward.nbytes
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many positions the two sides have."""
+        return self.forward.size, self.backward.size
 
     def keyed_by(self, *, source: bool) -> Csr:
         """The runs of neighbours of the sources, or of the targets."""
@@ -93,22 +164,22 @@ class Pairs:
         self._sources = sources
         self._targets = targets
         self._edges = edges
-        self._sizes = sizes
+        self.sizes = sizes
 
     @cached_property
-    def forward(self) -> Csr:
-        return _sorted_csr(self._sources, self._targets, self._edges, *self._sizes)
+    def forward(self) -> Runs:
+        return _sorted_runs(self._sources, self._targets, self._edges, *self.sizes)
 
     @cached_property
-    def backward(self) -> Csr:
-        source_size, target_size = self._sizes
-        return _sorted_csr(self._targets, self._sources, self._edges, target_size, source_size)
+    def backward(self) -> Runs:
+        source_size, target_size = self.sizes
+        return _sorted_runs(self._targets, self._sources, self._edges, target_size, source_size)
 
-    def keyed_by(self, *, source: bool) -> Csr:
+    def keyed_by(self, *, source: bool) -> Runs:
         return self.forward if source else self.backward
 
     def reversed(self) -> Pairs:
-        source_size, target_size = self._sizes
+        source_size, target_size = self.sizes
         return Pairs(self._targets, self._sources, self._edges, (target_size, source_size))
 
 
@@ -140,8 +211,12 @@ def distinct_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = F
 
 def stored_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = False) -> Relation:
     """One entry per stored edge; with `both`, one each way, and a loop once."""
-    pairs = Pairs(*_edges_of(ends, both=both), sizes)
-    return Relation(pairs.forward, pairs.backward)
+    sources, targets, edges = _edges_of(ends, both=both)
+    source_size, target_size = sizes
+    return Relation(
+        _from_sorted(*_sorted(sources, targets, edges, target_size), source_size),
+        _from_sorted(*_sorted(targets, sources, edges, source_size), target_size),
+    )
 
 
 def kept_pairs(
@@ -167,15 +242,25 @@ def _edges_of(ends: Endpoints, *, both: bool) -> tuple[IntArray, IntArray, IntAr
     )
 
 
-def _sorted_csr(
+def _sorted_runs(
     sources: IntArray, targets: IntArray, edges: IntArray | None, size: int, target_size: int
-) -> Csr:
+) -> Runs:
+    ordered = _sorted(sources, targets, edges, target_size)
+    if len(sources) * _FEW < size:
+        return FewRuns(*ordered, size)
+    return _from_sorted(*ordered, size)
+
+
+def _sorted(
+    sources: IntArray, targets: IntArray, edges: IntArray | None, target_size: int
+) -> tuple[IntArray, IntArray, IntArray | None]:
+    """The same pairs, by source and then by target."""
     keys = sources * max(target_size, 1) + targets
     if edges is None:
         sources, targets = np.divmod(np.sort(keys), max(target_size, 1))
-        return _from_sorted(sources, targets, None, size)
+        return sources, targets, None
     order = np.argsort(keys, kind="stable")
-    return _from_sorted(sources[order], targets[order], edges[order], size)
+    return sources[order], targets[order], edges[order]
 
 
 def _from_sorted(sources: IntArray, targets: IntArray, edges: IntArray | None, size: int) -> Csr:

@@ -7,6 +7,7 @@ grouping, ordering and text filters become arithmetic on small integers.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.index.arrays import AnyArray, IntArray
+
+_VALUES_LISTED = 16_384
+"""Distinct values up to which they are also kept as a Python dict, for a faster look."""
+_BYTES_PER_LISTED = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,16 +43,20 @@ class Numbers:
         return int(self.array.nbytes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
     """`codes[position]` is the rank of the value; `values[rank - 1]` is the value."""
 
-    codes: IntArray
-    values: pa.Array
+    __slots__ = ("_by_value", "codes", "values")
+
+    def __init__(self, codes: IntArray, values: pa.Array) -> None:
+        self.codes = codes
+        self.values = values
+        self._by_value: dict[str | int, int] | None = None
 
     @property
     def nbytes(self) -> int:
-        return int(self.codes.nbytes + self.values.nbytes)
+        listed = self.count * _BYTES_PER_LISTED if self.count <= _VALUES_LISTED else 0
+        return int(self.codes.nbytes + self.values.nbytes + listed)
 
     @property
     def count(self) -> int:
@@ -56,7 +65,55 @@ class Ranks:
 
     def decode(self, codes: IntArray) -> pa.Array:
         """The values that these ranks stand for."""
-        return self.values.take(pa.array(codes - 1, mask=codes == 0))
+        return self.values.take(pa.array(codes.astype(np.int64) - 1, mask=codes == 0))
+
+    def rank_of(self, value: str | int) -> int | None:
+        """The rank of a text or whole number, None when no position has it."""
+        if self.count <= _VALUES_LISTED:
+            if self._by_value is None:
+                values = self.values.to_pylist()
+                self._by_value = dict(zip(values, range(1, len(values) + 1), strict=True))
+            return self._by_value.get(value)
+        place = bisect_left(_Plain(self.values), value)
+        if place < len(self.values) and self.values[place].as_py() == value:
+            return place + 1
+        return None
+
+
+class _Plain:
+    """Sorted values as Python compares them. Text in code point order is text in byte order."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: int) -> str | int:
+        return self._values[place].as_py()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """The positions of each rank, ascending: `positions[starts[rank]:starts[rank + 1]]`."""
+
+    positions: IntArray
+    starts: IntArray
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.positions.nbytes + self.starts.nbytes)
+
+    def of(self, rank: int) -> IntArray:
+        """The positions whose value has this rank."""
+        return self.positions[self.starts[rank] : self.starts[rank + 1]]
+
+
+def postings(ranks: Ranks) -> Postings:
+    """Where each rank occurs."""
+    starts = np.zeros(ranks.count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ranks.codes, minlength=ranks.count), out=starts[1:])
+    return Postings(np.argsort(ranks.codes, kind="stable"), starts)
 
 
 def ranked(array: pa.Array) -> Ranks:
@@ -64,8 +121,9 @@ def ranked(array: pa.Array) -> Ranks:
     plain = comparable(array)
     encoded = plain.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
-    rank_of_code = np.empty(len(order) + 1, dtype=np.int32)
-    rank_of_code[order] = np.arange(1, len(order) + 1, dtype=np.int32)
+    # As narrow as they can be: nearly every filter and group is a pass over them.
+    rank_of_code = np.empty(len(order) + 1, dtype=np.min_scalar_type(len(order) + 1))
+    rank_of_code[order] = np.arange(1, len(order) + 1)
     rank_of_code[len(order)] = 0
     codes = encoded.indices.fill_null(len(order)).to_numpy()
     values = encoded.dictionary.take(pa.array(order))

@@ -10,7 +10,7 @@ from omnigraph.index.arrays import BoolArray, IntArray
 class Live:
     """A set of positions below `size`, as a mask, as ascending positions, or everything."""
 
-    __slots__ = ("_mask", "_positions", "size")
+    __slots__ = ("_count", "_mask", "_positions", "size")
 
     def __init__(
         self, size: int, mask: BoolArray | None = None, positions: IntArray | None = None
@@ -18,6 +18,7 @@ class Live:
         self.size = size
         self._mask = mask
         self._positions = positions
+        self._count: int | None = None
 
     @classmethod
     def none(cls, size: int) -> Live:
@@ -31,7 +32,11 @@ class Live:
     def count(self) -> int:
         if self._positions is not None:
             return len(self._positions)
-        return self.size if self._mask is None else int(np.count_nonzero(self._mask))
+        if self._mask is None:
+            return self.size
+        if self._count is None:
+            self._count = int(np.count_nonzero(self._mask))
+        return self._count
 
     def mask(self) -> BoolArray:
         if self._mask is None:

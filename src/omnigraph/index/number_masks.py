@@ -27,6 +27,10 @@ def number_mask(predicate: Predicate, array: pa.Array, schema: pa.Schema) -> Boo
     """Where a comparison holds in a column without nulls; None when it is not one of numbers."""
     if not isinstance(predicate, Compare) or not _is_number(array.type):
         return None
+    if pa.types.is_integer(array.type) and pa.types.is_integer(predicate.value.type):
+        mask = _whole_number_mask(predicate, array)
+        if mask is not None:
+            return mask
     bound = bind(predicate, schema)
     match bound:
         case Known(_, truth):
@@ -42,6 +46,16 @@ def number_mask(predicate: Predicate, array: pa.Array, schema: pa.Schema) -> Boo
             column = numbers.to_numpy(zero_copy_only=True)
             return np.asarray(_COMPARISONS[op](column, column.dtype.type(number)))
     return None
+
+
+def _whole_number_mask(predicate: Compare, array: pa.Array) -> BoolArray | None:
+    """A whole number that the column's type can hold is compared as it is."""
+    number = predicate.value.as_py()
+    column = array.to_numpy(zero_copy_only=True)
+    bounds = np.iinfo(column.dtype)
+    if number is None or not bounds.min <= number <= bounds.max:
+        return None
+    return np.asarray(_COMPARISONS[predicate.op](column, column.dtype.type(number)))
 
 
 def _is_number(data_type: pa.DataType) -> bool:

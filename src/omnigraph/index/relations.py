@@ -1,14 +1,23 @@
 """Relations of edge tables: built for the edges a query walks, and kept by table version.
 
 A small frontier on a large table that has no adjacency yet is looked up by `src` or `dst` instead;
-when the same table is walked again, building pays.
+when the same table is walked again, building pays. One rule decides, and `explain` prints it:
+
+    a look-up costs   hops · frontier · edges per node, or a pass over all per hop without an index
+    building costs    one and a half passes over all, once; it never pays beyond the budget
+
+`OMNIGRAPH_TRAVERSAL_MODE=indexed` or `csr` forces one of the two on every large table.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow.compute as pc
 
+from omnigraph.errors import BadRequestError
 from omnigraph.index import table_view
 from omnigraph.index.adjacency import (
     Endpoints,
@@ -18,103 +27,201 @@ from omnigraph.index.adjacency import (
     kept_pairs,
     stored_relation,
 )
-from omnigraph.index.arrays import BoolArray, IntArray, sorted_distinct
+from omnigraph.index.arrays import IntArray, sorted_distinct
 from omnigraph.index.cache import RuntimeCache
-from omnigraph.index.table_view import FEW_IDS, Note, TableView
+from omnigraph.index.live import Live
+from omnigraph.index.notes import note
+from omnigraph.index.table_view import FEW_IDS, TableView
 from omnigraph.storage.predicates import IsIn
+from omnigraph.storage.reads import ROW_ID
 
-_LOOKUPS_BEFORE_BUILDING = 2
+MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
+_MODES = ("indexed", "csr")
+_HOPS_LOOKED_UP = 6
+_LOOKUPS_BEFORE_BUILDING = 1
 _BUILD_COST = 1.5
+_ADJACENCY_BYTES = 32
+"""What one edge takes in an adjacency: both directions, two numbers each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a query walks an edge table from its smaller end.
+
+    `from_source` says that this end is the source of the stored edges; with `both` they lead both
+    ways. `is_stored` keeps parallel edges apart.
+    """
+
+    from_source: bool
+    both: bool
+    is_stored: bool = False
+    hops: int = 1
 
 
 class EdgeIndex:
-    """The relations between two node tables along one edge table."""
+    """The relations between two node tables along one edge table. Shared by every query."""
 
     def __init__(
-        self,
-        edges: TableView,
-        sources: TableView,
-        targets: TableView,
-        cache: RuntimeCache,
-        note: Note,
+        self, edges: TableView, sources: TableView, targets: TableView, cache: RuntimeCache
     ) -> None:
         self.edges = edges
         self._sources = sources
         self._targets = targets
         self._cache = cache
-        self._note = note
         self._key = (edges.id, sources.id, targets.id)
         self._sizes = (sources.size, targets.size)
 
+    @property
+    def joins_one_type(self) -> bool:
+        """Whether the edges lead from nodes of a type to nodes of the same type."""
+        return self._sources.id == self._targets.id
+
     def distinct(self, *, both: bool) -> Relation:
         """Each pair of ends once."""
-
         return self._cache.get(("distinct", self._key, both), lambda: self._map_or_build(both))
 
-    def distinct_from(self, positions: IntArray, *, from_source: bool) -> Pairs:
-        """The pairs that start (or end) at a few positions, looked up instead of built."""
-        near, far = (self._sources, self._targets)
-        columns = ("src", "dst")
-        if not from_source:
-            near, far, columns = far, near, ("dst", "src")
-        ids = near.values(["id"], positions)["id"]
-        rows = self.edges.select(columns, IsIn(columns[0], ids))
-        found = rows.column(columns[0]).combine_chunks()
-        starts = positions[pc.index_in(found, value_set=ids).to_numpy()]
-        ends = far.positions_of_ids(rows.column(columns[1]).combine_chunks())
-        whole = ends >= 0
-        keys = sorted_distinct(starts[whole] * max(far.size, 1) + ends[whole])
-        starts, ends = np.divmod(keys, max(far.size, 1))
-        self._note(f"looked up {self.edges.table_key} by {columns[0]}", len(keys))
-        pairs = Pairs(starts, ends, None, (near.size, far.size))
-        return pairs if from_source else pairs.reversed()
-
-    def is_worth_building(self, frontier: int, *, from_source: bool, both: bool) -> bool:
-        """Whether to build the adjacency rather than look a small frontier up. Counts as a use.
-
-        A look-up costs the edges it finds when an index covers the column, else one pass over
-        them all; a build costs one and a half passes, once.
-        """
-        key = ("distinct", self._key, both)
-        edges = self.edges.size
-        if both or edges <= table_view.SMALL_TABLE_ROWS or frontier > FEW_IDS:
-            return True
-        if self._cache.peek(key) is not None or self._is_on_disk(both):
-            return True
-        if self._cache.touch(key) > _LOOKUPS_BEFORE_BUILDING:
-            return True
-        near = self._sources if from_source else self._targets
-        cost = frontier * edges / max(near.size, 1)
-        if not self.edges.has_index("src" if from_source else "dst"):
-            cost = edges
-        return cost > edges * _BUILD_COST
+    def kept_distinct(self, *, both: bool) -> Relation | None:
+        """The same if it is at hand: what a repeated query asks first."""
+        found = self._cache.peek(("distinct", self._key, both))
+        return found if isinstance(found, Relation) else None
 
     def stored(self, *, both: bool) -> Relation:
         """One entry per stored edge."""
 
         def build() -> Relation:
-            self._note(f"built the stored edges of {self.edges.table_key}")
+            note(f"built the stored edges of {self.edges.table_key}")
             return stored_relation(self.endpoints(), self._sizes, both=both)
 
         return self._cache.get(("stored", self._key, both), build)
 
-    def kept(self, keep: BoolArray, *, both: bool) -> Pairs:
+    def kept(self, keep: Live, *, both: bool) -> Pairs:
         """One entry per stored edge to keep."""
-        return kept_pairs(self.endpoints(), self._sizes, keep, both=both)
+        return kept_pairs(self.endpoints(), self._sizes, keep.mask(), both=both)
 
-    def is_built(self, *, both: bool, is_stored: bool) -> bool:
-        """Whether a walk costs no build."""
-        kind = "stored" if is_stored else "distinct"
-        return self._cache.peek((kind, self._key, both)) is not None
+    def endpoints(self) -> Endpoints:
+        """Both ends of every stored edge, by the edge's position."""
+        return self._cache.get(("endpoints", self._key), self._resolve)
+
+    # Looking up
+
+    def looked_up(self, near: Live, walk: Walk, keep: Live | None = None) -> Pairs | None:
+        """The pairs within reach of a few positions, seen along the stored edges.
+
+        None when it costs less to build the whole relation, which the caller then asks for.
+        """
+        if not self._is_worth_looking_up(near.count, walk):
+            return None
+        frontier = near.positions()
+        seen = frontier
+        found: list[tuple[IntArray, IntArray, IntArray | None]] = []
+        for _ in range(walk.hops):
+            if len(frontier) > FEW_IDS and _forced_mode() is None:
+                return None
+            found.append(self._edges_at(frontier, walk, keep))
+            reached = sorted_distinct(found[-1][1])
+            frontier = np.setdiff1d(reached, seen, assume_unique=True)
+            seen = np.union1d(seen, reached)
+            if len(frontier) == 0:
+                break
+        return self._pairs(found, walk)
+
+    def _is_worth_looking_up(self, frontier: int, walk: Walk) -> bool:
+        """Whether to look a small frontier up rather than build. Counts as a use of the table."""
+        edges, mode = self.edges.size, _forced_mode()
+        if frontier == 0 or edges <= table_view.SMALL_TABLE_ROWS or mode == "csr":
+            return False
+        if mode == "indexed":
+            return True
+        if frontier > FEW_IDS or walk.hops > _HOPS_LOOKED_UP:
+            return False
+        kind = "stored" if walk.is_stored else "distinct"
+        key = (kind, self._key, walk.both)
+        if self._cache.peek(key) is not None or (not walk.is_stored and self._is_on_disk(walk)):
+            return False
+        cost, building = self._lookup_cost(frontier, walk), edges * _BUILD_COST
+        is_kept = edges * _ADJACENCY_BYTES <= self._cache.budget_bytes
+        if is_kept and self._cache.touch(key) > _LOOKUPS_BEFORE_BUILDING:
+            return False
+        is_cheaper = cost < building
+        note(
+            f"{'looking up' if is_cheaper else 'building'} {self.edges.table_key}: about "
+            f"{cost:,.1f} edges to look at, {building:,.1f} to build its adjacency"
+        )
+        return is_cheaper
+
+    def _lookup_cost(self, frontier: int, walk: Walk) -> float:
+        cost = 0.0
+        for from_source in (True, False) if walk.both else (walk.from_source,):
+            near = self._sources if from_source else self._targets
+            if self.edges.has_index("src" if from_source else "dst"):
+                cost += walk.hops * frontier * self.edges.size / max(near.size, 1)
+            else:
+                cost += walk.hops * self.edges.size
+        return cost
+
+    def _edges_at(
+        self, positions: IntArray, walk: Walk, keep: Live | None
+    ) -> tuple[IntArray, IntArray, IntArray | None]:
+        """(near, far, edge) of the edges at these positions; edges only of a stored walk."""
+        parts = [
+            self._one_way(positions, from_source, walk, keep)
+            for from_source in ((True, False) if walk.both else (walk.from_source,))
+        ]
+        if walk.both and walk.is_stored:
+            # A loop has both ends here and is one edge.
+            nears, fars, edges = parts[1]
+            assert edges is not None
+            other = nears != fars
+            parts[1] = (nears[other], fars[other], edges[other])
+        nears = np.concatenate([part[0] for part in parts])
+        fars = np.concatenate([part[1] for part in parts])
+        if not walk.is_stored:
+            return nears, fars, None
+        return nears, fars, np.concatenate([part[2] for part in parts if part[2] is not None])
+
+    def _one_way(
+        self, positions: IntArray, from_source: bool, walk: Walk, keep: Live | None
+    ) -> tuple[IntArray, IntArray, IntArray | None]:
+        near, far, columns = self._sources, self._targets, ("src", "dst")
+        if not from_source:
+            near, far, columns = far, near, ("dst", "src")
+        ids = near.values(["id"], positions)["id"]
+        rows = self.edges.select(columns, IsIn(columns[0], ids), with_row_id=walk.is_stored)
+        found = rows.column(columns[0]).combine_chunks()
+        nears = positions[pc.index_in(found, value_set=ids).to_numpy()]
+        fars = far.positions_of_ids(rows.column(columns[1]).combine_chunks())
+        is_kept = fars >= 0
+        note(f"looked up {self.edges.table_key} by {columns[0]}", len(fars))
+        if not walk.is_stored:
+            return nears[is_kept], fars[is_kept], None
+        edges = self.edges.positions_of_rows(rows.column(ROW_ID).to_numpy())
+        if keep is not None:
+            is_kept &= keep.holds(edges)
+        return nears[is_kept], fars[is_kept], edges[is_kept]
+
+    def _pairs(self, found: list[tuple[IntArray, IntArray, IntArray | None]], walk: Walk) -> Pairs:
+        nears = np.concatenate([part[0] for part in found])
+        fars = np.concatenate([part[1] for part in found])
+        near_size, far_size = self._sizes if walk.from_source else self._sizes[::-1]
+        edges = None
+        if walk.is_stored:
+            edges = np.concatenate([part[2] for part in found if part[2] is not None])
+        else:
+            keys = sorted_distinct(nears * max(far_size, 1) + fars)
+            nears, fars = np.divmod(keys, max(far_size, 1))
+        pairs = Pairs(nears, fars, edges, (near_size, far_size))
+        return pairs if walk.from_source else pairs.reversed()
+
+    # Building
 
     def _map_or_build(self, both: bool) -> Relation:
         store = self._cache.derived
         found = store.load(self._name(both)) if store is not None else None
         if found is not None and self._fits(found):
-            self._note(f"mapped the adjacency of {self.edges.table_key}")
+            note(f"mapped the adjacency of {self.edges.table_key}")
             return found
         built = distinct_relation(self.endpoints(), self._sizes, both=both)
-        self._note(f"built the adjacency of {self.edges.table_key}", len(built.forward.targets))
+        note(f"built the adjacency of {self.edges.table_key}", len(built.forward.targets))
         if store is not None and self.edges.size > table_view.SMALL_TABLE_ROWS:
             store.save(self._name(both), built)
         return built
@@ -122,19 +229,27 @@ class EdgeIndex:
     def _fits(self, relation: Relation) -> bool:
         return (relation.forward.size, relation.backward.size) == self._sizes
 
-    def _is_on_disk(self, both: bool) -> bool:
+    def _is_on_disk(self, walk: Walk) -> bool:
         store = self._cache.derived
-        return store is not None and store.has(self._name(both))
+        return store is not None and store.has(self._name(walk.both))
 
     def _name(self, both: bool) -> str:
         return f"{self._key!r} both={both}"
-
-    def endpoints(self) -> Endpoints:
-        """Both ends of every stored edge, by the edge's position."""
-        return self._cache.get(("endpoints", self._key), self._resolve)
 
     def _resolve(self) -> Endpoints:
         return Endpoints(
             self._sources.positions_of_ids(self.edges.read("src")),
             self._targets.positions_of_ids(self.edges.read("dst")),
         )
+
+
+def _forced_mode() -> str | None:
+    """What the environment says; None to decide by cost.
+
+    Raises:
+        BadRequestError: It says something else.
+    """
+    mode = os.environ.get(MODE_VARIABLE)
+    if mode and mode not in _MODES:
+        raise BadRequestError(f"{MODE_VARIABLE} is '{mode}', expected 'indexed' or 'csr'")
+    return mode or None

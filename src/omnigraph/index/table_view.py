@@ -10,9 +10,8 @@ down to the scan. The answers are the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,26 +20,40 @@ import pyarrow.compute as pc
 from omnigraph.catalog import EntityType, arrow_schema, table_columns
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache, TableId
-from omnigraph.index.columns import Column, Numbers, Ranks, numbers_to_sum, ranked
+from omnigraph.index.columns import (
+    Column,
+    Numbers,
+    Postings,
+    Ranks,
+    numbers_to_sum,
+    postings,
+    ranked,
+)
 from omnigraph.index.live import Live
+from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
 from omnigraph.manifest.model import TableEntry
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.masks import to_mask
-from omnigraph.storage.predicates import And, IsIn, Predicate, columns_of
+from omnigraph.storage.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    IsIn,
+    Predicate,
+    columns_of,
+)
 from omnigraph.storage.reads import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
 SMALL_TABLE_ROWS = 16_384
 FEW_IDS = 1_024
+BATCH_ROWS = 8_192
 _USES_BEFORE_DECODING = 2
 _TEXT_BYTES_GUESS = 32
-
-
-class Note(Protocol):
-    """Told what was done, for `explain`."""
-
-    def __call__(self, text: str, rows: int | None = None) -> None: ...
+_ROWS_RANKED_AT_ONCE = 131_072
+_RANKS_FOR_POSTINGS = 16
+"""With fewer distinct values each of them is so common that a mask is as good."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,19 +69,17 @@ class RowIds:
 
 
 class TableView:
-    """One table at one version. Made for one query; what it keeps is in the cache."""
+    """One table at one version. Shared by every query of it; what it keeps is in the cache."""
 
     def __init__(
         self,
         tables: TableStorage,
         entry: TableEntry,
         cache: RuntimeCache,
-        note: Note,
         entity: EntityType | None = None,
     ) -> None:
         self._tables = tables
         self._cache = cache
-        self._note = note
         self.table_key = entry.table_key
         self.id = TableId(
             tables.root.child(entry.table_path),
@@ -84,6 +95,7 @@ class TableView:
             # A version from before a schema change is read in the columns of today.
             self.handle = tables.showing(self.handle, arrow_schema(entity))
         self.size = self.handle.row_count
+        self._types = {field.name: field.type for field in self.handle.schema}
 
     # Positions
 
@@ -152,6 +164,14 @@ class TableView:
         """Whether the ranks of a column are at hand."""
         return self._cache.peek(("ranks", self.id, name)) is not None
 
+    def prefers_ranks(self, name: str, rows_wanted: int) -> bool:
+        """Whether to rank the whole column rather than the values of some rows; counts as a use."""
+        if self.has_ranks(name):
+            return True
+        if self.is_too_wide(name):
+            return False
+        return rows_wanted * 4 >= self.size or self._is_ranked_by_now(name)
+
     def values(self, names: Sequence[str], positions: IntArray) -> dict[str, pa.Array]:
         """The values of some columns at these positions, which may repeat."""
         wanted = len(positions)
@@ -162,7 +182,7 @@ class TableView:
                 found[name] = self.column(name).take(places)
             elif wanted * 4 >= self.size:
                 # Too wide to keep, and most of it is wanted: one pass beats so many fetches.
-                found[name] = self.read(name).take(places)
+                found[name] = self._gathered(name, positions)
         fetched = [name for name in names if name not in found]
         if fetched:
             found |= self._fetch(fetched, positions)
@@ -173,6 +193,10 @@ class TableView:
         live = Live(self.size)
         pushed: list[Predicate] = []
         for predicate in predicates:
+            equal = self._equal(predicate)
+            if equal is not None:
+                live = live.meet(equal)
+                continue
             names = columns_of(predicate)
             if all(self.is_worth_decoding(name, 1) for name in names):
                 live = live.meet(Live(self.size, mask=self._mask(predicate, names)))
@@ -183,7 +207,7 @@ class TableView:
     def _scanned(self, predicate: Predicate) -> Live:
         rows = self._tables.scan(self.handle, [], predicate, with_row_id=True)
         names = ", ".join(columns_of(predicate))
-        self._note(f"pushed the filter on {names} to the scan of {self.table_key}", rows.num_rows)
+        note(f"pushed the filter on {names} to the scan of {self.table_key}", rows.num_rows)
         positions = self.positions_of_rows(rows.column(ROW_ID).to_numpy())
         return Live(self.size, positions=np.sort(positions))
 
@@ -192,13 +216,62 @@ class TableView:
         key = ("column", self.id, name)
         if self._cache.peek(key) is not None:
             return True
-        if self._bytes_guess(name) * 4 > self._cache.budget_bytes:
+        if self.is_too_wide(name):
             return False
         if self.size <= SMALL_TABLE_ROWS or rows_wanted * 4 >= self.size:
             return True
         return self._cache.touch(key) >= _USES_BEFORE_DECODING
 
+    def is_too_wide(self, name: str) -> bool:
+        """Whether a column is never held: it would take more than a quarter of the budget."""
+        return self.size * self.row_bytes(name) * 4 > self._cache.budget_bytes
+
+    def batches(
+        self, names: Sequence[str], predicates: Sequence[Predicate], *, rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that every predicate keeps, a batch of at most `rows` at a time, none kept."""
+        predicate = And(tuple(predicates)) if predicates else None
+        return self._tables.scan_stream(self.handle, names, predicate, batch_rows=rows)
+
     # Inside
+
+    def _equal(self, predicate: Predicate) -> Live | None:
+        """The positions of one text or whole number, by rank; None when that is not to be had."""
+        if not isinstance(predicate, Compare) or predicate.op is not CompareOp.EQ:
+            return None
+        name, value = predicate.column, predicate.value.as_py()
+        ranks = self._cache.peek(("ranks", self.id, name))
+        if ranks is None and self._cache.peek(("column", self.id, name)) is not None:
+            ranks = self.ranks(name) if self._is_worth_ranking(name) else None
+        if not isinstance(ranks, Ranks) or not self._is_ranked_as(name, value):
+            return None
+        rank = ranks.rank_of(value)
+        if rank is None:
+            return Live.none(self.size)
+        if ranks.count < _RANKS_FOR_POSTINGS:
+            return Live(self.size, mask=ranks.codes == rank)
+        return Live(self.size, positions=self._postings(name).of(rank))
+
+    def _is_ranked_as(self, name: str, value: object) -> bool:
+        """Whether a value equals those of a column when Python says so."""
+        if type(value) is str:
+            return bool(pa.types.is_string(self._types[name]))
+        return type(value) is int and bool(pa.types.is_integer(self._types[name]))
+
+    def _is_ranked_by_now(self, name: str) -> bool:
+        """Whether the ranks of a column are kept, or it has been asked for often enough."""
+        key = ("ranks", self.id, name)
+        if self.size <= SMALL_TABLE_ROWS or self._cache.peek(key) is not None:
+            return True
+        return self._cache.touch(key) >= _USES_BEFORE_DECODING
+
+    def _is_worth_ranking(self, name: str) -> bool:
+        """The same of a column that is decoded: it has been used before, and ranking is cheap."""
+        return self.size <= _ROWS_RANKED_AT_ONCE or self._is_ranked_by_now(name)
+
+    def _postings(self, name: str) -> Postings:
+        key = ("postings", self.id, name)
+        return self._cache.get(key, lambda: postings(self.ranks(name)))
 
     def _mask(self, predicate: Predicate, names: list[str]) -> np.ndarray:
         if len(names) == 1 and self._has_few_values(names[0]):
@@ -218,22 +291,32 @@ class TableView:
 
     def _has_few_values(self, name: str) -> bool:
         """Whether a text column is known, or after some use found, to repeat its values."""
-        if not pa.types.is_string(self.handle.schema.field(name).type):
-            return False
-        key = ("ranks", self.id, name)
-        if self._cache.peek(key) is None and self._cache.touch(key) < _USES_BEFORE_DECODING:
+        if not pa.types.is_string(self._types[name]) or not self._is_worth_ranking(name):
             return False
         return self.ranks(name).count * 4 < self.size
 
     def _decode(self, name: str) -> Column:
-        self._note(f"decoded {name} of {self.table_key}")
+        note(f"decoded {name} of {self.table_key}")
         chunks = self._tables.scan(self.handle, [name]).column(0)
         return Column(chunks.combine_chunks())
+
+    def _gathered(self, name: str, positions: IntArray) -> pa.Array:
+        """The values at these positions, from one pass that holds a batch at a time."""
+        note(f"streamed {name} of {self.table_key}", len(positions))
+        distinct, place = np.unique(positions, return_inverse=True)
+        pieces, first = [pa.array([], self._types[name])], 0
+        for batch in self.batches([name], [], rows=BATCH_ROWS):
+            last = first + batch.num_rows
+            here = distinct[np.searchsorted(distinct, first) : np.searchsorted(distinct, last)]
+            if len(here):
+                pieces.append(batch.column(0).take(pa.array(here - first)))
+            first = last
+        return pa.concat_arrays(pieces).take(pa.array(place))
 
     def _fetch(self, names: list[str], positions: IntArray) -> dict[str, pa.Array]:
         distinct, place = np.unique(positions, return_inverse=True)
         row_ids = self.row_ids().ids[distinct]
-        self._note(f"fetched {', '.join(names)} of {self.table_key}", len(distinct))
+        note(f"fetched {', '.join(names)} of {self.table_key}", len(distinct))
         rows = self._tables.take_rows(self.handle, row_ids.tolist(), names)
         places = pa.array(place)
         return {name: rows.column(name).combine_chunks().take(places) for name in names}
@@ -244,11 +327,12 @@ class TableView:
         is_sorted = bool(np.all(ids[:-1] < ids[1:]))
         return RowIds(ids, None if is_sorted else np.argsort(ids))
 
-    def _bytes_guess(self, name: str) -> int:
-        data_type = self.handle.schema.field(name).type
+    def row_bytes(self, name: str) -> int:
+        """About how many bytes one value of a column takes."""
+        data_type = self._types[name]
         if pa.types.is_fixed_size_list(data_type):
-            return int(self.size * data_type.list_size * 4)
+            return int(data_type.list_size * 4)
         try:
-            return int(self.size * data_type.bit_width // 8)
+            return max(int(data_type.bit_width // 8), 1)
         except ValueError:
-            return self.size * _TEXT_BYTES_GUESS
+            return _TEXT_BYTES_GUESS

@@ -29,9 +29,6 @@ from omnigraph.planner.merge_filters import merge_filters
 from omnigraph.planner.pattern import Negation, Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan
 from omnigraph.planner.push_limit import resolved_key, sort_root
-from omnigraph.syntax.query_tree import AggregateFunction
-
-_EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
 
 
 def make_plan(ir: QueryIR, catalog: Catalog, statistics: Statistics) -> Plan:
@@ -158,10 +155,8 @@ def _projected_variables(expression: Projected) -> Iterator[str]:
     match expression:
         case PropertyRef(variable) | NodeRef(variable):
             yield variable
-        case Aggregate(function, PropertyRef(variable)) if function in _EXTREMES:
-            # A sum can travel along the tree; an extreme is taken from rows.
-            yield variable
         case Constant() | Param() | Aggregate():
+            # What an aggregate needs travels along the tree, so its variable is only counted.
             return
         case _:
             assert_never(expression)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from omnigraph.ir.expressions import AliasRef, Projected, SortKey
 from omnigraph.ir.print import format_expression, format_predicate
 from omnigraph.ir.query import HIDDEN_PREFIX, OrderItem, ReturnItem
 from omnigraph.planner.pattern import Negation, Pattern, Step
@@ -76,6 +77,12 @@ class Plan:
     limit: int | None
     is_grouped: bool
     sort_root: str | None = None
+
+    def resolved(self, key: SortKey) -> Projected | SortKey:
+        """What an alias stands for, or the key itself."""
+        if isinstance(key, AliasRef):
+            return next(item.expression for item in self.returns if item.alias == key.alias)
+        return key
 
 
 def format_plan(plan: Plan) -> str:

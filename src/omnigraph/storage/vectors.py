@@ -100,7 +100,7 @@ def nearest_rows(
     """
     dimension = _dimension(handle, column)
     vector = _query_vector(query, dimension)
-    if candidates is None and limit is not None and _uses_index(handle, column, dimension):
+    if candidates is None and limit is not None and uses_index(handle, column):
         found: Iterator[pa.RecordBatch] = iter(_indexed(handle, column, vector, limit))
     else:
         found = _vectors(handle, column, candidates)
@@ -132,8 +132,9 @@ def _query_vector(query: Sequence[float], dimension: int) -> np.ndarray:
     return vector
 
 
-def _uses_index(handle: TableHandle, column: str, dimension: int) -> bool:
-    if handle.row_count * dimension <= EXACT_COMPONENTS_MAX:
+def uses_index(handle: TableHandle, column: str) -> bool:
+    """Whether a search of every row asks the vector index, and compares only what that finds."""
+    if handle.row_count * _dimension(handle, column) <= EXACT_COMPONENTS_MAX:
         return False
     return any(index.column == column for index in indexes.describe(handle))
 

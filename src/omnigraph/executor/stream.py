@@ -1,0 +1,245 @@
+"""Stream: a scan of a type that is too large to hold, one batch at a time.
+
+A column that would take more than a quarter of the budget is never decoded as a whole. A read of
+one variable that needs such a column runs here instead: the storage keeps the rows that the filters
+keep, and what is held is one batch, and the answer so far.
+
+    rows             those of the answer; with an order and a limit, the best so far
+    groups           one partial result per group, folded together batch by batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.executor.compare import Side, compare
+from omnigraph.executor.filters import constants_hold, stored_predicate
+from omnigraph.executor.run import Run
+from omnigraph.executor.sorting import SortColumn, array_column, sorted_places
+from omnigraph.executor.stream_groups import Partials
+from omnigraph.index import TableView
+from omnigraph.index.arrays import IntArray
+from omnigraph.index.columns import ordered_numbers
+from omnigraph.ir.expressions import (
+    Aggregate,
+    Compare,
+    Constant,
+    NodeRef,
+    Param,
+    Predicate,
+    Projected,
+    PropertyRef,
+    Scalar,
+)
+from omnigraph.planner.plan import Plan
+from omnigraph.storage import predicates as stored
+
+BATCH_BYTES = 4 * 1024 * 1024
+_BATCH_ROWS_MAX = 8_192
+_ROWS_BEFORE_CUTTING = 4
+
+
+def is_streamed(run: Run, plan: Plan) -> bool:
+    """Whether a plan is one scan that reads a column too large to hold."""
+    match = plan.match
+    pattern = match.pattern
+    if len(match.trees) != 1 or match.trees[0].branches or pattern.closing or match.negations:
+        return False
+    root = match.trees[0].root
+    predicates = pattern.filters.get(root or "", ())
+    if root is None or not all(isinstance(each, Compare) for each in predicates):
+        return False
+    order = [plan.resolved(item.expression) for item in plan.order]
+    if not all(
+        isinstance(key, (PropertyRef, NodeRef, Aggregate, Constant, Param)) for key in order
+    ):
+        return False
+    view = run.view_of(root, pattern)
+    return any(view.is_too_wide(name) for name in _names(plan, predicates))
+
+
+def streamed(run: Run, plan: Plan) -> list[pa.Array] | None:
+    """The columns of the result; None for groups of nothing."""
+    pattern = plan.match.pattern
+    root = plan.match.trees[0].root
+    assert root is not None
+    scan = _Scan(run, run.view_of(root, pattern), pattern.filters.get(root, ()))
+    run.note(f"streaming {scan.view.table_key}")
+    if not constants_hold(run, pattern.constants):
+        scan = _Scan(run, scan.view, (), is_empty=True)
+    return _groups(run, plan, scan) if plan.is_grouped else _rows(run, plan, scan)
+
+
+class _Scan:
+    """The rows of one table that every predicate keeps, batch by batch."""
+
+    def __init__(
+        self,
+        run: Run,
+        view: TableView,
+        predicates: Sequence[Predicate],
+        *,
+        is_empty: bool = False,
+    ) -> None:
+        self.view = view
+        self._run = run
+        self._is_empty = is_empty
+        self._pushed: list[stored.Predicate] = []
+        self._checked: list[Compare] = []
+        for each in predicates:
+            assert isinstance(each, Compare)
+            pushed = stored_predicate(run, each)
+            if pushed is None:
+                self._checked.append(each)
+            else:
+                self._pushed.append(pushed)
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """Tables of these columns, none of them large."""
+        if self._is_empty:
+            return
+        read = list(dict.fromkeys([*names, *_property_names(self._checked)])) or ["id"]
+        width = sum(self.view.row_bytes(name) for name in read)
+        rows = int(np.clip(BATCH_BYTES // max(width, 1), 1, _BATCH_ROWS_MAX))
+        for batch in self.view.batches(read, self._pushed, rows=rows):
+            kept = self._kept(batch)
+            if kept.num_rows:
+                yield pa.Table.from_batches([kept])
+
+    def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for each in self._checked:
+            sides = [self._side(batch, side) for side in (each.left, each.right)]
+            batch = batch.filter(pa.array(compare(sides[0], each.kind, sides[1], batch.num_rows)))
+        return batch
+
+    def _side(self, batch: pa.RecordBatch, side: Scalar) -> Side:
+        if isinstance(side, PropertyRef):
+            return batch.column(side.property)
+        return self._run.values.scalar(side)
+
+
+def _names(plan: Plan, predicates: Sequence[Predicate]) -> list[str]:
+    read: list[object] = [item.expression for item in plan.returns]
+    read += [plan.resolved(item.expression) for item in plan.order]
+    arguments = [each.argument if isinstance(each, Aggregate) else each for each in read]
+    return [*_property_names(predicates), *filter(None, map(_name, arguments))]
+
+
+def _property_names(predicates: Sequence[Predicate]) -> list[str]:
+    return [
+        side.property
+        for each in predicates
+        if isinstance(each, Compare)
+        for side in (each.left, each.right)
+        if isinstance(side, PropertyRef)
+    ]
+
+
+def _name(expression: object) -> str | None:
+    match expression:
+        case PropertyRef(_, name):
+            return name
+        case NodeRef():
+            return "id"
+        case _:
+            return None
+
+
+# Rows
+
+
+def _rows(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array]:
+    expressions = [item.expression for item in plan.returns]
+    keys = [plan.resolved(item.expression) for item in plan.order]
+    # Ties are broken by the id of the only variable.
+    wanted = [*expressions, *keys] if not plan.order else [*expressions, *keys, NodeRef("", "")]
+    names = list(dict.fromkeys(filter(None, map(_name, wanted))))
+    held: list[pa.Table] = []
+    count = 0
+    for batch in scan.batches(names):
+        held.append(batch)
+        count += batch.num_rows
+        if plan.limit is not None and not plan.order and count >= plan.limit:
+            break
+        if plan.limit is not None and count > _ROWS_BEFORE_CUTTING * max(plan.limit, 1_024):
+            held = [_ordered(plan, pa.concat_tables(held))]
+            count = held[0].num_rows
+    run.note("streamed", count)
+    if not held:
+        return [pa.array([], _type(expression)) for expression in expressions]
+    rows = _ordered(plan, pa.concat_tables(held)).slice(0, plan.limit)
+    return [_projected(run, expression, rows) for expression in expressions]
+
+
+def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
+    """The rows in order, at most as many as the limit."""
+    if not plan.order:
+        return rows
+    columns: list[SortColumn] = []
+    for item in plan.order:
+        name = _name(plan.resolved(item.expression))
+        if name is not None:
+            columns.append(_sort_column(rows, name, descending=item.descending))
+    columns.append(_sort_column(rows, "id"))
+    places: IntArray = sorted_places(columns, rows.num_rows, plan.limit)[: plan.limit]
+    return rows.take(pa.array(places))
+
+
+def _sort_column(rows: pa.Table, name: str, *, descending: bool = False) -> SortColumn:
+    numbers = ordered_numbers(rows.column(name).combine_chunks())
+    return array_column(numbers, descending=descending)
+
+
+def _projected(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
+    name = _name(expression)
+    if name is not None:
+        return rows.column(name).combine_chunks()
+    assert isinstance(expression, (Constant, Param))
+    return pa.repeat(run.values.projected(expression), rows.num_rows)
+
+
+def _type(expression: Projected) -> pa.DataType:
+    return pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
+
+
+# Groups
+
+
+def _groups(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array] | None:
+    keys = [item.expression for item in plan.returns if not isinstance(item.expression, Aggregate)]
+    aggregates = [
+        item.expression for item in plan.returns if isinstance(item.expression, Aggregate)
+    ]
+    partials = Partials(run.values, [_name(key) or "" for key in keys], aggregates)
+    read = [*map(_name, keys), *(_name(each.argument) for each in aggregates)]
+    names = list(dict.fromkeys(filter(None, read)))
+    for batch in scan.batches(names):
+        partials.add(batch)
+    run.note("streamed", partials.rows)
+    if partials.rows == 0:
+        return None
+    key_columns, values = partials.finish()
+    found = dict(zip(aggregates, values, strict=True))
+    columns = []
+    for item in plan.order:
+        expression = plan.resolved(item.expression)
+        if isinstance(expression, Aggregate):
+            numbers = ordered_numbers(found[expression])
+        elif expression in keys:
+            numbers = ordered_numbers(key_columns[keys.index(expression)])
+        else:
+            continue
+        columns.append(array_column(numbers, descending=item.descending))
+    columns += [array_column(ordered_numbers(column)) for column in key_columns]
+    places = np.arange(partials.groups)
+    if plan.order:
+        places = sorted_places(columns, partials.groups, plan.limit)
+    chosen = pa.array(places[: plan.limit])
+    ordered_keys = iter(key_columns)
+    return [
+        (found[each] if isinstance(each, Aggregate) else next(ordered_keys)).take(chosen)
+        for each in (item.expression for item in plan.returns)
+    ]

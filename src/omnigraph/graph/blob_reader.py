@@ -1,0 +1,76 @@
+"""Blob reader: the bytes of one Blob cell at a snapshot."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from omnigraph.catalog import Catalog
+from omnigraph.errors import BadRequestError, NotFoundError, did_you_mean
+from omnigraph.index import OpenTables
+from omnigraph.pipeline.frames import table_key
+from omnigraph.storage.tables import TableStorage
+from omnigraph.types import Scalar
+
+_KINDS = ("node", "edge")
+
+
+class BlobReader(BytesIO):
+    """The bytes of a Blob, to be read like a file; `bytes(reader)` is all of them.
+
+    `kind` is `managed`: the graph holds the bytes itself. A reference to bytes elsewhere would
+    have a `uri`; none can be written yet.
+    """
+
+    kind = "managed"
+    uri: str | None = None
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.size = len(data)
+
+    def __bytes__(self) -> bytes:
+        return self.getvalue()
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def read_blob(
+    tables: TableStorage,
+    opened: OpenTables,
+    catalog: Catalog,
+    address: tuple[str, str, str, str],
+) -> BlobReader:
+    """The Blob at (kind, type, id, property).
+
+    Raises:
+        BadRequestError: There is no such kind, type or property, or the property is no Blob.
+        NotFoundError: There is no such node or edge, or its value is null.
+    """
+    kind, type_name, entity_id, property_name = address
+    if kind not in _KINDS:
+        raise BadRequestError(f"kind is {kind!r}, expected 'node' or 'edge'")
+    key = table_key(catalog, type_name, kind=kind)
+    if not key.startswith(f"{kind}:"):
+        raise BadRequestError(f"'{type_name}' is no {kind} type")
+    _require_blob(catalog, key, property_name)
+    handle = opened.view(key).handle
+    data = None
+    if property_name not in handle.absent:
+        data = tables.read_blob(handle, property_name, entity_id=entity_id)
+    if data is None:
+        raise NotFoundError(f"{property_name} of {key} '{entity_id}' is null: there are no bytes")
+    return BlobReader(data)
+
+
+def _require_blob(catalog: Catalog, key: str, name: str) -> None:
+    entity = catalog.by_table_key(key)
+    assert entity is not None
+    declared = entity.properties.get(name)
+    if declared is None:
+        hint = did_you_mean(name, entity.properties)
+        raise BadRequestError(f"{key} has no property '{name}'" + (f" — {hint}" if hint else ""))
+    if declared.type.scalar is not Scalar.BLOB:
+        raise BadRequestError(
+            f"'{name}' of {key} is {declared.type}, not a Blob — query it instead"
+        )

@@ -1,0 +1,64 @@
+"""Open tables: the views and edge indexes of one snapshot, opened once for all of its queries."""
+
+from __future__ import annotations
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.errors import NotFoundError
+from omnigraph.index.cache import RuntimeCache
+from omnigraph.index.relations import EdgeIndex
+from omnigraph.index.table_view import TableView
+from omnigraph.manifest.model import Snapshot
+from omnigraph.storage.tables import TableStorage
+
+
+class OpenTables:
+    """Tables of a snapshot in the types of a catalogue. Two threads may open the same one twice."""
+
+    def __init__(
+        self, snapshot: Snapshot, catalog: Catalog, tables: TableStorage, cache: RuntimeCache
+    ) -> None:
+        self._snapshot = snapshot
+        self._catalog = catalog
+        self._tables = tables
+        self._cache = cache
+        self._views: dict[str, TableView] = {}
+        self._edges: dict[str, EdgeIndex] = {}
+
+    def view(self, table_key: str) -> TableView:
+        """One table of the snapshot."""
+        found = self._views.get(table_key)
+        if found is None:
+            found = self._views[table_key] = self._opened(table_key)
+        return found
+
+    def edges(self, edge: str) -> EdgeIndex:
+        """An edge table and the node tables it joins."""
+        found = self._edges.get(edge)
+        if found is None:
+            declared = self._catalog.edges[edge]
+            found = self._edges[edge] = EdgeIndex(
+                self.view(declared.table_key),
+                self.view(f"node:{declared.source}"),
+                self.view(f"node:{declared.target}"),
+                self._cache,
+            )
+        return found
+
+    def _opened(self, table_key: str) -> TableView:
+        entry = self._snapshot.entries.get(table_key)
+        if entry is None:
+            raise NotFoundError(
+                f"'{table_key}' is not in manifest version {self._snapshot.manifest_version} "
+                f"of branch '{self._snapshot.branch}' — its type was declared later or dropped"
+            )
+        entity = self._catalog.by_table_key(table_key)
+        return TableView(self._tables, entry, self._cache, entity)
+
+
+def open_tables(
+    snapshot: Snapshot, catalog: Catalog, tables: TableStorage, cache: RuntimeCache
+) -> OpenTables:
+    """The open tables of a snapshot: those of the last query of it, when there was one."""
+    # The entry holds what its key is the identity of, so no other can come to have it.
+    key = (id(snapshot.entries), id(catalog))
+    return cache.recent(key, lambda: OpenTables(snapshot, catalog, tables, cache))

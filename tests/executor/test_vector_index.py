@@ -1,0 +1,88 @@
+"""Nearest neighbours beyond the exact size: the vector index answers, and `explain` says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import omnigraph as og
+from omnigraph.storage import vectors
+from omnigraph.storage.counters import counting
+
+WIDTH = 8
+ROWS = 600
+SCHEMA = f"node Doc {{ slug: String @key  vec: Vector({WIDTH})? @index }}"
+NEAREST = f"""query q($v: Vector({WIDTH})) {{ match {{ $d: Doc }} return {{ $d.slug as s }}
+             order {{ nearest($d.vec, $v) }} limit 5 }}"""
+
+
+def points() -> np.ndarray:
+    return np.random.default_rng(7).normal(size=(ROWS, WIDTH)).astype(np.float32)
+
+
+def exact(query: np.ndarray, count: int) -> list[str]:
+    distances = ((points() - query) ** 2).sum(axis=1)
+    return [f"d{place}" for place in np.argsort(distances)[:count]]
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> og.Graph:
+    """As if no column were small enough to compare or keep as a whole."""
+    monkeypatch.setattr(vectors, "EXACT_COMPONENTS_MAX", 0)
+    monkeypatch.setattr(vectors, "KEPT_COMPONENTS_MAX", 0)
+    graph = og.init(tmp_path / "graph", schema=SCHEMA, durability="process", self_care=False)
+    records = [
+        {"type": "Doc", "data": {"slug": f"d{place}", "vec": vector.tolist()}}
+        for place, vector in enumerate(points())
+    ]
+    graph.load(records, mode="overwrite")
+    return graph
+
+
+@pytest.mark.accepts("S-172")
+def test_an_index_answers_instead_of_a_scan(graph: og.Graph) -> None:
+    """With the index only what it finds is compared; without it, every vector."""
+    query = points()[17] + np.float32(0.01)
+    params = {"v": query.tolist()}
+
+    def asked() -> tuple[list[str], int]:
+        graph.query(NEAREST, params=params)  # what is not the search is in memory after this
+        with counting() as counters:
+            rows = graph.query(NEAREST, params=params).rows()
+        return [row["s"] for row in rows], counters.rows_scanned
+
+    before, scanned = asked()
+    graph.ensure_indices()
+    after, searched = asked()
+
+    assert before == exact(query, 5)
+    assert after[0] == "d17"
+    assert len(set(after) & set(before)) >= 4
+    assert scanned >= ROWS
+    assert searched < ROWS // 4
+
+
+@pytest.mark.accepts("S-172")
+def test_explain_says_whether_an_index_answered(graph: og.Graph) -> None:
+    params = {"v": points()[0].tolist()}
+    assert "nearest vec by a scan" in str(graph.explain(NEAREST, params=params, analyze=True))
+
+    graph.ensure_indices()
+
+    shown = str(graph.explain(NEAREST, params=params, analyze=True))
+    assert "nearest vec by its vector index" in shown
+
+
+@pytest.mark.accepts("S-172")
+def test_a_filter_comes_before_the_ranking_with_an_index_too(graph: og.Graph) -> None:
+    """The limit is the best of the rows that match, not what is left of the best of all."""
+    graph.ensure_indices()
+    text = NEAREST.replace("$d: Doc }", '$d: Doc $d.slug > "d5" }')
+    query = points()[17]
+
+    rows = graph.query(text, params={"v": query.tolist()}).rows()
+
+    expected = [slug for slug in exact(query, ROWS) if slug > "d5"][:5]
+    assert [row["s"] for row in rows] == expected

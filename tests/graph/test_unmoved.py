@@ -1,0 +1,133 @@
+"""A branch whose files have not moved is not looked at again; whatever moves is seen at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BranchNotFound, ConflictError
+from omnigraph.graph import unmoved
+from omnigraph.storage.counters import counting
+from tests.graph.reading import add, new_graph, reopen
+
+NAMES = "query q() { match { $p: Person } return { $p.name as n } order { n } }"
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> og.Graph:
+    """Its files count as still after a moment, so that a test need not wait for seconds."""
+    monkeypatch.setattr(unmoved, "STILL_NS", 20_000_000)
+    graph = new_graph(tmp_path / "graph")
+    add(graph, "person", name="ann")
+    return graph
+
+
+def settle() -> None:
+    time.sleep(0.05)
+
+
+def names(graph: og.Graph, branch: str = "main") -> list[str]:
+    return [row["n"] for row in graph.query(NAMES, branch=branch).rows()]
+
+
+def test_a_repeated_read_looks_at_no_file(graph: og.Graph) -> None:
+    graph.create_branch("dev")
+    settle()
+    for branch in ("main", "dev"):
+        names(graph, branch)
+
+        with counting() as counters:
+            assert names(graph, branch) == ["ann"]
+
+        assert (counters.head_probes, counters.text_reads, counters.control_reads) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_a_write_through_any_handle_is_seen_by_the_next_read(graph: og.Graph, branch: str) -> None:
+    graph.create_branch("dev")
+    other = reopen(graph)
+    expected = ["ann"]
+    for number in range(6):
+        settle()
+        assert names(graph, branch) == names(graph, branch) == expected
+
+        add(other if number % 2 else graph, "person", name=f"p{number}", branch=branch)
+        expected.append(f"p{number}")
+
+        assert names(graph, branch) == names(other, branch) == expected
+
+
+def test_writes_in_a_burst_are_each_seen(graph: og.Graph) -> None:
+    """Within one tick of the file system's clock the attributes may not change: not trusted."""
+    other = reopen(graph)
+    for number in range(10):
+        add(other, "person", name=f"p{number}")
+        assert len(names(graph)) == number + 2
+
+
+def test_files_that_changed_a_moment_ago_are_not_trusted(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unmoved, "STILL_NS", 3_600 * 10**9)
+    settle()
+    names(graph)
+
+    with counting() as counters:
+        names(graph)
+
+    assert counters.head_probes == 1
+
+
+def test_a_branch_that_is_deleted_or_made_anew_is_noticed(graph: og.Graph) -> None:
+    other = reopen(graph)
+    other.create_branch("dev")
+    settle()
+    assert names(graph, "dev") == names(graph, "dev") == ["ann"]
+
+    other.delete_branch("dev")
+    with pytest.raises(BranchNotFound):
+        names(graph, "dev")
+
+    add(other, "person", name="bob")
+    other.create_branch("dev")
+    settle()
+    assert names(graph, "dev") == names(graph, "dev") == ["ann", "bob"]
+
+
+def test_an_edit_of_a_schema_file_is_noticed_even_with_its_old_time(graph: og.Graph) -> None:
+    settle()
+    assert names(graph) == names(graph) == ["ann"]
+    path = Path(graph.uri) / "_schema.pg"
+    before = path.stat()
+
+    path.write_text(path.read_text().replace("age: I32?", "age: I64?"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    with pytest.raises(ConflictError, match=r"_schema\.pg"):
+        names(graph)
+
+
+def test_a_schema_change_elsewhere_is_read_by_the_next_query(graph: og.Graph) -> None:
+    other = reopen(graph)
+    settle()
+    assert names(graph) == names(graph) == ["ann"]
+
+    other.apply_schema(other.schema.replace("age: I32?", "age: I32?\n    town: String?"))
+
+    text = "query q() { match { $p: Person } return { $p.town } }"
+    assert graph.query(text).rows() == [{"p.town": None}]
+
+
+def test_a_closed_handle_answers_nothing(graph: og.Graph) -> None:
+    settle()
+    names(graph)
+    names(graph)
+
+    graph.close()
+
+    with pytest.raises(og.errors.BadRequestError, match="closed"):
+        names(graph)
