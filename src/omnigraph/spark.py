@@ -3,14 +3,16 @@
 session(config)    the SparkSession the pipeline uses
 register(spark)    makes the data source `omnigraph` known to a session
 sink(graph, ...)   a function for `foreachBatch` that commits each batch once
-build_archive()    makes later sessions start in about half the time
+build_archive()    makes now what makes sessions start in about half the time; else it is made
+                   in the background when the first program with a session has ended
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from omnigraph.pipeline.session import build_archive, session
+from omnigraph.pipeline.archive import build_archive
+from omnigraph.pipeline.session import session
 from omnigraph.pipeline.streaming import last_batch, sink
 
 __all__ = ["build_archive", "last_batch", "register", "session", "sink"]

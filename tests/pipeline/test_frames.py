@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -175,3 +178,87 @@ def test_a_frame_needs_a_type_and_has_to_be_a_frame(loads: Loads) -> None:
         loads.graph.load_dataframe({"name": ["a"]}, type="Person", mode="append")
     with pytest.raises(BadRequestError, match="did you mean `Person`"):
         loads.graph.load_dataframe(pa.table({}), type="Persn", mode="append")
+
+
+FRAME_ROWS: list[dict[str, Any]] = [
+    {
+        "name": "full",
+        "flag": True,
+        "small": -7,
+        "big": 2**40,
+        "count": 7,
+        "half": 0.25,
+        "full": -0.5,
+        "day": datetime.date(1969, 12, 31),
+        "instant": datetime.datetime(2024, 2, 29, 23, 59, 59, 999000),
+        "tags": ["a", ""],
+        "marks": [1, -2],
+        "place": [0.5, -1.0, 0.25],
+        "data": b"\x00\xff",
+    },
+    {"name": "empty"},
+    {"name": "half", "small": 1, "tags": [], "data": b""},
+]
+FRAME_TABLE = pa.Table.from_pylist(
+    [{name: row.get(name) for name in FRAME_ROWS[0]} for row in FRAME_ROWS]
+)
+
+
+def as_spark(request: pytest.FixtureRequest) -> Any:
+    spark = request.getfixturevalue("spark")
+    # Spark reads an instant without a zone as one of its own zone.
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return spark.createDataFrame(FRAME_TABLE)
+
+
+KINDS = {
+    "record batch": lambda _: FRAME_TABLE.combine_chunks().to_batches()[0],
+    "pandas": lambda _: FRAME_TABLE.to_pandas(),
+    "pandas, nullable": lambda _: FRAME_TABLE.to_pandas().convert_dtypes(),
+    "pandas, categories": lambda _: FRAME_TABLE.to_pandas().astype({"name": "category"}),
+    "polars": lambda _: pl.from_arrow(FRAME_TABLE),
+    "polars, lazy": lambda _: pl.LazyFrame(pl.from_arrow(FRAME_TABLE)),
+    "polars, categories": lambda _: pl.DataFrame(pl.from_arrow(FRAME_TABLE)).with_columns(
+        pl.col("name").cast(pl.Categorical)
+    ),
+    "spark": as_spark,
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.xdist_group("spark")) if kind == "spark" else kind
+        for kind in KINDS
+    ],
+)
+def test_every_kind_of_frame_gives_the_same_rows(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Types, missing values, empty lists and bytes are what they are in an Arrow table."""
+    frame = KINDS[kind](request)
+
+    exports = []
+    for name, each in (("arrow", FRAME_TABLE), ("other", frame)):
+        with og.init(tmp_path / name, schema=EVERYTHING) as graph:
+            graph.load_dataframe(each, type="Thing", mode="append")
+            exports.append(list(graph.export()))
+
+    assert exports[0] == exports[1]
+    assert exports[0][1]["data"]["marks"] == [1, -2]
+    assert exports[0][2]["data"] | {"tags": None} == exports[0][0]["data"] | {
+        "id": "half",
+        "name": "half",
+        "small": 1,
+        "data": "base64:",
+    }
+
+
+def test_a_fraction_is_no_integer_in_pandas_either(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"name": ["a", "b", "c"], "small": [1.0, None, 2.5]})
+
+    with (
+        og.init(tmp_path / "graph", schema=EVERYTHING) as graph,
+        pytest.raises(BadRowsError, match=r"Thing row 3: .*2.5, which is not an integer"),
+    ):
+        graph.load_dataframe(frame, type="Thing", mode="append")

@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, BranchNotFound, KeyConflict
+from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import Loads, knows, person, unclaimed_files
 
@@ -485,6 +486,24 @@ def test_a_quarantine_puts_taken_ids_aside(loads: Loads) -> None:
     result = loads.load(lines(person("p1"), person("new")), on_error="quarantine")
 
     assert (result.tables, result.rows_rejected) == ({"node:Person": 1}, 1)
+
+
+def test_rejected_records_are_kept_with_the_graph_when_no_file_is_named(loads: Loads) -> None:
+    """The result says where, also when no record was good; a load that fails keeps nothing."""
+    kept = Path(loads.graph.uri) / "__quarantine"
+
+    clean = loads.load(lines(person("a")), on_error="quarantine")
+    mixed = loads.load(lines(person("b"), person("c", age="old")), on_error="quarantine")
+    hopeless = loads.load(lines(person("d", age="old")), on_error="quarantine")
+    with pytest.raises(FailpointError), armed({Failpoint.LOAD_BEFORE_COMMIT: "raise"}):
+        loads.load(lines(person("e"), person("f", age="old")), on_error="quarantine")
+
+    assert clean.quarantine is None
+    assert (hopeless.commit_id, hopeless.rows_rejected) == (None, 1)
+    assert {str(path) for path in kept.iterdir()} == {mixed.quarantine, hopeless.quarantine}
+    (record,) = map(json.loads, Path(str(mixed.quarantine)).read_text().splitlines())
+    assert record["record"] == person("c", age="old")
+    assert loads.graph.verify().is_clean
 
 
 # Embedding

@@ -1,7 +1,8 @@
-"""Spark with real processes that die, clusters of several, and machines without Java."""
+"""Spark in processes of its own: killed drivers and executors, a cluster, and no Java at all."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -11,125 +12,195 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import SparkError
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
-from omnigraph.pipeline.engine import MASTER_VARIABLE
-from omnigraph.pipeline.java import find_java
-from tests.pipeline.conftest import SCHEMA
-from tests.pipeline.test_kills import assert_whole, data, finish, graph_path, run
+from omnigraph.pipeline.engine import MASTER_VARIABLE, PART_BYTES_VARIABLE
+from omnigraph.pipeline.java import CACHE_VARIABLE, find_java
+from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
+from tests.pipeline.test_kills import assert_whole, data, finish, graph_path
 
 __all__ = ["data", "graph_path"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
+ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 
-def test_workers_that_are_killed_are_replaced_and_every_row_is_there_once(
-    graph_path: Path, data: Path
-) -> None:
-    """Each worker process dies at its third piece; Spark gives its task to another one."""
-    # A task may meet several worn-out workers in a row, hence the many tries.
-    point = {ENVIRONMENT_VARIABLE: "load.after_piece=kill@3", MASTER_VARIABLE: "local[2,16]"}
-    child = run(graph_path, data, "merge", "spark", **point)
-    output, errors = finish(child)
-
-    assert child.returncode == 0, output + errors
-    assert assert_whole(graph_path)
+CHILD = """
+import sys, omnigraph as og
+graph = og.open(sys.argv[1])
+og.spark.session().sparkContext.parallelize(range(2), 2).map(str).collect()
+for number, path in enumerate(sys.argv[2:]):
+    print("ready", flush=True)
+    print(dict(graph.load(path, mode="merge", engine="spark").tables), flush=True)
+"""
 
 
-def test_a_task_that_always_dies_fails_the_load_in_our_words(graph_path: Path, data: Path) -> None:
-    point = {ENVIRONMENT_VARIABLE: "load.after_piece=kill@1", MASTER_VARIABLE: "local[2,4]"}
-    child = run(graph_path, data, "merge", "spark", **point)
-    _, errors = finish(child)
+def start(graph: Path, *inputs: Path, **variables: str) -> subprocess.Popen[str]:
+    """A process that has its Spark, says so, and loads each input in turn."""
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(graph), *map(str, inputs)],
+        env=os.environ | {PART_BYTES_VARIABLE: "300"} | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
-    assert child.returncode == 1
-    assert "SparkError: a Spark job failed: a worker process died" in errors
-    assert "py4j" not in errors.lower()
-    assert not assert_whole(graph_path)
 
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_spark_load_killed_at_a_random_moment_is_whole(
-    graph_path: Path, data: Path, seed: int
-) -> None:
-    child = run(graph_path, data, "merge", "spark", **{MASTER_VARIABLE: "local[2,4]"})
+def await_line(child: subprocess.Popen[str]) -> str:
     assert child.stdout is not None
-    child.stdout.readline()
-    time.sleep(4 + random.Random(seed).random() * 14)
-    os.killpg(child.pid, signal.SIGKILL)
-    child.communicate(timeout=60)
+    return child.stdout.readline().strip()
 
+
+@pytest.mark.parametrize("victim", ["driver", "executor"])
+@pytest.mark.parametrize("seed", range(10 if ALL else 1))
+def test_a_spark_load_killed_at_a_random_moment_is_whole(
+    graph_path: Path, data: Path, victim: str, seed: int
+) -> None:
+    """The whole driver with all it started, or the Java process that the executor is here."""
+    slow = {ENVIRONMENT_VARIABLE: "load.after_piece=sleep:0.05", MASTER_VARIABLE: "local[2,4]"}
+    child = start(graph_path, data, **slow)
+    assert await_line(child) == "ready", finish(child)
+    time.sleep(random.Random(seed).random() * 2.5)
+    if victim == "driver":
+        os.killpg(child.pid, signal.SIGKILL)
+    else:
+        for process in psutil.Process(child.pid).children():
+            if process.name() == "java":
+                process.kill()
+    _, errors = finish(child, 120)
+
+    if victim == "executor" and child.returncode != 0:
+        assert "SparkError: a Spark job failed" in errors, errors
     assert_whole(graph_path)
 
 
-def test_ctrl_c_cancels_the_load_and_leaves_nothing(graph_path: Path, data: Path) -> None:
-    slow = {ENVIRONMENT_VARIABLE: "load.after_piece=sleep:2", MASTER_VARIABLE: "local[2,4]"}
-    child = run(graph_path, data, "merge", "spark", **slow)
-    assert child.stdout is not None
-    child.stdout.readline()
-    scratch = graph_path / "__load"
-    deadline = time.monotonic() + 120
-    while not list(scratch.glob("*/nodes/*/data/*.lance")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.kill(child.pid, signal.SIGINT)
-    _, errors = finish(child)
+def damaged_archive(tmp_path: Path) -> dict[str, str]:
+    """A cache directory whose class archive is none."""
+    cache = tmp_path / "cache"
+    before = os.environ.get(CACHE_VARIABLE)
+    os.environ[CACHE_VARIABLE] = str(cache)
+    try:
+        archive = find_java().archive
+    finally:
+        del os.environ[CACHE_VARIABLE]
+        if before is not None:
+            os.environ[CACHE_VARIABLE] = before
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.write_bytes(random.Random(0).randbytes(100_000))
+    return {CACHE_VARIABLE: str(cache)}
 
-    assert child.returncode != 0
-    assert "KeyboardInterrupt" in errors
-    assert list(scratch.iterdir()) == []
-    assert not assert_whole(graph_path)
+
+class Cluster:
+    """A Standalone master and two workers, each a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyspark
+
+        self._home = Path(pyspark.__file__).parent
+        self._folder = folder
+        self._started: list[subprocess.Popen[bytes]] = []
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.master = f"spark://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        self._start("Master", "--host", "127.0.0.1", "--port", str(self._port))
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), 1):
+                break
+            time.sleep(0.1)
+        for number in range(2):
+            work = str(self._folder / f"work{number}")
+            self._start(
+                "Worker", "--cores", "1", "--memory", "1200m", "--work-dir", work, self.master
+            )
+
+    def executors(self) -> list[psutil.Process]:
+        """The Java processes that run tasks."""
+        found = []
+        for worker in self._started[1:]:
+            for process in psutil.Process(worker.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                        found.append(process)
+        return found
+
+    def stop(self) -> None:
+        for process in self._started:
+            process.terminate()
+            process.wait(30)
+
+    def _start(self, role: str, *arguments: str) -> None:
+        name = f"org.apache.spark.deploy.{role.lower()}.{role}"
+        command = [str(self._home / "bin" / "spark-class"), name, "--webui-port", "0", *arguments]
+        environment = os.environ | {
+            "JAVA_HOME": find_java().home,
+            "SPARK_HOME": str(self._home),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            ENVIRONMENT_VARIABLE: "load.after_piece=sleep:0.1",
+        }
+        quiet = subprocess.DEVNULL
+        self._started.append(subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet))
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """A Standalone master and two workers, each a process of its own."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    java = find_java()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
-    environment = os.environ | {
-        "JAVA_HOME": java.home,
-        "SPARK_HOME": str(home),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-
-    def start(role: str, *arguments: str) -> subprocess.Popen[bytes]:
-        name = f"org.apache.spark.deploy.{role.lower()}.{role}"
-        command = [str(home / "bin" / "spark-class"), name, "--webui-port", "0", *arguments]
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet)
-
-    started = [start("Master", "--host", "127.0.0.1", "--port", str(port))]
-    time.sleep(5)
-    for number in range(2):
-        work = tmp_path / f"work{number}"
-        arguments = ["--cores", "1", "--memory", "1200m", "--work-dir", str(work), master]
-        started.append(start("Worker", *arguments))
-    time.sleep(5)
-    yield master
-    for process in started:
-        process.terminate()
-        process.wait(30)
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
 
 
-def test_a_standalone_cluster_of_two_workers_loads(
-    graph_path: Path, data: Path, cluster: str
+def test_a_cluster_of_two_workers_loads_and_outlives_a_killed_executor(
+    graph_path: Path, data: Path, tmp_path: Path, cluster: Cluster
 ) -> None:
-    variables = {MASTER_VARIABLE: cluster, "SPARK_LOCAL_IP": "127.0.0.1"}
-    child = run(graph_path, data, "merge", "spark", **variables)
+    """The first load runs undisturbed; in the middle of the second an executor is killed.
+
+    The class archive of this driver is damaged: Java looks at it and goes on without.
+    """
+    more = tmp_path / "more.jsonl"
+    records = [person(f"q{n}") for n in range(60)] + [knows("q0", f"q{n}") for n in range(60)]
+    more.write_text("\n".join(map(json.dumps, records)))
+    variables = {MASTER_VARIABLE: cluster.master, "SPARK_LOCAL_IP": "127.0.0.1"}
+    child = start(graph_path, data, more, **variables, **damaged_archive(tmp_path))
+    assert await_line(child) == "ready", finish(child)
+    first = await_line(child)
+    executors = cluster.executors()
+    assert await_line(child) == "ready"
+    time.sleep(0.5)
+    for process in executors[:1]:
+        process.kill()
     output, errors = finish(child)
 
-    assert child.returncode == 0, output + errors
-    assert assert_whole(graph_path)
+    assert first == "{'edge:Knows': 20, 'node:Person': 20}"
+    assert len(executors) == 2
+    with og.open(graph_path) as graph:
+        nodes, edges = graph.nodes("Person").count_rows(), graph.edges("Knows").count_rows()
+        if child.returncode == 0:
+            assert (output.strip(), nodes, edges) == (
+                "{'edge:Knows': 60, 'node:Person': 60}",
+                80,
+                80,
+            )
+        else:
+            assert "SparkError: a Spark job failed" in errors
+            assert (nodes, edges) == (20, 20)
+        graph.load([person("after")], mode="append")
+        assert unclaimed_files(graph) == []
 
 
 SMALL = """

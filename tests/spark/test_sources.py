@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.errors import BadRequestError
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
@@ -53,6 +55,7 @@ def test_frames_of_several_types_are_one_commit(spark: Any, graph: og.Graph) -> 
 
 
 def test_the_data_source_reads_one_type_at_a_pinned_snapshot(spark: Any, graph: og.Graph) -> None:
+    """A frame gives the same rows however often it is used, whatever was asked of it before."""
     og.spark.register(spark)
     first = graph.load([person("a", age=1), person("b", age=20), person("c")], mode="append")
     graph.load([person("a", age=99)], mode="merge")
@@ -61,21 +64,55 @@ def test_the_data_source_reads_one_type_at_a_pinned_snapshot(spark: Any, graph: 
         reader = spark.read.format("omnigraph").option("path", graph.uri)
         return reader.options(type="Person", **options).load()
 
-    assert {row["name"]: row["age"] for row in read().collect()} == {"a": 99, "b": 20, "c": None}
-    assert read(commit=str(first.commit_id)).filter("age < 10").select("name").collect() == [("a",)]
-    assert read().filter("name like 'b%' and age = 20").count() == 1
-    assert read().filter("age is null").select("id").collect() == [("c",)]
+    now = read()
+    assert now.filter("age >= 15").union(now.filter("age is null")).count() == 3
+    assert {row["name"]: row["age"] for row in now.collect()} == {"a": 99, "b": 20, "c": None}
+    then = read(commit=str(first.commit_id), filters='[["age", "<", 10]]')
+    assert then.select("name").collect() == [("a",)]
 
 
-def test_filters_are_left_to_the_store(spark: Any, graph: og.Graph) -> None:
-    og.spark.register(spark)
-    graph.load([person(f"p{n}", age=n) for n in range(20)], mode="append")
-    frame = spark.read.format("omnigraph").options(path=graph.uri, type="Person").load()
+def test_filters_of_the_data_source_are_conditions_of_the_store() -> None:
+    from omnigraph.pipeline.datasource import read_filters
+    from omnigraph.storage.filters import to_lance
+    from omnigraph.storage.predicates import And
 
-    plan = frame.filter("age >= 15")._jdf.queryExecution().executedPlan().toString()
+    schema = pa.schema([("name", pa.utf8()), ("age", pa.int32()), ("born", pa.date32())])
+    given = [
+        ["name", "starts with", "it's"],
+        ["name", "in", ["a", "b"]],
+        ["age", ">=", 18],
+        ["age", "is not null"],
+        ["born", "<", "2000-02-29"],
+    ]
 
-    assert "Filter (age" not in plan.replace("isnotnull", "")
-    assert frame.filter("age >= 15").count() == 5
+    text = to_lance(And(tuple(read_filters(json.dumps(given), schema))), schema)
+
+    for part in ("`age` >= 18", "11016", "'a'", "it''s"):
+        assert part in text
+    assert read_filters(None, schema) == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("age > 3", "expected JSON as in"),
+        ("[1]", "expected JSON as in"),
+        ('[["agee", ">", 3]]', "there is no column 'agee'"),
+        ('[["age", ">", 1.5]]', "the filter on 'age' does not fit a column of int32"),
+        ('[["age", ">", null]]', "does not fit"),
+        ('[["age", "like", 3]]', "does not fit"),
+        ('[["age", "=", 5000000000]]', "does not fit"),
+        ('[["half", "<", 0.5]]', "does not fit a column of float"),
+        ('[["born", "=", "yesterday"]]', "does not fit"),
+    ],
+)
+def test_a_filter_that_means_nothing_is_refused(filters: str, message: str) -> None:
+    from omnigraph.pipeline.datasource import read_filters
+
+    schema = pa.schema([("age", pa.int32()), ("half", pa.float32()), ("born", pa.date32())])
+
+    with pytest.raises(BadRequestError, match=message):
+        read_filters(filters, schema)
 
 
 def test_a_scan_becomes_a_spark_frame_of_the_same_rows(spark: Any, graph: og.Graph) -> None:
@@ -86,20 +123,24 @@ def test_a_scan_becomes_a_spark_frame_of_the_same_rows(spark: Any, graph: og.Gra
     assert (row["id"], row["tags"], str(row["born"])) == ("a", ["x", "y"], "2000-01-02")
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_writing_to_the_data_source_is_a_load(spark: Any, graph: og.Graph, mode: str) -> None:
+def test_writing_to_the_data_source_is_a_load(spark: Any, graph: og.Graph) -> None:
+    """Spark's `append` is the load mode that is named, `overwrite` is ours; each is one commit."""
     og.spark.register(spark)
-    graph.load([person("old")], mode="append")
+    graph.load([person("old"), person("n1")], mode="append")
     frame = spark.createDataFrame([(f"n{n}", n) for n in range(10)], "name string, age int")
     before = graph.snapshot().manifest_version
+    found: list[set[str]] = []
 
-    frame.repartition(3).write.format("omnigraph").mode(mode).options(
-        path=graph.uri, type="Person"
-    ).save()
+    for mode in ("append", "overwrite"):
+        options = {"load_mode": "merge"} if mode == "append" else {}
+        frame.repartition(2).write.format("omnigraph").mode(mode).options(
+            path=graph.uri, type="Person", **options
+        ).save()
+        found.append({row["id"] for row in graph.nodes("Person").to_arrow().to_pylist()})
 
-    names = {row["id"] for row in graph.nodes("Person").to_arrow().to_pylist()}
-    assert names == {f"n{n}" for n in range(10)} | ({"old"} if mode == "append" else set())
-    assert graph.snapshot().manifest_version == before + 1
+    new = {f"n{n}" for n in range(10)}
+    assert found == [new | {"old"}, new]
+    assert graph.snapshot().manifest_version == before + 2
     assert unclaimed_files(graph) == []
 
 
@@ -148,8 +189,6 @@ def test_each_batch_of_a_stream_is_committed_once(
 def test_a_batch_that_recovery_finished_counts_as_written(graph: og.Graph, tmp_path: Path) -> None:
     """The batch id survives a crash between the table commits and the publish."""
     write = og.spark.sink(graph, stream="s", type="Note", mode="append", engine="inline")
-    import pyarrow as pa
-
     frame = pa.table({"text": ["one"]})
 
     with (
@@ -166,7 +205,6 @@ def test_a_batch_that_recovery_finished_counts_as_written(graph: og.Graph, tmp_p
 def test_a_worker_that_cannot_go_on_is_a_typed_error_in_our_words(
     spark: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from omnigraph.errors import BadRequestError
     from omnigraph.pipeline.progress import Reporter
     from omnigraph.pipeline.spark_runner import SparkRunner
 

@@ -1,6 +1,7 @@
 """The data pipeline: files, DataFrames and streams in, one commit out; and the way back.
 
     ranges.py       an input → ranges that tasks can read on their own
+    input_files.py  files of an input, on disk or in an object store
     blocks.py       a range → blocks that fit in memory; documents.py where records span lines
     parse.py        a block → records by type, by Arrow where it can; lines.py sorts the lines
     rows.py         records of one type → checked rows in stored form; embed.py fills vectors
@@ -10,8 +11,8 @@
     staged.py       every range of a load with what came of it; rows can be dropped again
     loader.py       `run_load`: read, check, hand to write.commit; quarantine.py, progress.py
     runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses
-    session.py      the SparkSession; java.py finds a Java for it
-    frames.py       DataFrames as input; scan.py rows of a type as output
+    session.py      the SparkSession; java.py finds a Java for it; archive.py starts it sooner
+    frames.py       DataFrames as input, by spool.py; scan.py rows of a type as output
     export.py       a snapshot as load records; run_export.py chooses format and engine
     datasource.py   `spark.read.format("omnigraph")`; streaming.py a sink for foreachBatch
     model.py        the values that travel between all of them

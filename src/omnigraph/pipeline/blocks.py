@@ -6,19 +6,18 @@ already. The first line of a range is line 1 of it; the driver knows where the r
 
 from __future__ import annotations
 
-import gzip
 import io
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, assert_never, cast
+from types import MappingProxyType
+from typing import Any, BinaryIO, TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from omnigraph.errors import BadRequestError, ResourceLimitError
+from omnigraph.errors import ResourceLimitError
 from omnigraph.pipeline.documents import RECORD_BYTES_MAX, RawRecord, scan_records
+from omnigraph.pipeline.input_files import Options, open_input, open_raw, reading
 from omnigraph.pipeline.model import (
     FrameRange,
     LineRange,
@@ -29,6 +28,7 @@ from omnigraph.pipeline.model import (
     TextRange,
 )
 
+_NO_OPTIONS: Options = MappingProxyType({})
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _RECORDS_PER_BLOCK = 50_000
 
@@ -68,17 +68,17 @@ class RowsBlock:
 Block: TypeAlias = LinesBlock | RawBlock | ValuesBlock | RowsBlock
 
 
-def read_blocks(range_: Range, part_bytes: int) -> Iterator[Block]:
-    """Yield the blocks of a range.
+def read_blocks(range_: Range, part_bytes: int, options: Options = _NO_OPTIONS) -> Iterator[Block]:
+    """Yield the blocks of a range. `options` are for files in an object store.
 
     Raises:
         BadRequestError: The file cannot be read.
     """
     match range_:
         case LineRange():
-            yield LinesBlock(1, _read_lines(range_))
+            yield LinesBlock(1, _read_lines(range_, options))
         case StreamRange(path, is_document):
-            with open_input(path) as file:
+            with open_input(path, options) as file:
                 yield from _stream_blocks(file, path, is_document, part_bytes)
         case TextRange(data, is_document):
             if is_document:
@@ -90,53 +90,24 @@ def read_blocks(range_: Range, part_bytes: int) -> Iterator[Block]:
         case FrameRange(table_key, first, rows):
             yield RowsBlock(table_key, first, rows)
         case ParquetRange(table_key, path):
-            yield from _parquet_blocks(table_key, path)
+            yield from _parquet_blocks(table_key, path, options)
         case _:
             assert_never(range_)
 
 
-def cannot_read(path: str, error: Exception) -> BadRequestError:
-    """Say that an input file cannot be read, and why, in words of ours."""
-    match error:
-        case FileNotFoundError():
-            reason = "no such file"
-        case IsADirectoryError():
-            reason = "it is a directory"
-        case PermissionError():
-            reason = "permission denied"
-        case EOFError() | zlib.error() | gzip.BadGzipFile():
-            reason = "it is damaged or cut off"
-        case _:
-            reason = "reading it failed"
-    return BadRequestError(f"cannot read '{path}': {reason} — nothing was written")
-
-
-def open_input(path: str) -> BinaryIO:
-    """Open an input file, decompressing it when its name says so."""
-    try:
-        if path.endswith(".gz"):
-            return cast("BinaryIO", gzip.open(path, "rb"))
-        return Path(path).open("rb")
-    except OSError as error:
-        raise cannot_read(path, error) from error
-
-
-def _read_lines(range_: LineRange) -> bytes:
+def _read_lines(range_: LineRange, options: Options) -> bytes:
     """The lines that start within the range; the last one may end beyond it."""
-    try:
-        with Path(range_.path).open("rb") as file:
-            if range_.start > 0:
-                # The line that begins before the range belongs to the range before.
-                file.seek(range_.start - 1)
-                file.readline()
-            position = file.tell()
-            if position >= range_.end:
-                return b""
-            data = file.read(range_.end - position)
-            if not data.endswith(b"\n"):
-                data += _rest_of_line(file, range_.path)
-    except OSError as error:
-        raise cannot_read(range_.path, error) from error
+    with open_raw(range_.path, options) as file, reading(range_.path):
+        if range_.start > 0:
+            # The line that begins before the range belongs to the range before.
+            file.seek(range_.start - 1)
+            file.readline()
+        position = file.tell()
+        if position >= range_.end:
+            return b""
+        data = file.read(range_.end - position)
+        if not data.endswith(b"\n"):
+            data += _rest_of_line(file, range_.path)
     return data.removeprefix(_BYTE_ORDER_MARK) if range_.start == 0 else data
 
 
@@ -160,10 +131,8 @@ def _stream_blocks(
     file: BinaryIO, path: str, is_document: bool, part_bytes: int
 ) -> Iterator[Block]:
     def read(size: int) -> bytes:
-        try:
+        with reading(path):
             return file.read(size)
-        except (OSError, EOFError, zlib.error) as error:
-            raise cannot_read(path, error) from error
 
     if is_document:
         pending: list[RawRecord] = []
@@ -190,9 +159,9 @@ def _stream_blocks(
             _refuse_endless(data, path)
 
 
-def _parquet_blocks(table_key: str, path: str) -> Iterator[Block]:
+def _parquet_blocks(table_key: str, path: str, options: Options) -> Iterator[Block]:
     first = 1
-    with pq.ParquetFile(path) as file:
+    with open_raw(path, options) as raw, pq.ParquetFile(raw) as file:
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group)
             yield RowsBlock(table_key, first, rows)

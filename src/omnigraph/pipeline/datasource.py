@@ -4,16 +4,20 @@
     frame.write.format("omnigraph").options(path=uri, type="Person").mode("append").save()
 
 A read is pinned to one snapshot: of `branch`, or of `commit`, `version` or `at`. Its partitions are
-groups of fragments; filters that mean the same in Lance are left to Lance, and a narrower schema
-given by `.schema(...)` reads only those columns. Options `storage.*` go to the store.
+groups of fragments, and a narrower schema given by `.schema(...)` reads only those columns. The
+option `filters` is JSON, [[column, operator, value], ...], and leaves the other rows in the store.
+Options `storage.*` go to the store.
+
+Spark's own push-down of filters is not used. Spark 4.3 keeps what one query pushed down for every
+later query over the same frame, which then misses rows.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import pyarrow as pa
@@ -22,24 +26,14 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
     InputPartition,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    StringStartsWith,
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from omnigraph.errors import BadRequestError
-from omnigraph.pipeline.frames import ParquetParts, frames_directory, table_key, write_batches
+from omnigraph.pipeline.frames import ParquetParts, fresh_spool, partition_number, table_key
 from omnigraph.pipeline.scan import Pin, open_pinned
 from omnigraph.storage.loose import ADDRESS
 from omnigraph.storage.predicates import (
@@ -47,11 +41,11 @@ from omnigraph.storage.predicates import (
     Compare,
     CompareOp,
     IsIn,
+    IsNull,
     Not,
     Predicate,
     TextStartsWith,
 )
-from omnigraph.storage.predicates import IsNull as NullPredicate
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -60,12 +54,13 @@ FORMAT = "omnigraph"
 FRAGMENTS_PER_PARTITION = 8
 _STORAGE_PREFIX = "storage."
 _COMPARISONS = {
-    EqualTo: CompareOp.EQ,
-    GreaterThan: CompareOp.GT,
-    GreaterThanOrEqual: CompareOp.GE,
-    LessThan: CompareOp.LT,
-    LessThanOrEqual: CompareOp.LE,
+    "=": CompareOp.EQ,
+    ">": CompareOp.GT,
+    ">=": CompareOp.GE,
+    "<": CompareOp.LT,
+    "<=": CompareOp.LE,
 }
+_OPERATORS = (*_COMPARISONS, "in", "starts with", "is null", "is not null")
 
 
 Opener: TypeAlias = "Callable[..., Graph]"
@@ -79,8 +74,6 @@ def register(spark: Any, opener: Opener) -> None:
     """
     source = type("OmnigraphSource", (GraphSource,), {"opener": staticmethod(opener)})
     spark.dataSource.register(source)
-    # Without this a reader that can take filters is refused by Spark.
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 class GraphSource(DataSource):
@@ -110,6 +103,7 @@ class _Target:
     type_name: str
     selection: tuple[tuple[str, str], ...]
     load_mode: str | None
+    filters: str | None
     storage_options: tuple[tuple[str, str], ...]
     opener: Opener
 
@@ -131,8 +125,15 @@ class _Target:
             for name in options
             if name.startswith(_STORAGE_PREFIX)
         }
-        mode = options.get("load_mode")
-        return cls(path, type_name, tuple(selection.items()), mode, tuple(storage.items()), opener)
+        return cls(
+            path,
+            type_name,
+            tuple(selection.items()),
+            options.get("load_mode"),
+            options.get("filters"),
+            tuple(storage.items()),
+            opener,
+        )
 
     def open(self, mode: Any) -> Graph:
         return self.opener(self.path, mode=mode, storage_options=dict(self.storage_options))
@@ -160,25 +161,17 @@ class _Reader(DataSourceReader):
     def __init__(self, target: _Target, names: Sequence[str]) -> None:
         self._target = target
         self._names = list(names)
-        self._predicates: list[Predicate] = []
         with target.open("r") as graph:
             scan = target.scan(graph)
             # From here on the very same version, whatever happens to the branch.
             self._pin: Pin = scan.pin()
             self._schema: pa.Schema = scan.schema
+        self._predicates = read_filters(target.filters, self._schema)
         unknown = [name for name in self._names if name not in self._schema.names]
         if unknown:
             raise BadRequestError(
                 f"there is no column '{unknown[0]}' — the table has {self._schema.names}"
             )
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 — Spark's name
-        for each in filters:
-            predicate = _predicate(each, self._schema)
-            if predicate is None:
-                yield each
-            else:
-                self._predicates.append(predicate)
 
     def partitions(self) -> Sequence[InputPartition]:
         tables, handle = open_pinned(self._pin)
@@ -211,15 +204,11 @@ class _Writer(DataSourceArrowWriter):
         self._mode = target.load_mode or ("overwrite" if overwrite else "append")
         with target.open("r") as graph:
             self._key = table_key(graph.catalog, target.type_name)
-            self._directory = frames_directory(graph.uri)
-        os.makedirs(self._directory, exist_ok=True)
+            self._spool = fresh_spool(graph.uri, dict(target.storage_options))
+        self._spool.make()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
-        return _Part(write_batches(iterator, self._directory, number))
+        return _Part(self._spool.write(iterator, partition_number()))
 
     def commit(self, messages: list[Any]) -> None:
         paths = sorted(each.path for each in messages if each is not None and each.path)
@@ -231,10 +220,10 @@ class _Writer(DataSourceArrowWriter):
                     {self._key: parts}, mode=self._mode, branch=branch, engine="inline"
                 )
         finally:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._spool.remove()
 
     def abort(self, messages: list[Any]) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._spool.remove()
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
@@ -270,30 +259,61 @@ def _spark_column(column: pa.Array, type_: pa.DataType) -> pa.Array:
     return column if column.type == type_ else pc.cast(column, type_)
 
 
-def _predicate(given: Filter, schema: pa.Schema) -> Predicate | None:
-    """The same condition for Lance, or None where Spark has to check it itself."""
-    attribute: tuple[str, ...] = getattr(given, "attribute", ())
-    if len(attribute) != 1 or attribute[0] not in schema.names:
-        return None
-    name = attribute[0]
+def read_filters(text: str | None, schema: pa.Schema) -> list[Predicate]:
+    """The conditions of the option `filters`; a row has to meet them all.
+
+    Raises:
+        BadRequestError: They are not conditions, or not on columns of this table.
+    """
+    if text is None:
+        return []
+    try:
+        given = json.loads(text)
+        conditions = [(str(name), str(sign), *rest) for name, sign, *rest in given]
+    except (ValueError, TypeError):
+        raise BadRequestError(
+            f"the option `filters` is {text!r}, expected JSON as in "
+            '[["age", ">=", 18], ["name", "is not null"]]'
+        ) from None
+    return [_predicate(name, sign, rest, schema) for name, sign, *rest in conditions]
+
+
+def _predicate(name: str, sign: str, rest: list[Any], schema: pa.Schema) -> Predicate:
+    if name not in schema.names:
+        raise BadRequestError(f"there is no column '{name}' — the table has {schema.names}")
     type_ = schema.field(name).type
-    # Spark and Lance agree on these; floats and instants have their own ideas of order.
-    if not (pa.types.is_string(type_) or pa.types.is_integer(type_) or pa.types.is_date32(type_)):
-        return NullPredicate(name) if isinstance(given, IsNull) else None
-    match given:
-        case IsNull():
-            return NullPredicate(name)
-        case IsNotNull():
-            return Not(NullPredicate(name))
-        case StringStartsWith():
-            return TextStartsWith(name, given.value) if pa.types.is_string(type_) else None
-        case In():
-            return IsIn(name, pa.array([each for each in given.value if each is not None], type_))
-        case EqualTo() | GreaterThan() | GreaterThanOrEqual() | LessThan() | LessThanOrEqual():
-            try:
-                value = pa.scalar(given.value, type_)
-            except (pa.ArrowException, OverflowError, TypeError):
-                return None
-            return Compare(name, _COMPARISONS[type(given)], value)
-        case _:
-            return None
+    try:
+        match sign, rest:
+            case "is null", []:
+                return IsNull(name)
+            case "is not null", []:
+                return Not(IsNull(name))
+            case "starts with", [str(value)] if pa.types.is_string(type_):
+                return TextStartsWith(name, value)
+            case "in", [list(values)]:
+                return IsIn(name, pa.array([_value(each, type_) for each in values], type_))
+            case _, [value] if sign in _COMPARISONS:
+                return Compare(name, _COMPARISONS[sign], pa.scalar(_value(value, type_), type_))
+            case _:
+                pass
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        pass
+    raise BadRequestError(
+        f"the filter on '{name}' does not fit a column of {type_} — compare texts, integers and "
+        f"dates (as in '2024-02-29') with one of {', '.join(_OPERATORS)}"
+    )
+
+
+def _value(given: Any, type_: pa.DataType) -> Any:
+    """A value for a column of texts, integers or dates: what JSON and Lance order alike.
+
+    Raises:
+        TypeError: It is of another type.
+    """
+    if pa.types.is_string(type_) and isinstance(given, str):
+        return given
+    if pa.types.is_integer(type_) and isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if pa.types.is_date32(type_) and isinstance(given, str):
+        return date.fromisoformat(given)
+    raise TypeError(given)

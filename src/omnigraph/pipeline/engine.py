@@ -7,6 +7,8 @@ else runs on Spark, unless the caller says otherwise.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.errors import BadRequestError
@@ -18,11 +20,38 @@ MASTER_VARIABLE = "OMNIGRAPH_SPARK_MASTER"
 PART_BYTES_VARIABLE = "OMNIGRAPH_LOAD_PART_BYTES"
 CHECK_ROWS_VARIABLE = "OMNIGRAPH_LOAD_CHECK_ROWS"
 CONCURRENCY_VARIABLE = "OMNIGRAPH_LOAD_CONCURRENCY"
-CHECK_ROWS = 20_000_000
+CHECK_ROWS = 6_000_000
 CONCURRENCY = 8
 
 
-def choose_runner(engine: str, *, is_small: bool, spark: Any = None) -> Runner:
+@dataclass(frozen=True, slots=True)
+class SparkUse:
+    """Which Spark a program wants: a session it has, or settings for one that is made at need."""
+
+    session: Any = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether somebody said where to run, so that small inputs go there too."""
+        return (
+            self.session is not None or "master" in self.settings or MASTER_VARIABLE in os.environ
+        )
+
+    def open(self) -> Any:
+        """The session.
+
+        Raises:
+            SparkError: There is no Java, or Spark did not start.
+        """
+        if self.session is not None:
+            return self.session
+        from omnigraph.pipeline.session import session
+
+        return session(self.settings)
+
+
+def choose_runner(engine: str, *, is_small: bool, spark: SparkUse) -> Runner:
     """The runner for an input.
 
     Raises:
@@ -31,12 +60,12 @@ def choose_runner(engine: str, *, is_small: bool, spark: Any = None) -> Runner:
     if engine not in ENGINES:
         known = ", ".join(f"'{each}'" for each in ENGINES)
         raise BadRequestError(f"engine is {engine!r}, expected one of {known}")
-    stays = is_small and spark is None and MASTER_VARIABLE not in os.environ
+    stays = is_small and not spark.is_chosen
     if engine == "inline" or (engine == "auto" and stays):
         return InlineRunner()
     from omnigraph.pipeline.spark_runner import SparkRunner
 
-    return SparkRunner(spark)
+    return SparkRunner(spark.open())
 
 
 def setting(variable: str, default: int) -> int:

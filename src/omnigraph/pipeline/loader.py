@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,12 +43,13 @@ from omnigraph.pipeline.engine import (
     CONCURRENCY_VARIABLE,
     PART_BYTES,
     PART_BYTES_VARIABLE,
+    SparkUse,
     choose_runner,
     setting,
 )
 from omnigraph.pipeline.model import LoadMode, LoadPlan, OnError, Piece
 from omnigraph.pipeline.progress import Listener, Reporter, reporting
-from omnigraph.pipeline.quarantine import write_quarantine
+from omnigraph.pipeline.quarantine import Quarantine
 from omnigraph.pipeline.ranges import Input
 from omnigraph.pipeline.runner import InlineRunner, Runner
 from omnigraph.pipeline.staged import StagedLoad
@@ -76,7 +76,7 @@ class LoadRequest:
     quarantine_path: str | None = None
     progress: Listener | bool | None = None
     embeds: bool = True
-    spark: Any = None
+    spark: SparkUse = field(default_factory=SparkUse)
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -89,6 +89,7 @@ class LoadOutcome:
     rows_embedded: int
     rows_unembedded: int
     rows_rejected: int
+    quarantine: str | None
     engine: str
 
 
@@ -114,9 +115,10 @@ def run_load(
     runner = choose_runner(request.engine, is_small=request.input.is_small, spark=request.spark)
     is_held = request.input.is_small and isinstance(runner, InlineRunner)
     scratch = None if is_held else open_scratch(tables, tables.storage_options)
+    aside = Quarantine(environment.texts, request.quarantine_path)
     try:
         with reporting(request.progress) as reporter:
-            load = _Load(tables, catalog, request, runner, reporter, scratch)
+            load = _Load(tables, catalog, request, runner, reporter, scratch, aside)
             outcome = load.run(write)
     except RecoveryRequired:
         # Effects may exist that recovery will finish: the next load looks at the scratch again.
@@ -126,6 +128,7 @@ def run_load(
     except BaseException:
         if scratch is not None:
             scratch.abandon(tables)
+        aside.withdraw()
         raise
     if scratch is not None:
         scratch.close()
@@ -143,6 +146,7 @@ class _Load:
         runner: Runner,
         reporter: Reporter,
         scratch: Scratch | None,
+        aside: Quarantine,
     ) -> None:
         self._tables = tables
         self._catalog = catalog
@@ -150,6 +154,7 @@ class _Load:
         self._runner = runner
         self._reporter = reporter
         self._scratch = scratch
+        self._aside = aside
         plan = LoadPlan(
             catalog=catalog,
             mode=request.mode,
@@ -157,6 +162,7 @@ class _Load:
             scratch_uri=scratch.uri if scratch is not None else None,
             storage_options=tables.storage_options,
             part_bytes=part_bytes(),
+            input_options=request.input.options,
             embeds=request.embeds,
             embed_settings=embed_settings(os.environ),
         )
@@ -189,6 +195,7 @@ class _Load:
             rows_embedded=staged.rows_embedded,
             rows_unembedded=staged.rows_unembedded,
             rows_rejected=len(staged.rejected),
+            quarantine=self._aside.written_to,
             engine=self._runner.name,
         )
 
@@ -212,8 +219,8 @@ class _Load:
             if not violations:
                 break
             self._refuse_or_put_aside(check, violations, total)
-        if self._puts_aside and self._request.quarantine_path is not None:
-            write_quarantine(self._request.quarantine_path, self._staged.rejected)
+        if self._puts_aside:
+            self._aside.write(self._staged.rejected)
         replaced = {each.table_key: addresses_of(each.replaced) for each in outcomes}
         return PreparedLoad(
             self._tables,

@@ -102,8 +102,9 @@ class LoadPlan:
     mode: LoadMode
     on_error: OnError
     scratch_uri: str | None
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     part_bytes: int
+    input_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     embeds: bool = True
     embed_settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 

@@ -35,6 +35,11 @@ class Reporter:
         self._started = time.monotonic()
         self._shown = LoadProgress("starting")
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody wants to know."""
+        return self._listener is not None
+
     def stage(self, name: str, total: int = 0) -> None:
         """A new stage begins."""
         self._show(stage=name, done=0, total=total)

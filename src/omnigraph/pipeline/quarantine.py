@@ -1,25 +1,61 @@
 """Quarantine: records that were put aside, with the reasons, in a file to mend and load again.
 
 Each line is `{"place", "reasons", "record"}`; `record` is the record as it came, as JSON where it
-is JSON and as text where it is not.
+is JSON and as text where it is not. Nobody loses a record for not naming a file: it is kept with
+the graph then, until somebody removes it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import orjson
+from ulid import ULID
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.pipeline.model import Rejected
+from omnigraph.storage.graph_texts import GraphTexts
+
+DIRECTORY = "__quarantine"
 
 
-def write_quarantine(path: str, rejected: Iterable[tuple[str, Rejected]]) -> None:
-    """Write the file, whole or not at all; none when nothing was put aside."""
-    lines = [_line(place, each) for place, each in rejected]
-    if not lines:
-        return
+@dataclass(slots=True)
+class Quarantine:
+    """Where one load puts records aside: the file `path`, or one of its own below the graph."""
+
+    texts: GraphTexts
+    path: str | None
+    _name: str = field(default_factory=lambda: f"{DIRECTORY}/{ULID()}.jsonl")
+    written_to: str | None = None
+
+    def write(self, rejected: Iterable[tuple[str, Rejected]]) -> None:
+        """Write the file, whole or not at all; none when nothing was put aside.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        lines = [_line(place, each) for place, each in rejected]
+        if not lines:
+            return
+        if self.path is None:
+            self.texts.write_text(self._name, b"".join(lines).decode())
+            self.written_to = self.texts.root.child(self._name)
+        else:
+            _write_file(self.path, lines)
+            self.written_to = self.path
+
+    def withdraw(self) -> None:
+        """Remove what a load that failed has kept with the graph; its input has it all."""
+        if self.path is None and self.written_to is not None:
+            # What made the load fail is what the caller has to hear.
+            with suppress(OmnigraphError):
+                self.texts.delete(self._name)
+
+
+def _write_file(path: str, lines: list[bytes]) -> None:
     temporary = f"{path}.partial"
     try:
         with open(temporary, "wb") as file:

@@ -6,19 +6,16 @@ it starts in. Compressed files and files of other shapes are read from front to 
 
 from __future__ import annotations
 
-import glob
-import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias, assert_never
 
 import orjson
 
-from omnigraph.errors import BadRequestError
-from omnigraph.pipeline.blocks import cannot_read, open_input
+from omnigraph.pipeline.input_files import Options, matching, open_input, reading, size_of
 from omnigraph.pipeline.model import (
     FrameRange,
     LineRange,
@@ -35,7 +32,6 @@ RECORDS_PER_RANGE = 150_000
 TEXT = "data"
 _SNIFFED_BYTES = 1 << 16
 _GZIP_RATIO = 8
-_GLOB = "*?["
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +40,11 @@ class Input:
 
     ranges: Iterable[Range] = field(repr=False)
     is_small: bool
+    options: Options = field(default_factory=dict, repr=False)
 
 
-def plan_input(data: Source, part_bytes: int) -> Input:
-    """Cut the input into ranges.
+def plan_input(data: Source, part_bytes: int, options: Options = MappingProxyType({})) -> Input:
+    """Cut the input into ranges. `options` are for files in an object store.
 
     Raises:
         BadRequestError: A file is not there or cannot be read, or a pattern matches none.
@@ -56,10 +53,10 @@ def plan_input(data: Source, part_bytes: int) -> Input:
         case str() if is_text(data):
             return _text_input(data.encode(), part_bytes)
         case str() | Path():
-            return _files_input(_matching(str(data)), part_bytes)
+            return _files_input(matching(str(data), options), part_bytes, options)
         case list() | tuple() if data and all(isinstance(each, str | Path) for each in data):
-            paths = chain.from_iterable(_matching(str(each)) for each in data)
-            return _files_input(list(paths), part_bytes)
+            paths = chain.from_iterable(matching(str(each), options) for each in data)
+            return _files_input(list(paths), part_bytes, options)
         case _:
             return _records_input(data)
 
@@ -109,48 +106,25 @@ def as_document(range_: Range) -> Range | None:
             return None
 
 
-def _matching(path: str) -> list[str]:
-    if os.path.exists(path) or not any(mark in path for mark in _GLOB):
-        return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
-        raise BadRequestError(f"no file matches '{path}' — nothing was written")
-    return found
+def _files_input(paths: list[str], part_bytes: int, options: Options) -> Input:
+    files = [(path, size_of(path, options)) for path in paths]
+    ranges = chain.from_iterable(_file_ranges(*file, part_bytes, options) for file in files)
+    weight = sum(size * (_GZIP_RATIO if path.endswith(".gz") else 1) for path, size in files)
+    return Input(list(ranges), weight <= part_bytes and len(paths) == 1, dict(options))
 
 
-def _files_input(paths: list[str], part_bytes: int) -> Input:
-    sizes = [_weight(path) for path in paths]
-    ranges = chain.from_iterable(_file_ranges(path, part_bytes) for path in paths)
-    return Input(list(ranges), sum(sizes) <= part_bytes and len(paths) == 1)
-
-
-def _weight(path: str) -> int:
-    """The size of a file as it will be in memory, more or less."""
-    try:
-        size = os.stat(path).st_size
-        if os.path.isdir(path):
-            raise IsADirectoryError(path)
-    except OSError as error:
-        raise cannot_read(path, error) from error
-    return size * _GZIP_RATIO if path.endswith(".gz") else size
-
-
-def _file_ranges(path: str, part_bytes: int) -> Iterator[Range]:
-    is_document = _is_document(_head(path))
+def _file_ranges(path: str, size: int, part_bytes: int, options: Options) -> Iterator[Range]:
+    is_document = _is_document(_head(path, options))
     if is_document or path.endswith(".gz"):
         yield StreamRange(path, is_document)
         return
-    size = os.stat(path).st_size
     for start in range(0, size, part_bytes):
         yield LineRange(path, start, min(start + part_bytes, size))
 
 
-def _head(path: str) -> bytes:
-    try:
-        with open_input(path) as file:
-            return file.read(_SNIFFED_BYTES)
-    except (OSError, EOFError, zlib.error) as error:
-        raise cannot_read(path, error) from error
+def _head(path: str, options: Options) -> bytes:
+    with open_input(path, options) as file, reading(path):
+        return file.read(_SNIFFED_BYTES)
 
 
 def _is_document(head: bytes) -> bool:

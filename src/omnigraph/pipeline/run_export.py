@@ -9,7 +9,7 @@ from typing import Any
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError
 from omnigraph.manifest import Snapshot
-from omnigraph.pipeline.engine import choose_runner
+from omnigraph.pipeline.engine import SparkUse, choose_runner
 from omnigraph.pipeline.export import (
     FORMATS,
     ROWS_PER_SLICE,
@@ -35,6 +35,7 @@ def run_export(
     file_format: str,
     engine: str,
     progress: Listener | bool | None,
+    spark: SparkUse,
 ) -> Path | Iterator[dict[str, Any]]:
     """Export to `path`, or as an iterator of records when there is none.
 
@@ -54,6 +55,6 @@ def run_export(
         if file_format == "parquet":
             export_parquet(plan, tables, keys, str(path))
         else:
-            runner = choose_runner(engine, is_small=rows <= _SMALL_ROWS)
+            runner = choose_runner(engine, is_small=rows <= _SMALL_ROWS, spark=spark)
             export_jsonl(plan, tables, keys, str(path), runner, reporter)
     return path

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BadRequestError
 from omnigraph.manifest import Snapshot
+from omnigraph.pipeline.engine import SparkUse
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import TableLocation, graph_root
 from omnigraph.storage.tables import TableStorage
@@ -48,6 +49,7 @@ class TableScan:
     _tables: TableStorage = field(repr=False, kw_only=True)
     _handle: TableHandle = field(repr=False, kw_only=True)
     _opener: Callable[..., Any] = field(repr=False, kw_only=True, compare=False)
+    _spark: SparkUse = field(repr=False, kw_only=True, compare=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,6 +72,7 @@ class TableScan:
             _tables=self._tables,
             _handle=self._handle,
             _opener=self._opener,
+            _spark=self._spark,
         )
 
     def pin(self) -> Pin:
@@ -99,9 +102,8 @@ class TableScan:
     def to_spark(self, spark: Any = None) -> DataFrame:
         """A Spark DataFrame that reads the same version in parallel."""
         from omnigraph.pipeline.datasource import register
-        from omnigraph.pipeline.session import session
 
-        used = spark if spark is not None else session()
+        used = spark if spark is not None else self._spark.open()
         register(used, self._opener)
         reader = used.read.format("omnigraph").options(**self._options())
         frame: DataFrame = reader.load()
@@ -125,6 +127,7 @@ def scan_at(
     key: str,
     columns: Sequence[str] | None,
     opener: Callable[..., Any],
+    spark: SparkUse,
 ) -> TableScan:
     """The table of a key at a snapshot. `opener` is how Spark's processes open the graph.
 
@@ -143,5 +146,6 @@ def scan_at(
         _tables=tables,
         _handle=open_pin(tables, entry),
         _opener=opener,
+        _spark=spark,
     )
     return scan if columns is None else scan.select(columns)

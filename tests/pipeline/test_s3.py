@@ -1,0 +1,130 @@
+"""Input in an object store, and graphs there: the same loads over a real S3 server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import boto3
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequestError
+from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
+from omnigraph.pipeline.input_files import matching
+from omnigraph.write.bad_rows import BadRowsError
+from tests.pipeline.conftest import SCHEMA, Loads, knows, person
+from tests.storage.conftest import Store, s3_endpoint, s3_store
+
+__all__ = ["s3_endpoint", "s3_store"]
+
+PEOPLE = [person(f"p{n}", age=n) for n in range(12)]
+EDGES = [knows("p0", f"p{n}") for n in range(12)]
+
+
+class Bucket:
+    """Objects put where a load finds them."""
+
+    def __init__(self, store: Store) -> None:
+        self.options = store.storage_options
+        self.uri = str(store.root)
+        self._client = boto3.client(
+            "s3",
+            endpoint_url=self.options["aws_endpoint"],
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            region_name="us-east-1",
+        )
+        self._bucket, _, self._prefix = self.uri.removeprefix("s3://").partition("/")
+
+    def put(self, name: str, records: list[Any], *, indent: int | None = None) -> str:
+        data = "\n".join(json.dumps(each, indent=indent) for each in records).encode()
+        body = gzip.compress(data) if name.endswith(".gz") else data
+        self._client.put_object(Bucket=self._bucket, Key=f"{self._prefix}/{name}", Body=body)
+        return f"{self.uri}/{name}"
+
+    def names(self) -> list[str]:
+        pages = self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix)
+        return [item["Key"].removeprefix(f"{self._prefix}/") for item in pages.get("Contents", ())]
+
+
+@pytest.fixture
+def bucket(s3_store: Store) -> Bucket:
+    return Bucket(s3_store)
+
+
+def test_files_on_s3_are_cut_and_read_like_local_ones(loads: Loads, bucket: Bucket) -> None:
+    """Plain, compressed and pretty-printed objects, by name and by pattern, on every engine."""
+    bucket.put("in/a/people.jsonl", PEOPLE[:6])
+    bucket.put("in/a/more.jsonl.gz", PEOPLE[6:])
+    bucket.put("in/a/not.txt", [{"type": "Nope"}])
+    edges = bucket.put("in/edges.json", EDGES, indent=1)
+
+    result = loads.load([f"{bucket.uri}/in/a/*.jsonl*", edges], storage_options=bucket.options)
+
+    assert result.tables == {"edge:Knows": 12, "node:Person": 12}
+    assert {row["id"]: row["age"] for row in loads.rows("Person")} == {
+        f"p{n}": n for n in range(12)
+    }
+
+
+def test_a_bad_row_on_s3_is_named_with_its_line(loads: Loads, bucket: Bucket) -> None:
+    path = bucket.put("people.jsonl", [*PEOPLE, person("old", age=500)])
+
+    with pytest.raises(BadRowsError, match=rf"{path}:13: .*@range violation"):
+        loads.load(path, storage_options=bucket.options)
+
+    assert loads.ids("Person") == []
+
+
+def test_what_cannot_be_read_from_s3_is_named(bucket: Bucket, loads: Loads) -> None:
+    absent = f"{bucket.uri}/absent.jsonl"
+    with pytest.raises(BadRequestError, match=rf"cannot read '{absent}': no such file"):
+        loads.load(absent, storage_options=bucket.options)
+    with pytest.raises(BadRequestError, match="no file matches"):
+        loads.load(f"{bucket.uri}/*.absent", storage_options=bucket.options)
+    with pytest.raises(BadRequestError, match="unknown scheme — give a path, file:// or s3://"):
+        loads.load("gs://bucket/people.jsonl")
+
+
+def test_a_pattern_stays_in_its_folder_unless_it_says_otherwise(bucket: Bucket) -> None:
+    for name in ("a/1.jsonl", "a/2.jsonl", "a/b/3.jsonl", "a/x[y].jsonl", "b/4.jsonl"):
+        bucket.put(name, PEOPLE[:1])
+
+    def found(pattern: str) -> list[str]:
+        paths = matching(f"{bucket.uri}/{pattern}", bucket.options)
+        return [path.removeprefix(f"{bucket.uri}/") for path in paths]
+
+    assert found("a/[0-9].jsonl") == ["a/1.jsonl", "a/2.jsonl"]
+    assert found("a/[!1x]*.jsonl") == ["a/2.jsonl"]
+    assert found("*/?.jsonl") == ["a/1.jsonl", "a/2.jsonl", "b/4.jsonl"]
+    assert found("**/3.jsonl") == ["a/b/3.jsonl"]
+    assert len(found("**/*.jsonl")) == 5
+
+
+@pytest.mark.xdist_group("spark")
+def test_spark_frames_are_loaded_into_a_graph_on_s3(
+    spark: Any, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executors write to the store, and nothing of it is left; `save` is the same load."""
+    monkeypatch.setenv(PART_BYTES_VARIABLE, "1000")
+    uri = f"{bucket.uri}/graph"
+    with og.init(uri, schema=SCHEMA, storage_options=bucket.options) as graph:
+        frame = spark.range(50).selectExpr("concat('p', id) as name").repartition(2)
+        loaded = graph.load_dataframe(frame, type="Person", mode="append")
+        og.spark.register(spark)
+        options = {f"storage.{name}": value for name, value in bucket.options.items()}
+        notes = spark.createDataFrame([("one",), ("two",)], "text string")
+        notes.write.format("omnigraph").mode("append").options(
+            path=uri, type="Note", **options
+        ).save()
+        graph.refresh()
+
+        assert (loaded.engine, loaded.tables) == ("spark", {"node:Person": 50})
+        assert graph.nodes("Person").count_rows() == 50
+        assert graph.nodes("Note").count_rows() == 2
+        rejected = graph.load([person("p1")], mode="append", on_error="quarantine", engine="inline")
+    assert rejected.quarantine == f"{uri}/__quarantine/{str(rejected.quarantine)[-32:]}"
+    assert [key for key in bucket.names() if "/__load/" in key] == []
+    assert [key for key in bucket.names() if "/__quarantine/" in key] != []
