@@ -50,6 +50,8 @@ SMALL_TABLE_ROWS = 16_384
 FEW_IDS = 1_024
 BATCH_ROWS = 8_192
 _USES_BEFORE_DECODING = 2
+_ROWS_DECODED_PER_LOOKUP = 2_000
+"""How many rows are decoded and ranked in the time of one look-up by an index."""
 _TEXT_BYTES_GUESS = 32
 _ROWS_RANKED_AT_ONCE = 131_072
 _RANKS_FOR_POSTINGS = 16
@@ -96,6 +98,7 @@ class TableView:
             self.handle = tables.showing(self.handle, arrow_schema(entity))
         self.size = self.handle.row_count
         self._types = {field.name: field.type for field in self.handle.schema}
+        self._unindexed: dict[str, int] | None = None
 
     # Positions
 
@@ -137,10 +140,17 @@ class TableView:
 
     def has_index(self, name: str) -> bool:
         """Whether a scalar index covers every row of a column."""
-        return any(
-            index.column == name and index.kind.upper() == "BTREE" and index.rows_unindexed == 0
-            for index in self._tables.describe_indices(self.handle)
-        )
+        return self._rows_unindexed().get(name) == 0
+
+    def _rows_unindexed(self) -> dict[str, int]:
+        """Column → how many rows its scalar index does not cover."""
+        if self._unindexed is None:
+            self._unindexed = {
+                index.column: index.rows_unindexed
+                for index in self._tables.describe_indices(self.handle)
+                if index.kind.upper() == "BTREE"
+            }
+        return self._unindexed
 
     def column(self, name: str) -> pa.Array:
         """All values of a column, decoded and kept."""
@@ -198,7 +208,8 @@ class TableView:
                 live = live.meet(equal)
                 continue
             names = columns_of(predicate)
-            if all(self.is_worth_decoding(name, 1) for name in names):
+            uses = self._uses_before_decoding(predicate)
+            if all(self.is_worth_decoding(name, 1, uses=uses) for name in names):
                 live = live.meet(Live(self.size, mask=self._mask(predicate, names)))
             else:
                 pushed.append(predicate)
@@ -211,7 +222,23 @@ class TableView:
         positions = self.positions_of_rows(rows.column(ROW_ID).to_numpy())
         return Live(self.size, positions=np.sort(positions))
 
-    def is_worth_decoding(self, name: str, rows_wanted: int) -> bool:
+    def _uses_before_decoding(self, predicate: Predicate) -> int:
+        """How often a filter has to be asked before its column is held.
+
+        An index finds one value quickly, and the next commit makes a version of which nothing is
+        held: a large table that is written to is better looked up many times than decoded often.
+        """
+        is_lookup = isinstance(predicate, Compare) and predicate.op is CompareOp.EQ
+        if not is_lookup or self.size <= SMALL_TABLE_ROWS:
+            return _USES_BEFORE_DECODING
+        lacking = self._rows_unindexed().get(columns_of(predicate)[0])
+        if lacking is None or lacking > SMALL_TABLE_ROWS:
+            return _USES_BEFORE_DECODING
+        return _USES_BEFORE_DECODING + self.size // _ROWS_DECODED_PER_LOOKUP
+
+    def is_worth_decoding(
+        self, name: str, rows_wanted: int, *, uses: int = _USES_BEFORE_DECODING
+    ) -> bool:
         """Whether to hold the column in memory; counts as one use of it."""
         key = ("column", self.id, name)
         if self._cache.peek(key) is not None:
@@ -220,7 +247,7 @@ class TableView:
             return False
         if self.size <= SMALL_TABLE_ROWS or rows_wanted * 4 >= self.size:
             return True
-        return self._cache.touch(key) >= _USES_BEFORE_DECODING
+        return self._cache.touch(key) >= uses
 
     def is_too_wide(self, name: str) -> bool:
         """Whether a column is never held: it would take more than a quarter of the budget."""
