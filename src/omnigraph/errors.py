@@ -363,6 +363,10 @@ class CommitConflict(ConflictError):
     """A staged transaction cannot be applied to what the table has become. HEAD is unmoved."""
 
 
+class SchemaMoved(ConflictError):
+    """The write was checked against a schema that another one has replaced. Nothing is written."""
+
+
 class HeadMoved(ConflictError):
     """A table's HEAD is not the version a transaction was staged on. Nothing was committed."""
 

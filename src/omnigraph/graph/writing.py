@@ -14,7 +14,7 @@ from omnigraph.compiler import (
     bind_params,
     require_mutation,
 )
-from omnigraph.errors import BadRequestError, BranchExists
+from omnigraph.errors import BadRequestError, BranchExists, SchemaMoved
 from omnigraph.graph.handle import Handle
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.results import LoadResult, MutationResult
@@ -34,7 +34,6 @@ from omnigraph.policy import Action
 from omnigraph.upkeep.self_care import care_for
 from omnigraph.write.check import check_change
 from omnigraph.write.commit import (
-    SchemaMoved,
     WriteRequest,
     queue_keys,
     run_write,

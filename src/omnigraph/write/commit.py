@@ -33,6 +33,7 @@ from omnigraph.errors import (
     OmnigraphError,
     PreconditionFailed,
     RecoveryRequired,
+    SchemaMoved,
     StorageError,
 )
 from omnigraph.failpoints import Failpoint, hit
@@ -82,10 +83,6 @@ class WriteEnvironment:
     coordinator: Coordinator
     queues: WriterQueues
     schema_hash: str | None = None
-
-
-class SchemaMoved(ConflictError):
-    """The write was checked against a schema that another one has replaced. Nothing is written."""
 
 
 class PreparedWrite(Protocol):
