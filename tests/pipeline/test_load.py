@@ -488,6 +488,21 @@ def test_a_quarantine_puts_taken_ids_aside(loads: Loads) -> None:
     assert (result.tables, result.rows_rejected) == ({"node:Person": 1}, 1)
 
 
+def test_a_record_that_lost_does_not_come_back_when_the_last_one_is_put_aside(
+    loads: Loads,
+) -> None:
+    """Of several records of an id the last counts, also when it then turns out to be bad."""
+    first = {"edge": "Knows", "from": "a", "to": "a", "data": {"id": "1"}}
+    last = first | {"to": "nobody"}
+    # One record over several lines makes the input one range, with both edges in one block.
+    text = "\n".join([json.dumps(person("a"), indent=1), json.dumps(first), json.dumps(last)])
+
+    result = loads.load(text, mode="merge", on_error="quarantine")
+
+    assert (result.tables, result.rows_rejected) == ({"node:Person": 1}, 1)
+    assert loads.rows("Knows") == []
+
+
 def test_rejected_records_are_kept_with_the_graph_when_no_file_is_named(loads: Loads) -> None:
     """The result says where, also when no record was good; a load that fails keeps nothing."""
     kept = Path(loads.graph.uri) / "__quarantine"

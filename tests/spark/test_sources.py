@@ -60,15 +60,17 @@ def test_the_data_source_reads_one_type_at_a_pinned_snapshot(spark: Any, graph: 
     first = graph.load([person("a", age=1), person("b", age=20), person("c")], mode="append")
     graph.load([person("a", age=99)], mode="merge")
 
-    def read(**options: str) -> Any:
-        reader = spark.read.format("omnigraph").option("path", graph.uri)
-        return reader.options(type="Person", **options).load()
-
-    now = read()
+    now = spark.read.format("omnigraph").options(path=graph.uri, type="Person").load()
     assert now.filter("age >= 15").union(now.filter("age is null")).count() == 3
     assert {row["name"]: row["age"] for row in now.collect()} == {"a": 99, "b": 20, "c": None}
-    then = read(commit=str(first.commit_id), filters='[["age", "<", 10]]')
-    assert then.select("name").collect() == [("a",)]
+    narrow = spark.read.format("omnigraph").schema("name string")
+    then = narrow.options(
+        path=graph.uri,
+        type="Person",
+        commit=str(first.commit_id),
+        filters='[["age", "<", 10]]',
+    ).load()
+    assert then.collect() == [("a",)]
 
 
 def test_filters_of_the_data_source_are_conditions_of_the_store() -> None:

@@ -15,7 +15,7 @@ later query over the same frame, which then misses rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -89,7 +89,8 @@ class GraphSource(DataSource):
         return from_arrow_schema(spark_schema(_Target.of(self.options, self.opener).table_schema()))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader(_Target.of(self.options, self.opener), schema.names)
+        nullable = {each.name: each.nullable for each in schema.fields}
+        return _Reader(_Target.of(self.options, self.opener), nullable)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         return _Writer(_Target.of(self.options, self.opener), overwrite)
@@ -158,9 +159,12 @@ class _Fragments(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, target: _Target, names: Sequence[str]) -> None:
+    """Reads the columns named in `nullable`, which may be so as Spark was told."""
+
+    def __init__(self, target: _Target, nullable: Mapping[str, bool]) -> None:
         self._target = target
-        self._names = list(names)
+        self._nullable = dict(nullable)
+        self._names = list(nullable)
         with target.open("r") as graph:
             scan = target.scan(graph)
             # From here on the very same version, whatever happens to the branch.
@@ -184,7 +188,11 @@ class _Reader(DataSourceReader):
             return
         tables, handle = open_pinned(self._pin)
         predicate = And(tuple(self._predicates)) if self._predicates else None
-        wanted = spark_schema(pa.schema([self._schema.field(name) for name in self._names]))
+        fields = [
+            self._schema.field(name).with_nullable(nullable)
+            for name, nullable in self._nullable.items()
+        ]
+        wanted = spark_schema(pa.schema(fields))
         for batch in tables.scan_addresses(handle, self._names, predicate, partition.ids):
             yield _spark_batch(batch.drop_columns([ADDRESS]), wanted)
 

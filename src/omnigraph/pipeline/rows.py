@@ -89,7 +89,7 @@ def good_rows(
     if bad and limit is not None:
         faults.add(group, bad)
         return _none(group)
-    kept = _kept(group, bad, first_ordinal, dropped)
+    kept = np.setdiff1d(np.arange(len(group.lines)), [row.index for row in bad])
     faults.add(group, bad)
     has_made_ids = columns.explicit_ids.null_count == len(columns.explicit_ids) and not (
         isinstance(entity, NodeType) and entity.key is not None
@@ -97,7 +97,9 @@ def good_rows(
     good = GoodRows(made.table.take(kept), kept + first_ordinal, has_made_ids)
     if len(kept) == made.table.num_rows:
         good.table = made.table
-    return _deduplicated(_embedded(group, good, plan, first_ordinal, faults), plan)
+    last = _deduplicated(_embedded(group, good, plan, first_ordinal, faults), plan)
+    # Only now: a record that lost to one which is dropped must not come back in its place.
+    return _without(last, dropped)
 
 
 def _columns(group: Group, limit: int | None) -> Columns:
@@ -111,15 +113,11 @@ def _none(group: Group) -> GoodRows:
     return GoodRows(arrow_schema(group.entity).empty_table(), np.empty(0, np.int64), False)
 
 
-def _kept(group: Group, bad: BadRows, first_ordinal: int, dropped: Ordinals | None) -> Ordinals:
-    """The rows that stay, as positions in the group."""
-    count = len(group.lines)
-    keep = np.ones(count, dtype=np.bool_)
-    keep[[row.index for row in bad]] = False
+def _without(good: GoodRows, dropped: Ordinals | None) -> GoodRows:
     if dropped is not None:
-        inside = dropped[(dropped >= first_ordinal) & (dropped < first_ordinal + count)]
-        keep[inside - first_ordinal] = False
-    return np.flatnonzero(keep)
+        kept = np.flatnonzero(~np.isin(good.ordinals, dropped))
+        good.table, good.ordinals = good.table.take(kept), good.ordinals[kept]
+    return good
 
 
 def _embedded(
