@@ -153,6 +153,7 @@ def load_to_json(
         "total_rows": total,
         "rows_embedded": result.rows_embedded,
         "rows_rejected": result.rows_rejected,
+        "quarantine": result.quarantine,
         "engine": result.engine,
         "actor_id": actor,
         "commit": commit_to_json(commit) if commit else None,

@@ -167,7 +167,7 @@ def _print_load(report: dict[str, Any]) -> None:
     if report.get("rows_embedded"):
         print(f"embedded {report['rows_embedded']} vectors")
     if report.get("rows_rejected"):
-        print(f"rejected {report['rows_rejected']} records")
+        print(f"rejected {report['rows_rejected']} records, kept in {report['quarantine']}")
 
 
 @command("mutate", Capability.ANY, writes=True, uri="option")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
+from ulid import ULID
 
 from omnigraph.catalog import Catalog, EntityType, arrow_schema
 from omnigraph.errors import BadRequestError, OmnigraphError, did_you_mean
@@ -36,7 +36,7 @@ class ParquetParts:
 
 def fresh_spool(graph_uri: str, storage_options: Mapping[str, str]) -> Spool:
     """Where executors write partitions without a load around them."""
-    return Spool(f"{graph_uri}/{SCRATCH}/{FRAMES_PREFIX}{uuid4().hex}", storage_options)
+    return Spool(f"{graph_uri}/{SCRATCH}/{FRAMES_PREFIX}{ULID()}", storage_options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ class GraphBatchLoadOutput(ResponseModel):
     total_rows: int
     rows_embedded: int
     rows_rejected: int
+    quarantine: str | None
     engine: str
     actor_id: str | None
     commit: Commit | None

@@ -126,12 +126,7 @@ def sweep(tables: TableStorage, storage_options: Mapping[str, str]) -> int:
 
 
 def _load_ids(root: GraphRoot, texts: TextStore) -> list[str]:
-    top = root.child(DIRECTORY)
-    if root.is_local:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return sorted(os.listdir(top))
-        return []
-    return sorted({uri.rstrip("/").rpartition("/")[2] for uri in texts.list_dir(top)})
+    return sorted(texts.list_folders(root.child(DIRECTORY)))
 
 
 def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
@@ -139,7 +134,8 @@ def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
         return time.time() - os.stat(uri).st_mtime > ABANDONED_SECONDS
     if not root.is_local:
         with suppress(ValueError):
-            return time.time() - ULID.from_str(load_id).timestamp > ABANDONED_SECONDS
+            made_at = ULID.from_str(load_id.removeprefix(FRAMES_PREFIX)).timestamp
+            return time.time() - made_at > ABANDONED_SECONDS
         return False
     try:
         descriptor = os.open(f"{uri}/lock", os.O_RDWR)

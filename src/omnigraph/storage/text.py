@@ -48,6 +48,9 @@ class TextStore(Protocol):
     def list_dir(self, uri: str) -> list[str]:
         """The URIs of the objects directly below, in no order; none when there is nothing."""
 
+    def list_folders(self, uri: str) -> list[str]:
+        """The names of what has objects below it, directly under this prefix, in no order."""
+
     def delete_prefix(self, uri: str) -> None:
         """Delete everything below, one by one; nothing to delete is success."""
 

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from omnigraph.errors import ObjectMissing, OmnigraphError
@@ -103,6 +103,17 @@ class LocalTextStore:
                     ]
             except (FileNotFoundError, NotADirectoryError):
                 found = []
+        record(text_lists=1)
+        return found
+
+    def list_folders(self, uri: str) -> list[str]:
+        found: list[str] = []
+        with (
+            _file_errors("listing", uri),
+            suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(_path(uri)) as entries,
+        ):
+            found = [entry.name for entry in entries if entry.is_dir()]
         record(text_lists=1)
         return found
 

@@ -90,6 +90,13 @@ class S3TextStore:
         names = (item["path"].rpartition("/")[2] for item in found["objects"])
         return [f"{uri.rstrip('/')}/{name}" for name in names if not is_temporary(name)]
 
+    def list_folders(self, uri: str) -> list[str]:
+        key = self._key(uri)
+        with _s3_errors("listing", uri):
+            found = obstore.list_with_delimiter(self._store, prefix=key)
+        record(text_lists=1)
+        return [prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"]]
+
     def delete_prefix(self, uri: str) -> None:
         key = self._key(uri)
         with _s3_errors("deleting", uri):
