@@ -248,7 +248,7 @@ class GraphMachine(RuleBasedStateMachine):
 
 TestGraphModel = pytest.mark.xdist_group("model")(GraphMachine.TestCase)
 TestGraphModel.settings = settings(
-    max_examples=int(os.environ.get("OMNIGRAPH_MODEL_EXAMPLES", "150")),
+    max_examples=int(os.environ.get("OMNIGRAPH_MODEL_EXAMPLES", "80")),
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -35,6 +35,7 @@ READS = {
     "plan_schema",
     "query",
     "recoveries",
+    "read_blob",
     "refresh",
     "run_query_at",
     "scan",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,7 @@ def all_leaves() -> Iterator[Predicate]:
         yield TextStartsWith("text", text)
 
 
+ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 LEAVES = list(all_leaves())
 PREDICATES = st.recursive(
     st.sampled_from(LEAVES),
@@ -205,10 +207,10 @@ def test_floats_have_one_total_order(stored: tuple[TableStorage, TableHandle], c
 def test_every_column_agrees_on_every_edge_value(
     stored: tuple[TableStorage, TableHandle],
 ) -> None:
-    """The same, without chance: all leaves, plain and negated."""
+    """The same, without chance: all leaves (`make test`: every third), plain and negated."""
     wrong = [
         to_lance(predicate, SCHEMA)
-        for leaf in LEAVES
+        for leaf in (LEAVES if ALL else LEAVES[::3])
         for predicate in (leaf, Not(leaf))
         if by_scan(stored, predicate) != by_mask(predicate)
     ]
