@@ -269,7 +269,7 @@ class TableView:
         name, value = predicate.column, predicate.value.as_py()
         ranks = self._cache.peek(("ranks", self.id, name))
         if ranks is None and self._cache.peek(("column", self.id, name)) is not None:
-            ranks = self.ranks(name) if self._is_worth_ranking(name) else None
+            ranks = self.ranks(name) if self._is_looked_up_often(name) else None
         if not isinstance(ranks, Ranks) or not self._is_ranked_as(name, value):
             return None
         rank = ranks.rank_of(value)
@@ -291,6 +291,17 @@ class TableView:
         if self.size <= SMALL_TABLE_ROWS or self._cache.peek(key) is not None:
             return True
         return self._cache.touch(key) >= _USES_BEFORE_DECODING
+
+    def _is_looked_up_often(self, name: str) -> bool:
+        """Whether single values are asked for so often that ranking all of them pays.
+
+        Comparing a decoded column with one value is quick; ranking its values is worth hundreds of
+        that, and is lost with the next commit.
+        """
+        if self.size <= SMALL_TABLE_ROWS:
+            return True
+        uses = self._cache.touch(("lookups", self.id, name))
+        return uses >= self.size // _ROWS_DECODED_PER_LOOKUP
 
     def _is_worth_ranking(self, name: str) -> bool:
         """The same of a column that is decoded: it has been used before, and ranking is cheap."""

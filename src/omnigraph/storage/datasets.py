@@ -23,9 +23,9 @@ from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import TableLocation
 
-HANDLES_MAX = 64
-METADATA_BYTES_MAX = 16 * 1024 * 1024
-"""Lance remembers every version that was opened: its default of 1 GiB is a day of commits."""
+HANDLES_MAX = 32
+METADATA_BYTES_MAX = 8 * 1024 * 1024
+"""Lance remembers every version that was opened: its default of 1 GiB is a day of writing."""
 INDEX_BYTES_MAX = 256 * 1024 * 1024
 _MANIFEST_MAX_FRAGMENT_ID = 11
 _MANIFEST_TRANSACTION_FILE = 12
