@@ -306,8 +306,8 @@ class BranchNotFound(NotFoundError):
     """There is no such branch."""
 
     def __init__(self, branch: str, known: Iterable[str] = ()) -> None:
-        hint = did_you_mean(branch, known)
-        super().__init__(f"branch '{branch}' not found" + (f" — {hint}" if hint else ""))
+        hint = did_you_mean(branch, known) or "list the branches to see those there are"
+        super().__init__(f"branch '{branch}' not found — {hint}")
         self.branch = branch
 
 

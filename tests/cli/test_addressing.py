@@ -402,4 +402,4 @@ def test_a_broken_config_file_is_named_with_its_line(graph: Path) -> None:
     outcome = run("snapshot", "--target", "team")
 
     assert outcome.code == 1
-    assert outcome.err.startswith("error: omnigraph.yaml:3: not YAML: ")
+    assert outcome.err.startswith("error: omnigraph.yaml:3: this is not YAML — ")

@@ -308,6 +308,7 @@ def test_a_branch_that_cannot_be_made_says_why(surface: Surface) -> None:
     surface.create_branch("main").refused(400, "main")
     surface.create_branch("../out").refused(400, "is not a branch name")
     surface.create_branch("__schema_apply_lock__").refused(400, "is a name of the engine")
+    surface.create_branch("__mine").refused(400, "is a name of the engine")
     surface.create_branch("new", "nope").refused(404, "branch 'nope' not found")
     surface.create_branch("dev").refused(409, "branch 'dev' already exists")
     surface.create_branch("dev/x").refused(409, "dev")

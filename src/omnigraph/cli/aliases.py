@@ -44,8 +44,8 @@ def of_alias(
 def _unknown(call: Call, name: str) -> ConfigError:
     """That there is no such alias, with the nearest one."""
     known = [*call.settings.project.aliases, *call.settings.operator.aliases]
-    hint = did_you_mean(name, known)
-    return ConfigError(f"alias '{name}' is not configured" + (f" — {hint}" if hint else ""))
+    hint = did_you_mean(name, known) or "add it under `aliases:` in omnigraph.yaml"
+    return ConfigError(f"alias '{name}' is not configured — {hint}")
 
 
 def _of_project_alias(call: Call, alias: ProjectAlias, words: Sequence[str], given: Any) -> Asked:

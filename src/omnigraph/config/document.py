@@ -166,10 +166,14 @@ def parse_document(text: str, name: str) -> Table:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1
-        problem = error.problem or error.context or "it cannot be read"
-        raise ConfigError(f"{name}:{line}: not YAML: {problem}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}:1: not YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(
+            f"{name}:{line}: this is not YAML — look at the indentation, quotes, brackets and "
+            "colons here"
+        ) from None
+    except yaml.YAMLError:
+        raise ConfigError(
+            f"{name}:1: this is not YAML — it holds a character that YAML does not allow"
+        ) from None
     except RecursionError:
         raise ConfigError(f"{name}:1: the file is nested without end") from None
     if not isinstance(found.raw, dict):

@@ -120,10 +120,8 @@ class Operator:
         return found
 
     def _unknown(self, what: str, name: str, known: Mapping[str, object]) -> ConfigError:
-        hint = did_you_mean(name, known)
-        return ConfigError(
-            f"{what} '{name}' is not in {self.config_path}" + (f" — {hint}" if hint else "")
-        )
+        hint = did_you_mean(name, known) or f"add it there under `{what}s:`"
+        return ConfigError(f"{what} '{name}' is not in {self.config_path} — {hint}")
 
 
 def operator_home(environment: Mapping[str, str] | None = None) -> Path:

@@ -36,6 +36,11 @@ def canonical_branch(name: str) -> str:
     return trimmed
 
 
+def is_internal(branch: str) -> bool:
+    """Whether a name is one the engine keeps for itself. `__run__…` once was, and is no more."""
+    return branch.startswith("__") and not branch.startswith("__run__")
+
+
 def check_new_branch(name: str, existing: Iterable[str]) -> str:
     """Return the canonical name of a branch to create, or refuse it.
 
@@ -45,6 +50,8 @@ def check_new_branch(name: str, existing: Iterable[str]) -> str:
     branch = canonical_branch(name)
     if branch == MAIN:
         raise BadRequestError("'main' is always there — choose another name")
+    if is_internal(branch):
+        raise BadRequestError(f"'{branch}' is a name of the engine — choose another")
     for other in existing:
         if branch.startswith(f"{other}/") or other.startswith(f"{branch}/"):
             raise ConflictError(

@@ -8,7 +8,8 @@ from typing import Any
 from starlette.responses import Response
 
 from omnigraph.branch.merge import MergeResult
-from omnigraph.errors import BadRequestError, OmnigraphError
+from omnigraph.errors import OmnigraphError
+from omnigraph.manifest.branch_names import is_internal
 from omnigraph.policy import Action
 from omnigraph.server.admission import BRANCH_WORK_BYTES
 from omnigraph.server.call import Call, branch_of
@@ -16,11 +17,6 @@ from omnigraph.server.envelope import json_response
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.request_models import BranchCreateRequest, BranchMergeRequest
 from omnigraph.wire import branch_created_to_json, branch_deleted_to_json, merge_to_json
-
-
-def is_internal(branch: str) -> bool:
-    """Whether a name is one the engine keeps for itself. `__run__…` once was, and is no more."""
-    return branch.startswith("__") and not branch.startswith("__run__")
 
 
 async def list_branches(call: Call) -> Response:
@@ -35,8 +31,6 @@ async def create_branch(call: Call) -> Response:
     body = await call.body(BranchCreateRequest)
     name, source = branch_of(body.name), branch_of(body.from_)
     call.permit(branch=source, target_branch=name)
-    if is_internal(name):
-        raise BadRequestError(f"'{name}' is a name of the engine — choose another")
     with call.admit(BRANCH_WORK_BYTES):
         graph = call.graph.graph
         made = await call.writing(graph.create_branch, name, source, actor=call.actor)
