@@ -28,8 +28,7 @@ def main(path: str, rows: int, width: int) -> None:
         "rows": graph.snapshot().entries["node:Doc"].row_count,
         "rss_before_mib": before // 1024,
         "rss_after_mib": after // 1024,
-        "merge_inserts": counters.stage_merge_insert_calls,
-        "appends": counters.stage_append_calls,
+        "stages": dict(counters.stages),
         "index_builds": counters.index_builds,
     }
     print(json.dumps(found))

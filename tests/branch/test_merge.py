@@ -242,7 +242,7 @@ def test_a_source_that_cannot_be_deleted_does_not_undo_the_merge(people: og.Grap
 
 
 @pytest.mark.accepts("S-154")
-def test_only_changed_rows_are_upserted_new_ones_appended_gone_ones_deleted(
+def test_only_changed_rows_are_replaced_new_ones_appended_gone_ones_deleted(
     people: og.Graph,
 ) -> None:
     people.create_branch("review")
@@ -254,8 +254,8 @@ def test_only_changed_rows_are_upserted_new_ones_appended_gone_ones_deleted(
     with counting() as counters:
         merged(people, "review")
 
-    assert dict(counters.stages) == {"append": 1, "merge_insert": 1, "delete": 1}
-    assert (counters.stage_append_rows, counters.stage_merge_insert_rows) == (5, 1)
+    assert dict(counters.stages) == {"append": 1, "update": 1, "delete": 1}
+    assert (counters.stage_append_rows, counters.stage_update_rows) == (5, 1)
 
 
 @pytest.mark.accepts("S-155", "S-157", "S-164")
@@ -302,7 +302,7 @@ def test_wide_vectors_are_merged_within_a_gigabyte(tmp_path: Path) -> None:
 
     found = json.loads(done.stdout)
     assert found["outcome"] == "fast_forward"
-    assert (found["rows"], found["merge_inserts"], found["index_builds"]) == (8_000, 0, 0)
+    assert (found["rows"], found["stages"], found["index_builds"]) == (8_000, {"append": 1}, 0)
     assert found["rss_after_mib"] < 1_024
 
 
@@ -753,9 +753,8 @@ def test_rows_are_compared_by_id_where_the_descent_cannot_be_proved(
 
 
 def test_a_merge_of_rows_in_many_pieces_is_whole(people: og.Graph, monkeypatch: Any) -> None:
-    """Batches of one row: every stream and every upsert is cut in pieces."""
+    """Batches of one row: every stream is cut in pieces."""
     monkeypatch.setattr("omnigraph.branch.compare.BATCH_ROWS_MAX", 1)
-    monkeypatch.setattr("omnigraph.branch.apply.UPSERT_BATCHES", 2)
     people.create_branch("review")
     for name in ("alice", "bob", "carol", "dan", "eve", "fay"):
         known = name in state_of(people)["node:Person"]
@@ -764,7 +763,7 @@ def test_a_merge_of_rows_in_many_pieces_is_whole(people: og.Graph, monkeypatch: 
     with counting() as counters:
         merged(people, "review")
 
-    assert counters.stage_merge_insert_calls == 2
+    assert dict(counters.stages) == {"append": 1, "update": 1}
     assert state_of(people) == state_of(people, "review")
 
 

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import boto3
+import numpy as np
 import pyarrow as pa
 import pytest
 from moto.server import ThreadedMotoServer
@@ -76,6 +77,12 @@ class People:
     def ids(self, handle: TableHandle | None = None) -> list[str]:
         rows = self.storage.scan(handle or self.head(), ["id"])
         return sorted(rows.column("id").to_pylist())
+
+    def row_ids(self, *ids: str) -> np.ndarray:
+        """The row ids of these rows at HEAD, in this order."""
+        rows = self.storage.scan(self.head(), ["id"], with_row_id=True).to_pylist()
+        known = {row["id"]: row["_rowid"] for row in rows}
+        return np.array([known[each] for each in ids], dtype=np.uint64)
 
 
 @pytest.fixture(scope="session")

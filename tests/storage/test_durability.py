@@ -26,6 +26,9 @@ HINT = "latest_version_hint.json"
 STAGES: dict[str, Callable[[People], StagedTransaction | None]] = {
     "append": lambda t: t.storage.stage_append(t.head(), with_large_blob()),
     "merge_insert": lambda t: t.storage.stage_merge_insert(t.head(), people(8, 12)),
+    "replace_rows": lambda t: t.storage.stage_replace_rows(
+        t.head(), people(8, 9).to_batches(), t.row_ids("p8")
+    ),
     "overwrite": lambda t: t.storage.stage_overwrite(t.head(), people(50, 52)),
     "delete": lambda t: t.storage.stage_delete(
         t.head(), Compare("age", CompareOp.GT, pa.scalar(7))

@@ -39,6 +39,9 @@ STAGES: dict[str, Callable[[People], StagedTransaction | None]] = {
         t.head(), people(100, 103).to_batches(max_chunksize=1)
     ),
     "merge_insert": lambda t: t.storage.stage_merge_insert(t.head(), people(8, 12, age=7)),
+    "replace_rows": lambda t: t.storage.stage_replace_rows(
+        t.head(), people(8, 10, age=7).to_batches(), t.row_ids("p8", "p9")
+    ),
     "overwrite": lambda t: t.storage.stage_overwrite(t.head(), people(50, 52)),
     "delete": lambda t: t.storage.stage_delete(t.head(), older_than(4.5)),
     "create_index": lambda t: (
@@ -121,6 +124,28 @@ def test_an_upsert_replaces_known_rows_whole_and_inserts_the_others(filled: Peop
     assert by_id["new"]["age"] == 44
     kept = {row["id"]: row["_rowid"] for row in before.to_pylist()}
     assert {id_: by_id[id_]["_rowid"] for id_ in kept} == kept
+
+
+def test_rows_are_replaced_by_row_id_and_the_others_stay(filled: People) -> None:
+    """Rows of both fragments, in any order, beside rows that are deleted."""
+    storage = filled.storage
+    filled.commit(storage.stage_delete(filled.head(), older_than(8.5)))
+    kept = storage.scan(filled.head(), ["id"], with_row_id=True).to_pylist()
+    rows = [people(number, number + 1, age=70 + number) for number in (7, 2, 6)]
+    batches = [batch for each in rows for batch in each.to_batches()]
+
+    filled.commit(
+        storage.stage_replace_rows(filled.head(), batches, filled.row_ids("p6", "p2", "p7"))
+    )
+
+    found = storage.scan(filled.head(), ["id", "age"], with_row_id=True).to_pylist()
+    ages = {row["id"]: row["age"] for row in found}
+    assert len(found) == len(ages) == 9
+    assert ages == {f"p{number}": number for number in range(9)} | {"p2": 72, "p6": 76, "p7": 77}
+    replaced = {"p2", "p6", "p7"}
+    assert [row for row in kept if row["id"] not in replaced] == [
+        {"id": row["id"], "_rowid": row["_rowid"]} for row in found if row["id"] not in replaced
+    ]
 
 
 def test_an_upsert_finds_rows_that_an_index_does_not_cover(table: People) -> None:

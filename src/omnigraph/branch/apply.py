@@ -2,7 +2,7 @@
 
     phase                        durable afterwards         a crash here leaves
     A  write_sidecar             the intent                 no effect; recovery drops the sidecar
-    B  append, upsert, delete    HEADs, step by step        drift; recovery undoes all of it
+    B  append, replace, delete   HEADs, step by step        drift; recovery undoes all of it
     B  confirm_sidecar           that B is complete         drift; recovery publishes all of it
     C  publish                   every pin and the commit   the merge, visible
     D  delete_sidecar            nothing more               a clean graph
@@ -21,10 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
 from ulid import ULID
 
-from omnigraph.branch.compare import batch_rows, take_rows
+from omnigraph.branch.compare import take_rows
 from omnigraph.branch.plan import How, TablePlan
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
@@ -56,9 +55,6 @@ from omnigraph.write.sidecar import (
     confirm_sidecar,
     write_sidecar,
 )
-
-UPSERT_BATCHES = 8
-"""Batches of changed rows in one upsert: some 32 MiB, which the join holds in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +193,9 @@ def _stage_append(
 def _steps(
     tables: TableStorage, plan: TablePlan, appended: StagedTransaction | None
 ) -> Iterator[_Step]:
-    """Append what is new, upsert what changed, delete what is gone; each only when there is any.
+    """Append what is new, replace what changed, delete what is gone; each only when there is any.
+
+    Which rows change is known by their row ids, so nothing is joined and all rows are streamed.
 
     After a rewrite the indexes that the table has are continued over the new rows. An adopted
     table leaves that to upkeep: a fast forward waits for no index.
@@ -211,14 +209,12 @@ def _steps(
 
         after = None if is_rewrite else Failpoint.BRANCH_MERGE_ADOPT_AFTER_APPEND_PRE_UPSERT
         yield _Step(uuid, append, after)
-    updates = plan.delta.updates()
-    size = UPSERT_BATCHES * batch_rows(plan.source.schema)
-    for start in range(0, updates.num_rows, size):
-        piece = updates["after"].slice(start, size)
+    updates = plan.delta.updates().sort_by("after")
+    if updates.num_rows:
 
-        def upsert(handle: TableHandle, piece: pa.ChunkedArray = piece) -> StagedTransaction:
-            rows = pa.Table.from_batches(take_rows(tables, plan.source, piece))
-            return tables.stage_merge_insert(handle, rows)
+        def upsert(handle: TableHandle) -> StagedTransaction:
+            changed = take_rows(tables, plan.source, updates["after"])
+            return tables.stage_replace_rows(handle, changed, updates["before"].to_numpy())
 
         after = (
             Failpoint.BRANCH_MERGE_REWRITE_AFTER_MERGE_PRE_DELETE

@@ -30,6 +30,7 @@ class Counters:
     stage_append_rows: int = 0
     stage_merge_insert_calls: int = 0
     stage_merge_insert_rows: int = 0
+    stage_update_rows: int = 0
     bytes_staged: int = 0
     index_builds: int = 0
     commits: int = 0

@@ -29,7 +29,7 @@ from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.objects import move_files
 from omnigraph.storage.predicates import Predicate
-from omnigraph.storage.staging import DATA_STORAGE_VERSION
+from omnigraph.storage.staging import DATA_STORAGE_VERSION, deleted_fragments
 from omnigraph.storage.transactions import Stager
 
 ADDRESS = "_rowaddr"
@@ -135,7 +135,9 @@ class LooseStaging:
             updated_fragments=updated,
             new_fragments=self._adopted(handle, loose),
         )
-        return self.stager.stage(handle, StageKind.UPDATE, operation, rows=loose.rows)
+        staged = self.stager.stage(handle, StageKind.UPDATE, operation, rows=loose.rows)
+        record(stage_update_rows=loose.rows)
+        return staged
 
     def _adopted(self, handle: TableHandle, loose: LooseRows) -> list[FragmentMetadata]:
         """Move the files into the table; files that are there already stay."""
@@ -146,25 +148,6 @@ class LooseStaging:
         )
         ids = _field_ids(handle._dataset, stored_schema(loose.schema))
         return [_renumbered(each, ids) for each in loose.fragments]
-
-
-def deleted_fragments(
-    dataset: LanceDataset, addresses: np.ndarray
-) -> tuple[list[FragmentMetadata], list[int]]:
-    """Write deletion files for the rows at `addresses`: changed fragments, ids of emptied ones."""
-    updated: list[FragmentMetadata] = []
-    removed: list[int] = []
-    fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
-    positions = addresses & np.uint64(0xFFFFFFFF)
-    for fragment_id in np.unique(fragment_ids).tolist():
-        fragment = dataset.get_fragment(fragment_id)
-        assert fragment is not None
-        left = fragment.delete_rows(positions[fragment_ids == fragment_id].tolist())
-        if left is None:
-            removed.append(fragment_id)
-        else:
-            updated.append(left)
-    return updated, removed
 
 
 def scan_addresses_of(

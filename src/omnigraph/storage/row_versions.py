@@ -184,17 +184,44 @@ def _taken_at(handle: TableHandle, addresses: RowIds | None, columns: list[str])
 
 
 def addresses_of(handle: TableHandle, row_ids: RowIds) -> RowIds:
-    """Where rows are now: fragment id, then position in it."""
-    with lance_errors("fetching rows", handle.location):
-        rows = handle._dataset._take_rows(row_ids.tolist(), columns=[ROW_ADDRESS])
-    assert rows.num_rows == len(row_ids), "a row id is not in this version"
-    return _numbers(rows.column(ROW_ADDRESS))
+    """Where rows are now: fragment id, then position in it.
+
+    A pass over all row ids, which reads no data file and costs less than Lance's own look-up.
+    """
+    order = np.argsort(row_ids)
+    wanted = row_ids[order]
+    found = np.full(len(wanted), _NOWHERE, dtype=np.uint64)
+    for ids, addresses in _row_places(handle):
+        sorter = None if bool(np.all(ids[:-1] < ids[1:])) else np.argsort(ids)
+        at = np.minimum(np.searchsorted(ids, wanted, sorter=sorter), len(ids) - 1)
+        at = at if sorter is None else sorter[at]
+        is_here = ids[at] == wanted
+        found[is_here] = addresses[at[is_here]]
+    assert not np.any(found == _NOWHERE), "a row id is not in this version"
+    back = np.empty_like(found)
+    back[order] = found
+    return back
+
+
+def _row_places(handle: TableHandle) -> Iterator[tuple[RowIds, RowIds]]:
+    """Row ids and addresses of all rows, a bounded piece at a time."""
+    with lance_errors("reading a table", handle.location):
+        scanner = handle._dataset.scanner(
+            columns=[], with_row_id=True, with_row_address=True, batch_size=_PLACES_ROWS_MAX
+        )
+        rows = 0
+        for batch in scanner.to_reader():
+            if batch.num_rows:
+                rows += batch.num_rows
+                yield _numbers(batch[ROW_ID]), _numbers(batch[ROW_ADDRESS])
+    record(scans=1, rows_scanned=rows)
 
 
 _NO_ROWS: RowIds = np.empty(0, dtype=np.uint64)
+_NOWHERE = np.uint64(2**64 - 1)
 
 
-def _numbers(column: pa.ChunkedArray) -> RowIds:
+def _numbers(column: pa.Array | pa.ChunkedArray) -> RowIds:
     return np.asarray(column.to_numpy(), dtype=np.uint64)
 
 

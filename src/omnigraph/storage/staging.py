@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance import LanceDataset
 from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata, write_fragments
 
@@ -48,12 +49,7 @@ class RowStaging:
         self, handle: TableHandle, batches: Iterable[pa.RecordBatch]
     ) -> StagedTransaction:
         """Stage new rows as they come, holding only a few batches in memory."""
-        conformed = (
-            piece
-            for batch in batches
-            for piece in conform(pa.Table.from_batches([batch]), handle.schema).to_batches()
-        )
-        return self._appended(handle, conformed)
+        return self._appended(handle, _conformed(batches, handle.schema))
 
     def merge_insert(self, handle: TableHandle, rows: pa.Table, key: str) -> StagedTransaction:
         """Stage an upsert: a row with a known key is replaced whole, the others are inserted."""
@@ -100,24 +96,33 @@ class RowStaging:
 
     def delete_at(self, handle: TableHandle, addresses: np.ndarray) -> StagedTransaction | None:
         """Stage the removal of the rows at these addresses; None when there is none."""
-        offsets = _offsets(addresses)
-        if not offsets:
+        if len(addresses) == 0:
             return None
-        updated: list[FragmentMetadata] = []
-        removed: list[int] = []
         with lance_errors("staging a delete", handle.location):
-            for fragment_id, rows in offsets.items():
-                fragment = handle._dataset.get_fragment(fragment_id)
-                assert fragment is not None
-                left = fragment.delete_rows(rows.tolist())
-                if left is None:
-                    removed.append(fragment_id)
-                else:
-                    updated.append(left)
+            updated, removed = deleted_fragments(handle._dataset, addresses)
         # The predicate is a remark in Lance's transaction; the deletion files say what goes.
         operation = LanceOperation.Delete(updated, removed, "staged delete")
-        count = sum(len(rows) for rows in offsets.values())
-        return self.stager.stage(handle, StageKind.DELETE, operation, rows=count)
+        return self.stager.stage(handle, StageKind.DELETE, operation, rows=len(addresses))
+
+    def replace_stream(
+        self, handle: TableHandle, batches: Iterable[pa.RecordBatch], addresses: np.ndarray
+    ) -> StagedTransaction:
+        """Stage rows in place of those at `addresses`, holding only a few batches in memory.
+
+        No join: the caller knows which rows go. They get new row ids.
+        """
+        written = self._written(handle, _conformed(batches, handle.schema), mode="append")
+        with lance_errors("staging a replacement", handle.location):
+            updated, removed = deleted_fragments(handle._dataset, addresses)
+        operation = LanceOperation.Update(
+            removed_fragment_ids=removed,
+            updated_fragments=updated,
+            new_fragments=list(written.fragments),
+        )
+        rows = sum(fragment.physical_rows for fragment in written.fragments)
+        staged = self.stager.stage(handle, StageKind.UPDATE, operation, rows=rows)
+        record(stage_update_rows=rows)
+        return staged
 
     def _appended(
         self, handle: TableHandle, batches: Iterator[pa.RecordBatch]
@@ -183,6 +188,11 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def _conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
+
+
 def _conform_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     if field.name in rows.column_names:
         column = rows.column(field.name)
@@ -211,8 +221,20 @@ def _refuse_duplicate_keys(rows: pa.Table, key: str) -> None:
     raise ConstraintError(f"{len(repeated)} keys occur more than once in one merge: {shown}")
 
 
-def _offsets(addresses: np.ndarray) -> dict[int, np.ndarray]:
-    """The positions of the rows at these addresses, by fragment."""
-    fragments = addresses >> np.uint64(32)
+def deleted_fragments(
+    dataset: LanceDataset, addresses: np.ndarray
+) -> tuple[list[FragmentMetadata], list[int]]:
+    """Write deletion files for the rows at `addresses`: changed fragments, ids of emptied ones."""
+    updated: list[FragmentMetadata] = []
+    removed: list[int] = []
+    fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
     positions = addresses & np.uint64(0xFFFFFFFF)
-    return {int(one): positions[fragments == one] for one in np.unique(fragments)}
+    for fragment_id in np.unique(fragment_ids).tolist():
+        fragment = dataset.get_fragment(fragment_id)
+        assert fragment is not None
+        left = fragment.delete_rows(positions[fragment_ids == fragment_id].tolist())
+        if left is None:
+            removed.append(fragment_id)
+        else:
+            updated.append(left)
+    return updated, removed
