@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 
 from omnigraph.index import RuntimeCache
 from omnigraph.index.cache import VERSIONS_MAX, TableId
@@ -126,3 +127,34 @@ def test_uses_are_counted() -> None:
     assert [cache.touch("a") for _ in range(3)] == [1, 2, 3]
     cache.clear()
     assert cache.touch("a") == 1
+
+
+def test_looking_while_others_build_and_drop_fails_nobody() -> None:
+    """A look moves the entry to the end; whoever drops an old version goes through them all."""
+    cache = RuntimeCache(1_000_000)
+    kept = [("kept", number) for number in range(200)]
+    for key in kept:
+        cache.get(key, lambda: Block(1))
+    is_over = Event()
+
+    def look() -> None:
+        while not is_over.is_set():
+            for key in kept:
+                cache.peek(key)
+
+    lookers = [Thread(target=look) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    for each in lookers:
+        each.start()
+    try:
+        for version in range(2_000):
+            table = TableId("nodes/a", None, version, f"t{version}")
+            cache.get(("column", table, "age"), lambda: Block(1))
+    finally:
+        is_over.set()
+        for each in lookers:
+            each.join()
+        sys.setswitchinterval(interval)
+
+    assert len(cache.kept()) == len(kept) + VERSIONS_MAX

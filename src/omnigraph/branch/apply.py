@@ -277,6 +277,7 @@ def _publish_merge(
         )
         pointed = [*pointed, *(pin_of(key, made) for key, made in committed.items())]
     hit(Failpoint.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT)
+    environment.foresee(request.target.branch, pointed)
     held.enter_context(publish_turn(environment, request.target.branch))
     published = publish(
         environment.coordinator,

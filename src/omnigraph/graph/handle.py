@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +15,12 @@ from omnigraph.embed import EnvironmentEmbedder
 from omnigraph.errors import BadRequestError, ConflictError
 from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
-from omnigraph.index import DerivedStore, RuntimeCache
+from omnigraph.index import DerivedStore, RuntimeCache, derive_ahead
 from omnigraph.manifest import (
     Coordinator,
     SchemaContract,
     Snapshot,
+    UpdatePin,
     accepted_contract,
     load_contract,
     reconcile,
@@ -38,6 +40,8 @@ from omnigraph.write.schema_lock import (
 )
 
 Mode: TypeAlias = Literal["rw", "r"]
+
+log = logging.getLogger("omnigraph")
 
 _SCHEMA_LOOKS_MAX = 3
 
@@ -148,7 +152,20 @@ class Handle:
             texts=self._store.texts,
             coordinator=self._coordinator,
             queues=writer_queues(self._store.root),
+            foresee=self._foresee,
         )
+
+    def _foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        """Let queries of a version that is about to be shown find it decoded."""
+        if not self._settings.read_ahead:
+            return
+        try:
+            before = self._coordinator.last_seen(branch).snapshot()
+            catalog, tables = self._contract.catalog, self._store.tables
+            with self._cache.ahead():
+                derive_ahead(before, pins, catalog, tables, self._cache)
+        except Exception as error:  # the write is whole; the next query pays for the decoding
+            log.warning("could not read ahead of a commit to '%s'", branch, exc_info=error)
 
     def _checked_contract(self) -> SchemaContract:
         if self._is_closed:

@@ -9,15 +9,20 @@ from typing import Any
 from omnigraph.errors import BadRequestError, did_you_mean
 from omnigraph.pipeline.engine import SparkUse
 
-_NAMES = ("spark", "cache_bytes")
+_NAMES = ("spark", "cache_bytes", "read_ahead")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one handle works. `cache_bytes` bounds what queries keep in memory."""
+    """How one handle works. `cache_bytes` bounds what queries keep in memory.
+
+    With `read_ahead` a write decodes what queries will ask for before it becomes visible, so that
+    none of them waits for that: for handles that many threads read from.
+    """
 
     spark: SparkUse = field(default_factory=SparkUse)
     cache_bytes: int | None = None
+    read_ahead: bool = False
 
 
 def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
@@ -35,6 +40,7 @@ def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
     return Settings(
         SparkUse(spark, _spark_settings(given.get("spark"))),
         _cache_bytes(given.get("cache_bytes")),
+        _read_ahead(given.get("read_ahead", False)),
     )
 
 
@@ -62,4 +68,10 @@ def _cache_bytes(given: Any) -> int | None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise BadRequestError(f"config `cache_bytes` is {given!r}, expected a positive number")
+    return given
+
+
+def _read_ahead(given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise BadRequestError(f"config `read_ahead` is {given!r}, expected True or False")
     return given

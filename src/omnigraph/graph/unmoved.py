@@ -25,7 +25,7 @@ from omnigraph.storage.location import GraphRoot, TableLocation
 _T = TypeVar("_T")
 _Marks: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
-STILL_NS = 100_000_000
+STILL_NS = 25_000_000
 """Longer than the ticks of a system's clock: ten milliseconds at most."""
 STILL_COARSE_NS = 3_000_000_000
 """Longer than those of a file system that keeps whole seconds: two seconds at most."""

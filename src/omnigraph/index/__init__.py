@@ -11,10 +11,13 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     table_view.py   one table addressed by position: decode, fetch, filter
     adjacency.py    edges as runs of neighbour positions, both ways
     relations.py    the adjacency of an edge table, kept, or a few edges looked up
+    earlier.py      what a version shares with one before it, carried over instead of decoded
+    ahead.py        what queries will want of a version, derived before it is shown
     open_tables.py  the views and edge indexes of one snapshot
     derived.py      adjacency as files beside the graph, mapped by the next open
 """
 
+from omnigraph.index.ahead import derive_ahead
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.derived import DerivedStore
 from omnigraph.index.live import Live
@@ -30,5 +33,6 @@ __all__ = [
     "RuntimeCache",
     "TableView",
     "Walk",
+    "derive_ahead",
     "open_tables",
 ]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from threading import Event, Lock
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, get_ident
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -22,6 +23,8 @@ TOUCHES_MAX = 4_096
 RECENT_MAX = 8
 VERSIONS_MAX = 4
 """How many versions of one thing are kept: the present one, and a few that are still read."""
+UNREAD_MAX = 3
+"""How many versions in a row are derived ahead of anybody who asks for one."""
 _SMALLEST_BUDGET = 64 * 1024 * 1024
 _LARGEST_KERNEL_ARRAY = 31 * 1024 * 1024
 
@@ -85,6 +88,8 @@ class RuntimeCache:
         self._recent: OrderedDict[Hashable, object] = OrderedDict()
         self._versions: dict[Hashable, list[Hashable]] = {}
         self._building: dict[Hashable, Event] = {}
+        self._unread: set[Hashable] = set()
+        self._threads_ahead: set[int] = set()
         self._nbytes = 0
         self._lock = Lock()
         _keep_freed_memory()
@@ -116,6 +121,8 @@ class RuntimeCache:
             with self._lock:
                 self._entries[key] = built
                 self._nbytes += built.nbytes
+                if self._is_ahead():
+                    self._unread.add(key)
                 self._drop_old_versions(key)
                 self._evict()
             return built
@@ -125,14 +132,44 @@ class RuntimeCache:
 
     def peek(self, key: Hashable) -> Sized | None:
         """The entry if it is there; it counts as used."""
-        # Without the lock: a query looks dozens of times, and each step here is one of its own.
-        found = self._entries.get(key)
-        if found is not None:
-            try:  # noqa: SIM105 — a context manager costs more than the look itself
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
                 self._entries.move_to_end(key)
-            except KeyError:
-                pass  # It was evicted meanwhile; what was found is still right.
-        return found
+                if self._unread and not self._is_ahead():
+                    self._unread.discard(key)
+            return found
+
+    def other_versions(self, key: Hashable) -> list[Hashable]:
+        """The entries that are kept of the same thing at other versions, the last built first."""
+        with self._lock:
+            versions = self._versions.get(_without_version(key), ())
+            return [each for each in reversed(versions) if each != key]
+
+    def kept_of(self, about: Hashable) -> set[tuple[Hashable, ...]]:
+        """What is kept of a table, or of several together, at any version: `(kind, ...)`.
+
+        Without what was derived ahead time and again and not been asked for.
+        """
+        slot = _without_version(about)
+        with self._lock:
+            return {
+                (each[0], *each[2:])
+                for each, versions in self._versions.items()
+                if isinstance(each, tuple)
+                and each[1:2] == (slot,)
+                and not self._unread.issuperset(versions[-UNREAD_MAX:])
+            }
+
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """What this thread builds in the block was asked for by nobody yet, nor does it ask."""
+        me = get_ident()
+        self._threads_ahead.add(me)
+        try:
+            yield
+        finally:
+            self._threads_ahead.discard(me)
 
     def touch(self, key: Hashable) -> int:
         """Count one more use of something that may be worth keeping; returns the uses so far."""
@@ -178,7 +215,11 @@ class RuntimeCache:
             self._touches.clear()
             self._recent.clear()
             self._versions.clear()
+            self._unread.clear()
             self._nbytes = 0
+
+    def _is_ahead(self) -> bool:
+        return get_ident() in self._threads_ahead
 
     def _drop_old_versions(self, key: Hashable) -> None:
         versions = self._versions.setdefault(_without_version(key), [])
@@ -193,6 +234,7 @@ class RuntimeCache:
 
     def _drop(self, key: Hashable) -> None:
         self._nbytes -= self._entries.pop(key).nbytes
+        self._unread.discard(key)
         slot = _without_version(key)
         self._versions[slot].remove(key)
         if not self._versions[slot]:

@@ -79,6 +79,24 @@ class Ranks:
             return place + 1
         return None
 
+    def carried(self, codes: IntArray, tail: pa.Array | None) -> Ranks | None:
+        """The ranks of rows that stayed, with these codes, and of new ones after them.
+
+        None when that takes a value more, or leaves one over: then all of them are ranked anew.
+        """
+        if tail is not None:
+            if tail.type != self.values.type or not _is_equal_as_stored(tail.type):
+                return None
+            found = pc.index_in(tail, value_set=self.values)
+            if found.null_count > tail.null_count:
+                return None
+            new = np.where(tail.is_null(), 0, found.fill_null(0).to_numpy() + 1)
+            codes = np.concatenate([codes, new.astype(codes.dtype)])
+        # Null, which is 0, need not occur.
+        if np.any(np.bincount(codes, minlength=self.count)[1:] == 0):
+            return None
+        return Ranks(codes, self.values)
+
 
 class _Plain:
     """Sorted values as Python compares them. Text in code point order is text in byte order."""
@@ -144,6 +162,16 @@ def comparable(array: pa.Array) -> pa.Array:
     if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type):
         return _list_texts(array)
     return array
+
+
+def _is_equal_as_stored(data_type: pa.DataType) -> bool:
+    """Whether values are equal exactly when their stored forms are."""
+    return bool(
+        pa.types.is_string(data_type)
+        or pa.types.is_integer(data_type)
+        or pa.types.is_boolean(data_type)
+        or pa.types.is_date(data_type)
+    )
 
 
 def _as_type(values: pa.Array, data_type: pa.DataType) -> pa.Array:

@@ -28,7 +28,8 @@ from omnigraph.index.adjacency import (
     stored_relation,
 )
 from omnigraph.index.arrays import IntArray, sorted_distinct
-from omnigraph.index.cache import RuntimeCache
+from omnigraph.index.cache import RuntimeCache, TableId
+from omnigraph.index.earlier import Changes
 from omnigraph.index.live import Live
 from omnigraph.index.notes import note
 from omnigraph.index.table_view import FEW_IDS, TableView
@@ -101,6 +102,15 @@ class EdgeIndex:
     def endpoints(self) -> Endpoints:
         """Both ends of every stored edge, by the edge's position."""
         return self._cache.get(("endpoints", self._key), self._resolve)
+
+    def derive_ahead(self) -> None:
+        """Derive what is kept of earlier versions, before a query has to wait for it."""
+        kept = self._cache.kept_of(self._key)
+        for both in (False, True):
+            if ("distinct", both) in kept:
+                self.distinct(both=both)
+            if ("stored", both) in kept:
+                self.stored(both=both)
 
     # Looking up
 
@@ -220,9 +230,11 @@ class EdgeIndex:
         if found is not None and self._fits(found):
             note(f"mapped the adjacency of {self.edges.table_key}")
             return found
+        is_first = not self._cache.other_versions(("endpoints", self._key))
         built = distinct_relation(self.endpoints(), self._sizes, both=both)
         note(f"built the adjacency of {self.edges.table_key}", len(built.forward.targets))
-        if store is not None and self.edges.size > table_view.SMALL_TABLE_ROWS:
+        # Of a graph that is being written to, a file would be out of date before it is mapped.
+        if store is not None and is_first and self.edges.size > table_view.SMALL_TABLE_ROWS:
             store.save(self._name(both), built)
         return built
 
@@ -237,9 +249,39 @@ class EdgeIndex:
         return f"{self._key!r} both={both}"
 
     def _resolve(self) -> Endpoints:
+        for key in self._cache.other_versions(("endpoints", self._key)):
+            assert isinstance(key, tuple)
+            found = self._carried(self._cache.peek(key), key[1])
+            if found is not None:
+                return found
         return Endpoints(
             self._sources.positions_of_ids(self.edges.read("src")),
             self._targets.positions_of_ids(self.edges.read("dst")),
+        )
+
+    def _carried(self, kept: object, bases: tuple[TableId, TableId, TableId]) -> Endpoints | None:
+        """The endpoints at earlier versions of the three tables, brought up to date."""
+        edges = self.edges.earlier.changes_from(bases[0])
+        sources = self._sources.earlier.changes_from(bases[1])
+        targets = self._targets.earlier.changes_from(bases[2])
+        if not isinstance(kept, Endpoints) or edges is None or sources is None or targets is None:
+            return None
+
+        def ends(column: str, before: IntArray, nodes: TableView, moves: Changes) -> IntArray:
+            staying = moves.moved(edges.of_numbers(before))
+            lost = np.flatnonzero(staying < 0)
+            if len(lost):
+                # A node that was written again stands elsewhere.
+                staying[lost] = nodes.positions_of_ids(self.edges.values([column], lost)[column])
+            if not edges.added:
+                return staying
+            tail = self.edges.earlier.tail(bases[0], edges, column)
+            return np.concatenate([staying, nodes.positions_of_ids(tail)])
+
+        note(f"carried the ends of {self.edges.table_key} over from version {bases[0].version}")
+        return Endpoints(
+            ends("src", kept.sources, self._sources, sources),
+            ends("dst", kept.targets, self._targets, targets),
         )
 
 

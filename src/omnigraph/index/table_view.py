@@ -10,7 +10,7 @@ down to the scan. The answers are the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,7 @@ from omnigraph.index.columns import (
     postings,
     ranked,
 )
+from omnigraph.index.earlier import Earlier, Kept, carried_column
 from omnigraph.index.live import Live
 from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
@@ -99,6 +100,7 @@ class TableView:
         self.size = self.handle.row_count
         self._types = {field.name: field.type for field in self.handle.schema}
         self._unindexed: dict[str, int] | None = None
+        self.earlier = Earlier(self.id, self.handle, tables, cache)
 
     # Positions
 
@@ -115,8 +117,8 @@ class TableView:
 
     def positions_of_ids(self, ids: pa.Array) -> IntArray:
         """Where the entities with these ids stand, -1 for one that is not there."""
-        is_kept = self._cache.peek(("column", self.id, "id")) is not None
-        if not is_kept and self.size > SMALL_TABLE_ROWS and len(ids) <= FEW_IDS:
+        is_at_hand = self._is_at_hand("id")
+        if not is_at_hand and self.size > SMALL_TABLE_ROWS and len(ids) <= FEW_IDS:
             return self._positions_by_lookup(ids)
         found = pc.index_in(ids, value_set=self.column("id"))
         return np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
@@ -163,7 +165,7 @@ class TableView:
 
     def ranks(self, name: str) -> Ranks:
         """The ranks of all values of a column, kept."""
-        return self._cache.get(("ranks", self.id, name), lambda: ranked(self.column(name)))
+        return self._cache.get(("ranks", self.id, name), lambda: self._ranked(name))
 
     def numbers(self, name: str) -> AnyArray:
         """All values of a column as doubles to sum, null as zero; kept."""
@@ -185,11 +187,10 @@ class TableView:
     def values(self, names: Sequence[str], positions: IntArray) -> dict[str, pa.Array]:
         """The values of some columns at these positions, which may repeat."""
         wanted = len(positions)
-        places = pa.array(positions)
         found: dict[str, pa.Array] = {}
         for name in names:
             if self.is_worth_decoding(name, wanted):
-                found[name] = self.column(name).take(places)
+                found[name] = _picked(self.column(name), positions)
             elif wanted * 4 >= self.size:
                 # Too wide to keep, and most of it is wanted: one pass beats so many fetches.
                 found[name] = self._gathered(name, positions)
@@ -247,7 +248,7 @@ class TableView:
             return False
         if self.size <= SMALL_TABLE_ROWS or rows_wanted * 4 >= self.size:
             return True
-        return self._cache.touch(key) >= uses
+        return self._is_at_hand(name) or self._cache.touch(key) >= uses
 
     def is_too_wide(self, name: str) -> bool:
         """Whether a column is never held: it would take more than a quarter of the budget."""
@@ -260,6 +261,25 @@ class TableView:
         predicate = And(tuple(predicates)) if predicates else None
         return self._tables.scan_stream(self.handle, names, predicate, batch_rows=rows)
 
+    def derive_ahead(self) -> None:
+        """Derive what is kept of earlier versions, before a query has to wait for it."""
+        kept = self._cache.kept_of(self.id)
+        for name in self._types:
+            if ("column", name) in kept and not self.is_too_wide(name):
+                self.column(name)
+                self._rank_ahead(name, kept)
+        if ("row ids",) in kept:
+            self.row_ids()
+
+    def _rank_ahead(self, name: str, kept: set[tuple[Hashable, ...]]) -> None:
+        """Rank a column again, unless single values are found by the ranks that are there."""
+        if ("ranks", name) not in kept:
+            return
+        if self.earlier.find("ranks", name) is None or self._carried_ranks(name) is not None:
+            self.ranks(name)
+            if ("postings", name) in kept:
+                self._postings(name)
+
     # Inside
 
     def _equal(self, predicate: Predicate) -> Live | None:
@@ -267,10 +287,16 @@ class TableView:
         if not isinstance(predicate, Compare) or predicate.op is not CompareOp.EQ:
             return None
         name, value = predicate.column, predicate.value.as_py()
+        if not self._is_ranked_as(name, value):
+            return None
         ranks = self._cache.peek(("ranks", self.id, name))
-        if ranks is None and self._cache.peek(("column", self.id, name)) is not None:
-            ranks = self.ranks(name) if self._is_looked_up_often(name) else None
-        if not isinstance(ranks, Ranks) or not self._is_ranked_as(name, value):
+        if ranks is None:
+            carried = self._equal_by_earlier(name, predicate)
+            if carried is not None:
+                return carried
+            if self._cache.peek(("column", self.id, name)) is not None:
+                ranks = self.ranks(name) if self._is_looked_up_often(name) else None
+        if not isinstance(ranks, Ranks):
             return None
         rank = ranks.rank_of(value)
         if rank is None:
@@ -278,6 +304,26 @@ class TableView:
         if ranks.count < _RANKS_FOR_POSTINGS:
             return Live(self.size, mask=ranks.codes == rank)
         return Live(self.size, positions=self._postings(name).of(rank))
+
+    def _equal_by_earlier(self, name: str, predicate: Compare) -> Live | None:
+        """The same by the ranks of an earlier version, and a look at the rows that came since."""
+        kept = self.earlier.find("ranks", name)
+        if kept is None or not isinstance(kept.entry, Ranks):
+            return None
+        ranks, changes = kept.entry, kept.changes
+        if ranks.count < _RANKS_FOR_POSTINGS:
+            return None
+        rank = ranks.rank_of(predicate.value.as_py())
+        staying = new = np.empty(0, dtype=np.int64)
+        if rank is not None:
+            key = ("postings", kept.base, name)
+            moved = changes.moved(self._cache.get(key, lambda: postings(ranks)).of(rank))
+            staying = moved[moved >= 0]
+        if changes.added:
+            tail = self._tail_since(kept, name)
+            is_equal = pc.equal(tail, predicate.value)
+            new = pc.indices_nonzero(is_equal).to_numpy().astype(np.int64) + changes.kept
+        return Live(self.size, positions=np.concatenate([staying, new]))
 
     def _is_ranked_as(self, name: str, value: object) -> bool:
         """Whether a value equals those of a column when Python says so."""
@@ -333,7 +379,35 @@ class TableView:
             return False
         return self.ranks(name).count * 4 < self.size
 
+    def _is_at_hand(self, name: str) -> bool:
+        """Whether a column is kept, or can be carried over from an earlier version."""
+        if self._cache.peek(("column", self.id, name)) is not None:
+            return True
+        return self.earlier.find("column", name) is not None
+
+    def _tail_since(self, kept: Kept, name: str) -> pa.Array:
+        """The values of the rows that came since; of a column that is at hand, its last part."""
+        if self._is_at_hand(name):
+            return self.column(name).slice(kept.changes.kept)
+        return self.earlier.tail(kept.base, kept.changes, name)
+
+    def _ranked(self, name: str) -> Ranks:
+        self.earlier.remember()
+        return self._carried_ranks(name) or ranked(self.column(name))
+
+    def _carried_ranks(self, name: str) -> Ranks | None:
+        kept = self.earlier.find("ranks", name)
+        if kept is None or not isinstance(kept.entry, Ranks):
+            return None
+        tail = self._tail_since(kept, name) if kept.changes.added else None
+        return kept.entry.carried(kept.changes.of_numbers(kept.entry.codes), tail)
+
     def _decode(self, name: str) -> Column:
+        self.earlier.remember()
+        kept = self.earlier.find("column", name)
+        if kept is not None:
+            note(f"carried {name} of {self.table_key} over from version {kept.base.version}")
+            return carried_column(kept, lambda: self.earlier.tail(kept.base, kept.changes, name))
         note(f"decoded {name} of {self.table_key}")
         chunks = self._tables.scan(self.handle, [name]).column(0)
         return Column(chunks.combine_chunks())
@@ -360,8 +434,14 @@ class TableView:
         return {name: rows.column(name).combine_chunks().take(places) for name in names}
 
     def _read_row_ids(self) -> RowIds:
-        rows = self._tables.scan(self.handle, [], with_row_id=True)
-        ids = rows.column(ROW_ID).to_numpy()
+        self.earlier.remember()
+        kept = self.earlier.find("row ids")
+        if kept is not None and isinstance(kept.entry, RowIds):
+            staying = kept.changes.of_numbers(kept.entry.ids)
+            ids = np.concatenate([staying, self.earlier.tail_row_ids(kept.changes)])
+        else:
+            rows = self._tables.scan(self.handle, [], with_row_id=True)
+            ids = rows.column(ROW_ID).to_numpy()
         is_sorted = bool(np.all(ids[:-1] < ids[1:]))
         return RowIds(ids, None if is_sorted else np.argsort(ids))
 
@@ -374,3 +454,10 @@ class TableView:
             return max(int(data_type.bit_width // 8), 1)
         except ValueError:
             return _TEXT_BYTES_GUESS
+
+
+def _picked(column: pa.Array, positions: IntArray) -> pa.Array:
+    """The values at these positions. A single one, as most look-ups want, costs no kernel."""
+    if len(positions) == 1:
+        return column.slice(int(positions[0]), 1)
+    return column.take(pa.array(positions))

@@ -8,7 +8,7 @@ back, so a single writer never reads the manifest again.
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -40,6 +40,7 @@ class Coordinator:
     def __init__(self, control: ControlTable) -> None:
         self._control = control
         self._states: dict[str, ManifestState] = {}
+        self._turns: dict[str, AbstractContextManager[object]] = {}
         self._fragments: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -58,19 +59,30 @@ class Coordinator:
             BranchNotFound: There is no such branch.
         """
         native_id = self._native_id(branch)
-        lane = _lane(branch)
+        known = self._known_if_latest(branch, native_id)
+        if known is not None:
+            return known
+        # One thread reads for all of them; a publish of ours need not be read at all.
+        with self.turn(branch):
+            known = self._known_if_latest(branch, native_id)
+            if known is not None:
+                return known
+            # A stamp is a new version as well, so a handle that sees no new one need not look.
+            read_stamp(self._control)
+            found = self._control.read(_lane(branch))
+            return self.advance(fold(branch, found.version, found.rows, native_id))
+
+    def turn(self, branch: str) -> AbstractContextManager[object]:
+        """Held while the state of a branch is about to become known: by reading, or a publish."""
+        with self._lock:
+            return self._turns.setdefault(branch, threading.RLock())
+
+    def _known_if_latest(self, branch: str, native_id: str | None) -> ManifestState | None:
         with self._lock:
             known = self._states.get(branch)
-        if (
-            known is not None
-            and known.native_id == native_id
-            and known.version == self._control.latest_version(lane)
-        ):
-            return known
-        # A stamp is a new version as well, so a handle that sees no new version need not look.
-        read_stamp(self._control)
-        found = self._control.read(lane)
-        return self.advance(fold(branch, found.version, found.rows, native_id))
+        if known is None or known.native_id != native_id:
+            return None
+        return known if known.version == self._control.latest_version(_lane(branch)) else None
 
     def at_version(self, branch: str, version: int) -> ManifestState:
         """The branch as it stood at a manifest version. Never cached: cleanup may remove it."""
@@ -195,6 +207,7 @@ class Coordinator:
         self._control.delete_branch(branch)
         with self._lock:
             self._states.pop(branch, None)
+            self._turns.pop(branch, None)
 
     def lock_schema(self, *, is_stale: bool) -> None:
         """Take the lock of schema changes: a branch of the manifest that nobody sees.

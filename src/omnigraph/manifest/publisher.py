@@ -70,12 +70,13 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(row_of_head(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
-        try:
-            version = coordinator.merge(state, table_of(rows))
-        except RowLevelCasContention:
-            continue
-        hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
-        return coordinator.advance(_published(state, request, commits, version))
+        with coordinator.turn(request.branch):
+            try:
+                version = coordinator.merge(state, table_of(rows))
+            except RowLevelCasContention:
+                continue
+            hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
+            return coordinator.advance(_published(state, request, commits, version))
     raise ConflictError(
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
         "concurrent writers — retry"

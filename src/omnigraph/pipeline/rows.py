@@ -89,14 +89,14 @@ def good_rows(
     if bad and limit is not None:
         faults.add(group, bad)
         return _none(group)
-    kept = np.setdiff1d(np.arange(len(group.lines)), [row.index for row in bad])
     faults.add(group, bad)
     has_made_ids = columns.explicit_ids.null_count == len(columns.explicit_ids) and not (
         isinstance(entity, NodeType) and entity.key is not None
     )
-    good = GoodRows(made.table.take(kept), kept + first_ordinal, has_made_ids)
-    if len(kept) == made.table.num_rows:
-        good.table = made.table
+    good = GoodRows(made.table, np.arange(len(group.lines)) + first_ordinal, has_made_ids)
+    if bad:
+        kept = np.setdiff1d(np.arange(len(group.lines)), [row.index for row in bad])
+        good.table, good.ordinals = made.table.take(kept), kept + first_ordinal
     last = _deduplicated(_embedded(group, good, plan, first_ordinal, faults), plan)
     # Only now: a record that lost to one which is dropped must not come back in its place.
     return _without(last, dropped)

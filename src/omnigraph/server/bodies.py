@@ -22,6 +22,7 @@ REQUEST_BYTES = "request_body_bytes"
 BATCH_BYTES = "graph_batch_request_bytes"
 
 _CLOSE = {"Connection": "close"}
+_LONG_BODY_BYTES = 1 << 20
 
 
 async def read_json(request: Request, limits: Limits, limit: int, *, may_be_empty: bool) -> Any:
@@ -43,7 +44,9 @@ async def read_json(request: Request, limits: Limits, limit: int, *, may_be_empt
     except orjson.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise BadRequestError(f"the body is not JSON: {_reason(error)} at {where}") from None
-    if data.count(b"[") + data.count(b"{") > limits.json_depth_max:
+    # Looking at every level costs by the objects there are, counting brackets by the bytes.
+    is_long = len(data) > _LONG_BODY_BYTES
+    if is_long or data.count(b"[") + data.count(b"{") > limits.json_depth_max:
         _refuse_if_deep(value, limits.json_depth_max)
     return value
 
@@ -55,7 +58,9 @@ def is_json_type(content_type: str) -> bool:
     )
 
 
-async def read_bytes(request: Request, limits: Limits, limit: int, resource: str) -> bytes:
+async def read_bytes(
+    request: Request, limits: Limits, limit: int, resource: str
+) -> bytes | bytearray:
     """The body, of which never more than `limit` is kept.
 
     Raises:
@@ -64,20 +69,22 @@ async def read_bytes(request: Request, limits: Limits, limit: int, resource: str
     """
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() else 0
-    chunks: list[bytes] = []
-    kept = 0
+    # Collected piece by piece: joining a long body at the end would hold everybody up.
+    data: bytes | bytearray = b""
     has_more = True
     while has_more and size <= limit:
         chunk, has_more = await _next(request.receive, limits.stall_seconds)
-        chunks.append(chunk)
-        kept += len(chunk)
-        size = max(size, kept)
+        if not data:
+            data = bytearray(chunk) if has_more else chunk
+        else:
+            data += chunk
+        size = max(size, len(data))
     if size > limit:
-        chunks.clear()
+        data = b""
         if has_more:
             await _drain(request.receive, limits.stall_seconds, limit)
         raise BodyTooLarge(resource, limit=limit, actual=size)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    return data
 
 
 async def _next(receive: Receive, stall_seconds: float) -> tuple[bytes, bool]:

@@ -110,7 +110,7 @@ def open_graphs(settings: ServerSettings) -> Graphs:
 
 def _open(served: ServedGraph, *, is_open: bool) -> OpenGraph:
     policy = _policy_of(served)
-    graph = open_graph(served.uri, policy=policy)
+    graph = open_graph(served.uri, policy=policy, config={"read_ahead": True})
     try:
         registry = _registry_of(served, graph)
     except BaseException:

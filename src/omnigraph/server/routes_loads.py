@@ -102,8 +102,10 @@ async def permit_load(call: Call, wanted: Load) -> None:
         call.permit(action=Action.BRANCH_CREATE, branch=wanted.base, target_branch=wanted.branch)
 
 
-def run_strict_load(graph: Graph, wanted: Load, data: bytes, line_bytes_max: int) -> dict[str, Any]:
-    return run_load(graph, wanted, check_lines(data, line_bytes_max))
+def run_strict_load(
+    graph: Graph, wanted: Load, data: bytes | bytearray, line_bytes_max: int
+) -> dict[str, Any]:
+    return run_load(graph, wanted, check_lines(bytes(data), line_bytes_max))
 
 
 def run_load(graph: Graph, wanted: Load, data: str) -> dict[str, Any]:

@@ -54,6 +54,20 @@ class StageKind(StrEnum):
     RESTORE = "restore"
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A fragment of a version: which one it is, in which files, and how many rows are left."""
+
+    fragment_id: int
+    files: tuple[str, ...]
+    rows: int
+
+    @property
+    def key(self) -> tuple[int, tuple[str, ...]]:
+        """Two versions that have a piece of the same key have its rows, but for deleted ones."""
+        return self.fragment_id, self.files
+
+
 class CommitOnce:
     """Lets one commit through: Lance would apply a transaction committed twice, twice."""
 

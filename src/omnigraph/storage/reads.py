@@ -36,8 +36,11 @@ def scan_stream(
     limit: int | None = None,
     include_blobs: bool = False,
     batch_rows: int = BATCH_ROWS,
+    fragment_ids: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the matching rows in batches, holding only a few of them in memory."""
+    """Yield the matching rows, of some fragments only if they are named, a batch at a time."""
+    if fragment_ids is not None and len(fragment_ids) == 0:
+        return  # to Lance, no fragments are all of them
     wanted = projection(handle.schema, columns, include_blobs=include_blobs)
     pushed = predicate is None or _is_pushable(predicate, handle)
     read = wanted if pushed or predicate is None else _with(wanted, columns_of(predicate))
@@ -49,6 +52,8 @@ def scan_stream(
         # Blobs arrive as bytes when they are asked for; as descriptors they are of no use.
         "blob_handling": "all_binary",
     }
+    if fragment_ids is not None:
+        options["fragments"] = [handle._dataset.get_fragment(each) for each in fragment_ids]
     if predicate is not None and pushed:
         options |= {"filter": to_lance(predicate, handle.schema), "prefilter": True}
     if pushed and limit is not None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from omnigraph.storage.blobs import blob_columns, read_blobs
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import transaction_uuid
-from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.handles import Piece, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reads import ROW_ADDRESS, ROW_ID, projection, result_schema
 
@@ -100,20 +100,32 @@ def gone_since(handle: TableHandle, ancestor: TableHandle, count: int) -> RowIds
     """The row ids of `ancestor` that are not there any more; the caller knows how many."""
     if count == 0:
         return _NO_ROWS
-    gone = _gone_by_delta(handle, ancestor)
+    gone = row_ids_gone(handle, ancestor)
     if gone is None or len(gone) != count:
         gone = np.setdiff1d(all_row_ids(ancestor), all_row_ids(handle), assume_unique=True)
     return gone
 
 
-def _gone_by_delta(handle: TableHandle, ancestor: TableHandle) -> RowIds | None:
-    """What Lance itself says, at the cost of a look at two manifests; None when it cannot say."""
+def row_ids_gone(handle: TableHandle, ancestor: TableHandle) -> RowIds | None:
+    """The same as Lance itself says it, at the cost of a look at two manifests.
+
+    None when it cannot say. Whoever can knows how many there are and counts.
+    """
     try:
         delta = handle._dataset.delta(compared_against=ancestor.version)
         return _numbers(delta.get_deleted_row_ids().read_all()[ROW_ID])
     except (OSError, ValueError, RuntimeError):
         # A fork has no versions of its own from before it was made.
         return None
+
+
+def pieces(handle: TableHandle) -> tuple[Piece, ...]:
+    """The fragments of a version in scan order."""
+    with lance_errors("reading a table", handle.location):
+        return tuple(
+            Piece(each.fragment_id, _files(each), each.metadata.num_rows)
+            for each in handle._dataset.get_fragments()
+        )
 
 
 def all_row_ids(handle: TableHandle) -> RowIds:

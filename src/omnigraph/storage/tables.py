@@ -35,6 +35,7 @@ from omnigraph.storage.handles import (
     CommittedVersion,
     IndexInfo,
     IndexSpec,
+    Piece,
     StagedIndexes,
     StagedTransaction,
     StageKind,
@@ -138,6 +139,7 @@ class TableStorage:
         with_row_id: bool = False,
         limit: int | None = None,
         include_blobs: bool = False,
+        fragment_ids: Sequence[int] | None = None,
     ) -> pa.Table:
         """Return the matching rows in table order. `_rowid` comes last when asked for."""
         batches = reads.scan_stream(
@@ -147,6 +149,7 @@ class TableStorage:
             with_row_id=with_row_id,
             limit=limit,
             include_blobs=include_blobs,
+            fragment_ids=fragment_ids,
         )
         return reads.to_table(
             handle, batches, columns, with_row_id=with_row_id, include_blobs=include_blobs
@@ -312,6 +315,16 @@ class TableStorage:
     ) -> row_versions.RowIds:
         """The row ids of `ancestor`, `count` of them, that are not there any more."""
         return row_versions.gone_since(handle, ancestor, count)
+
+    def row_ids_gone(
+        self, handle: TableHandle, ancestor: TableHandle
+    ) -> row_versions.RowIds | None:
+        """Row ids that were removed since `ancestor`, as Lance says; None when it cannot say."""
+        return row_versions.row_ids_gone(handle, ancestor)
+
+    def pieces(self, handle: TableHandle) -> tuple[Piece, ...]:
+        """The fragments of a version in scan order."""
+        return row_versions.pieces(handle)
 
     def take_stream(
         self,

@@ -80,6 +80,7 @@ def commit_work(
         pins.append(_run_steps(environment, key, work, uuids[key], sidecar, is_first=not pins))
         hit(Failpoint.COMMIT_AFTER_TABLE)
     hit(before_publish)
+    environment.foresee(branch, pins)
     with publish_turn(environment, branch):
         state = publish(
             environment.coordinator,

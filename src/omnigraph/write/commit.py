@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -76,6 +76,7 @@ class WriteEnvironment:
     """What a write works with. Holds no state of its own: all of it is in storage.
 
     `schema_hash` names the schema that the write was checked against, when that is known.
+    `foresee` is told which versions a branch is about to show; it reads, and never fails.
     """
 
     tables: TableStorage
@@ -83,6 +84,7 @@ class WriteEnvironment:
     coordinator: Coordinator
     queues: WriterQueues
     schema_hash: str | None = None
+    foresee: Callable[[str, Sequence[UpdatePin]], None] = lambda _branch, _pins: None
 
 
 class PreparedWrite(Protocol):
@@ -286,6 +288,7 @@ def _commit_staged_write(
     # half-moved HEADs from damage, and recovery needs it to finish or undo them.
     pins = _commit_tables(environment, sidecar, staged)
     hit(Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER)
+    environment.foresee(request.branch, pins)
     if request.if_commit is None:
         held.enter_context(publish_turn(environment, request.branch))
     lineage = Lineage(

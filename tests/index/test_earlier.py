@@ -1,0 +1,304 @@
+"""What is carried over from earlier versions is what reading the version anew would give."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.index import OpenTables, RuntimeCache, TableView
+from omnigraph.index.cache import UNREAD_MAX
+from omnigraph.index.notes import told_to
+from omnigraph.storage.counters import PROCESS, counting
+from omnigraph.storage.predicates import Compare, CompareOp
+
+SCHEMA = """
+node Person { slug: String @key  name: String?  age: I64?  team: String?  score: F64? }
+edge Knows: Person -> Person { since: I64? }
+"""
+COLUMNS = ("id", "slug", "name", "age", "team", "score")
+PEOPLE = 60
+FRIENDS = (
+    "query friends($slug: String) { match { $p: Person { slug: $slug }  $p knows $f } "
+    "return { $f.slug, $f.name } order { $f.slug } }"
+)
+
+
+def person(number: int, **values: Any) -> dict[str, Any]:
+    data = {"slug": f"p{number}", "name": f"n{number}", "age": number, "team": f"t{number % 3}"}
+    return {"type": "Person", "data": {**data, "score": number / 2, **values}}
+
+
+def knows(source: int, target: int) -> dict[str, Any]:
+    return {"edge": "Knows", "from": f"p{source}", "to": f"p{target}", "data": {"since": source}}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[og.Graph]:
+    with og.init(tmp_path / "graph", schema=SCHEMA, durability="process") as made:
+        people = [person(number) for number in range(PEOPLE)]
+        edges = [knows(number, (number * 7 + 1) % PEOPLE) for number in range(PEOPLE)]
+        made.load([*people, *edges], mode="overwrite")
+        yield made
+
+
+def opened(graph: og.Graph, cache: RuntimeCache) -> OpenTables:
+    return OpenTables(graph.snapshot(), graph.catalog, graph._store.tables, cache)
+
+
+def people_of(graph: og.Graph, cache: RuntimeCache) -> TableView:
+    return opened(graph, cache).view("node:Person")
+
+
+def contents(graph: og.Graph, cache: RuntimeCache) -> dict[str, Any]:
+    """Everything that is derived of a version, in a form that can be compared."""
+    tables = opened(graph, cache)
+    people, edges = tables.view("node:Person"), tables.edges("Knows")
+    found: dict[str, Any] = {name: people.column(name).to_pylist() for name in COLUMNS}
+    found["row ids"] = people.row_ids().ids.tolist()
+    for name in ("slug", "team", "age", "score"):
+        ranks = people.ranks(name)
+        found[f"ranks of {name}"] = (ranks.codes.tolist(), ranks.values.to_pylist())
+    ends = edges.endpoints()
+    found["ends"] = (ends.sources.tolist(), ends.targets.tolist())
+    return found
+
+
+def positions_of(view: TableView, column: str, value: Any) -> list[int]:
+    return view.matching([Compare(column, CompareOp.EQ, pa.scalar(value))]).positions().tolist()
+
+
+def change(graph: og.Graph, choice: random.Random) -> None:
+    """One of the ways in which a table can come to a new version."""
+    number = choice.randrange(PEOPLE + 20)
+    match choice.randrange(8):
+        case 0:
+            graph.load([person(number, name="loaded")], mode="merge")
+        case 1:
+            graph.mutate(
+                'query q($s: String) { update Person set { team: "t1" } where slug = $s }',
+                params={"s": f"p{number}"},
+            )
+        case 2:
+            graph.mutate(
+                "query q($s: String) { delete Person where slug = $s }", params={"s": f"p{number}"}
+            )
+        case 3:
+            graph.load(
+                [person(number), person(number + 1), knows(number, number + 1)], mode="merge"
+            )
+        case 4:
+            branch = f"b{graph.snapshot().manifest_version}"
+            graph.create_branch(branch)
+            graph.load([person(number, age=-1), person(number + 30)], mode="merge", branch=branch)
+            graph.load([person(number + 31, team=None)], mode="merge")
+            graph.merge(branch, resolve="theirs")
+        case 5:
+            graph.optimize()
+        case 6:
+            graph.load([person(number, team=None, score=-0.0)], mode="merge")
+        case _:
+            graph.mutate("query q($n: I64) { delete Knows where since = $n }", params={"n": number})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_carried_over_is_what_reading_anew_gives(graph: og.Graph, seed: int) -> None:
+    choice = random.Random(seed)
+    kept = RuntimeCache(1 << 30)
+    contents(graph, kept)
+
+    for _ in range(12):
+        change(graph, choice)
+        slugs = [f"p{choice.randrange(PEOPLE + 40)}" for _ in range(4)]
+        # Before the ranks of this version are built: found by those of an earlier one.
+        by_earlier = [positions_of(people_of(graph, kept), "slug", each) for each in slugs]
+        cold = RuntimeCache(1 << 30)
+        assert by_earlier == [positions_of(people_of(graph, cold), "slug", each) for each in slugs]
+        assert contents(graph, kept) == contents(graph, RuntimeCache(1 << 30))
+
+
+def test_a_column_of_a_version_with_new_rows_reads_only_those(graph: og.Graph) -> None:
+    cache = RuntimeCache(1 << 30)
+    people_of(graph, cache).column("name")
+    graph.load([person(PEOPLE), person(PEOPLE + 1)], mode="append")
+    view = people_of(graph, cache)
+
+    with counting() as counters:
+        names = view.column("name")
+
+    assert counters.rows_scanned == 2
+    assert names.to_pylist()[-2:] == [f"n{PEOPLE}", f"n{PEOPLE + 1}"]
+    assert len(names) == view.size == PEOPLE + 2
+
+
+def test_a_column_of_a_version_without_some_rows_reads_nothing_of_it(graph: og.Graph) -> None:
+    cache = RuntimeCache(1 << 30)
+    earlier = people_of(graph, cache)
+    earlier.column("name"), earlier.row_ids()
+    graph.mutate('query q() { delete Person where slug = "p7" }')
+    view = people_of(graph, cache)
+
+    with counting() as counters:
+        names = view.column("name").to_pylist()
+
+    assert counters.rows_scanned == 0
+    assert names == [f"n{number}" for number in range(PEOPLE) if number != 7]
+
+
+def test_a_column_of_a_version_with_an_updated_row_reads_only_that(graph: og.Graph) -> None:
+    """An update keeps the row id and moves the row."""
+    cache = RuntimeCache(1 << 30)
+    earlier = people_of(graph, cache)
+    earlier.column("name"), earlier.row_ids()
+    graph.mutate('query q() { update Person set { name: "new" } where slug = "p7" }')
+    view = people_of(graph, cache)
+
+    with counting() as counters:
+        names = view.column("name").to_pylist()
+
+    # The row id of the row, and then its name.
+    assert counters.rows_scanned == 2
+    assert names == [*(f"n{number}" for number in range(PEOPLE) if number != 7), "new"]
+
+
+def test_nothing_is_carried_over_when_much_has_changed(graph: og.Graph) -> None:
+    cache = RuntimeCache(1 << 30)
+    people_of(graph, cache).column("name")
+    told: list[str] = []
+
+    graph.load([person(number) for number in range(PEOPLE, PEOPLE + 8)], mode="append")
+    with told_to(lambda text, rows=None: told.append(text)):
+        people_of(graph, cache).column("name")
+
+    assert told == ["decoded name of node:Person"]
+
+
+def test_a_version_of_the_past_is_not_made_from_a_later_one(graph: og.Graph) -> None:
+    before = graph.snapshot()
+    graph.load([person(PEOPLE)], mode="append")
+    cache = RuntimeCache(1 << 30)
+    people_of(graph, cache).column("name")
+
+    past = OpenTables(before, graph.catalog, graph._store.tables, cache).view("node:Person")
+
+    assert len(past.column("name")) == PEOPLE
+
+
+def test_the_ends_of_edges_follow_nodes_that_are_written_again(graph: og.Graph) -> None:
+    """A merge load writes a node anew, so it stands elsewhere; its edges still lead to it."""
+    cache = RuntimeCache(1 << 30)
+    opened(graph, cache).edges("Knows").endpoints()
+    graph.load([person(1, name="again")], mode="merge")
+    tables = opened(graph, cache)
+
+    ends = tables.edges("Knows").endpoints()
+
+    slugs = np.array(tables.view("node:Person").column("slug").to_pylist())
+    assert slugs[ends.sources].tolist() == [f"p{number}" for number in range(PEOPLE)]
+    expected = [f"p{(number * 7 + 1) % PEOPLE}" for number in range(PEOPLE)]
+    assert slugs[ends.targets].tolist() == expected
+
+
+# Ahead of a commit
+
+
+@pytest.fixture
+def ahead(graph: og.Graph) -> Iterator[og.Graph]:
+    with og.open(graph.uri, config={"read_ahead": True}) as opened_ahead:
+        yield opened_ahead
+
+
+@pytest.mark.parametrize("slug", ["p0", "p59", "new"])
+def test_a_query_after_a_commit_finds_everything_read_ahead(ahead: og.Graph, slug: str) -> None:
+    ahead.query(FRIENDS, params={"slug": "p3"})
+    ahead.load([person(3, slug="new"), knows(3, 4)], mode="merge")
+
+    with counting() as counters:
+        found = ahead.query(FRIENDS, params={"slug": slug}).rows()
+
+    assert counters.scans == counters.rows_taken == counters.control_reads == 0
+    with og.open(ahead.uri, mode="r") as cold:
+        assert found == cold.query(FRIENDS, params={"slug": slug}).rows()
+
+
+def test_a_merge_is_read_ahead_too(ahead: og.Graph) -> None:
+    ahead.query(FRIENDS, params={"slug": "p3"})
+    ahead.create_branch("side")
+    ahead.load([person(3, name="theirs")], mode="merge", branch="side")
+    ahead.load([person(4, name="ours")], mode="merge")
+    ahead.query(FRIENDS, params={"slug": "p3"})
+    ahead.merge("side")
+
+    with counting() as counters:
+        ahead.query(FRIENDS, params={"slug": "p9"})
+
+    assert counters.scans == counters.rows_taken == counters.control_reads == 0
+
+
+def test_a_compaction_is_read_ahead_too(ahead: og.Graph) -> None:
+    for number in range(4):
+        ahead.load([person(PEOPLE + number)], mode="append")
+    ahead.query(FRIENDS, params={"slug": "p3"})
+    before = ahead.snapshot().version_of("node:Person")
+
+    ahead.optimize()
+
+    assert ahead.snapshot().version_of("node:Person") > before
+    with counting() as counters:
+        ahead.query(FRIENDS, params={"slug": "p9"})
+    assert counters.scans == counters.rows_taken == counters.control_reads == 0
+
+
+def test_what_nobody_asks_for_is_not_read_ahead_for_ever(ahead: og.Graph) -> None:
+    ahead.query(FRIENDS, params={"slug": "p3"})
+
+    decoded = []
+    for number in range(UNREAD_MAX + 2):
+        ahead.mutate(
+            "query q($s: String) { insert Person { slug: $s } }", params={"s": f"x{number}"}
+        )
+        version = ahead.snapshot().version_of("node:Person")
+        decoded.append(any(version in _versions(key) for key in ahead._cache.kept()))
+
+    assert decoded == [True] * UNREAD_MAX + [False] * 2
+
+
+def _versions(key: Any) -> list[int]:
+    return [each.version for each in key if hasattr(each, "version")]
+
+
+def test_a_handle_that_does_not_read_ahead_derives_nothing_on_a_write(graph: og.Graph) -> None:
+    graph.query(FRIENDS, params={"slug": "p3"})
+    before = graph._cache.kept()
+
+    graph.load([person(PEOPLE)], mode="append")
+
+    assert graph._cache.kept() == before
+
+
+def test_threads_that_see_a_new_version_read_the_manifest_once(graph: og.Graph) -> None:
+    readers = 8
+    with og.open(graph.uri, mode="r") as reader:
+        reader.query(FRIENDS, params={"slug": "p3"})
+        graph.load([person(PEOPLE)], mode="append")
+        start = Barrier(readers)
+        reads = PROCESS.control_reads
+
+        def ask() -> None:
+            start.wait()
+            reader.query(FRIENDS, params={"slug": "p3"})
+
+        threads = [Thread(target=ask) for _ in range(readers)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+    assert PROCESS.control_reads - reads == 1
