@@ -113,5 +113,21 @@ def test_every_engine_gives_the_same_graph(
     agree()
 
 
+def test_columns_that_are_checked_together_give_the_same_answer(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(LOADS)
+    def agree(loads: Any) -> None:
+        top = tmp_path_factory.mktemp("threads")
+        with new_graph(top / "a") as one, new_graph(top / "b") as two:
+            monkeypatch.setattr("omnigraph.pipeline.loader.THREADED_ROWS", 1_000_000)
+            expected = outcome(one, loads, "inline")
+            monkeypatch.setattr("omnigraph.pipeline.loader.THREADED_ROWS", 0)
+            assert outcome(two, loads, "inline") == expected
+
+    agree()
+
+
 def new_graph(path: Path) -> og.Graph:
     return og.init(path, schema=SCHEMA, durability="process", self_care=False)

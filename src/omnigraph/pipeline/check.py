@@ -6,15 +6,18 @@ Two rounds, because who replaces whom decides the rest:
     rules   by endpoint, tuple,   endpoints, @unique, @card, edges an overwrite would leave hanging
             or source
 
-Each round is a function of one hash bucket. A load of ordinary size is one bucket in the driver;
-beyond that a runner maps the buckets, and no bucket holds more than its share of the keys.
+Each round is a function of one hash bucket. A load of ordinary size is one bucket in the driver,
+which looks at several columns at a time; beyond that a runner maps the buckets, and no bucket
+holds more than its share of the keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +45,9 @@ from omnigraph.write.integrity import (
 
 _SIDES: tuple[tuple[Literal["src", "dst"], str], ...] = (("src", "source"), ("dst", "target"))
 _NO_TEXTS = pa.array([], pa.utf8())
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +80,24 @@ def tables_for(plan: CheckPlan) -> TableStorage:
     return TableStorage(graph_root(plan.root), plan.storage_options)
 
 
+def in_threads(
+    threads: int, function: Callable[[Item], Result], items: Iterable[Item]
+) -> list[Result]:
+    """Apply a function to every item, in order; most of a check is Arrow's, outside the lock."""
+    if threads <= 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, items))
+
+
 # Round one: ids
 
 
-def check_ids(columns: KeyColumns, limit: int | None) -> list[IdOutcome]:
+def check_ids(columns: KeyColumns, limit: int | None, threads: int = 1) -> list[IdOutcome]:
     """Look at the ids of every loaded table that did not get all of them from us."""
     plan = columns.plan
     keys = [key for key in plan.loaded_keys() if not plan.has_made_ids(key)]
-    return [_check_ids_of(columns, plan.entity(key), limit) for key in keys]
+    return in_threads(threads, lambda key: _check_ids_of(columns, plan.entity(key), limit), keys)
 
 
 def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) -> IdOutcome:
@@ -156,9 +172,26 @@ def _repeated(
 # Round two: rules between rows
 
 
+def check_rules(
+    columns: KeyColumns, replaced: dict[str, pa.Table], limit: int | None, threads: int = 1
+) -> tuple[list[Violation], int]:
+    """Every broken rule of one bucket, up to the limit of each rule, and how many there are.
+
+    `replaced` holds the committed rows a merge takes away.
+    """
+
+    def check(number: int) -> tuple[list[Violation], int]:
+        one = RuleCheck(columns, replaced, limit)
+        return list(one.rules()[number]()), one.total
+
+    count = len(RuleCheck(columns, replaced, limit).rules())
+    parts = in_threads(threads, check, range(count))
+    return [each for found, _ in parts for each in found], sum(total for _, total in parts)
+
+
 @dataclass(slots=True)
 class RuleCheck:
-    """The second round for one bucket. `replaced` holds the committed rows a merge takes away."""
+    """The second round for one bucket, a rule at a time; `total` counts what breaks them."""
 
     columns: KeyColumns
     replaced: dict[str, pa.Table]
@@ -169,18 +202,20 @@ class RuleCheck:
     def plan(self) -> CheckPlan:
         return self.columns.plan
 
-    def run(self) -> Iterator[Violation]:
+    def rules(self) -> list[Callable[[], Iterator[Violation]]]:
+        """Everything that has to hold; each looks at columns of its own."""
         loaded = self.plan.loaded_keys()
+        found: list[Callable[[], Iterator[Violation]]] = []
         for key in loaded:
             entity = self.plan.entity(key)
-            for group in _other_groups(entity):
-                yield from self._uniques(entity, group)
+            found += [partial(self._uniques, entity, group) for group in _other_groups(entity)]
             if isinstance(entity, EdgeType):
                 for side, end in _SIDES:
-                    yield from self._endpoints(entity, side, getattr(entity, end))
-                yield from self._cardinality(entity)
+                    found.append(partial(self._endpoints, entity, side, getattr(entity, end)))
+                found.append(partial(self._cardinality, entity))
         if self.plan.mode is LoadMode.OVERWRITE:
-            yield from self._hanging_edges(loaded)
+            found.append(partial(self._hanging_edges, loaded))
+        return found
 
     def _uniques(self, entity: EntityType, group: UniqueGroup) -> Iterator[Violation]:
         key = entity.table_key

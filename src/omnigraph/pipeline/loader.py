@@ -28,10 +28,10 @@ from omnigraph.manifest import GraphCommit, Snapshot, TableEntry
 from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.check import (
     IdOutcome,
-    RuleCheck,
     Violation,
     addresses_of,
     check_ids,
+    check_rules,
     tables_for,
 )
 from omnigraph.pipeline.columns import CheckPlan, KeyColumns, Places
@@ -43,6 +43,7 @@ from omnigraph.pipeline.engine import (
     CONCURRENCY_VARIABLE,
     PART_BYTES,
     PART_BYTES_VARIABLE,
+    THREADED_ROWS,
     SparkUse,
     choose_runner,
     setting,
@@ -254,7 +255,7 @@ class _Load:
     def _ids(self, check: CheckPlan) -> list[IdOutcome]:
         buckets = _buckets(check)
         if len(buckets) == 1:
-            return check_ids(KeyColumns(check, self._tables), self._limit)
+            return check_ids(KeyColumns(check, self._tables), self._limit, _threads(check))
         function = partial(_ids_of_bucket, check, self._limit)
         parts = self._runner.map(function, buckets, self._reporter)
         return _merged([outcome for part in parts for outcome in part])
@@ -268,9 +269,10 @@ class _Load:
         replaced = {o.table_key: o.replaced for o in outcomes if o.replaced is not None}
         buckets = _buckets(check)
         if len(buckets) == 1:
-            rules = RuleCheck(KeyColumns(check, self._tables), replaced, self._limit)
-            found += rules.run()
-            total += rules.total
+            columns = KeyColumns(check, self._tables)
+            broken, count = check_rules(columns, replaced, self._limit, _threads(check))
+            found += broken
+            total += count
         else:
             function = partial(_rules_of_bucket, check, replaced, self._limit)
             for part, count in self._runner.map(function, buckets, self._reporter):
@@ -404,6 +406,12 @@ def _buckets(check: CheckPlan) -> list[Bucket]:
     return [Bucket(index, count) for index in range(count)]
 
 
+def _threads(check: CheckPlan) -> int:
+    """How many columns the driver looks at together: one a core, of a small load one at all."""
+    rows = sum(piece.row_count for piece in check.pieces)
+    return 1 if rows < THREADED_ROWS else pa.cpu_count()
+
+
 def _ids_of_bucket(check: CheckPlan, limit: int | None, bucket: Bucket) -> list[IdOutcome]:
     return check_ids(KeyColumns(check, tables_for(check), bucket), limit)
 
@@ -411,9 +419,7 @@ def _ids_of_bucket(check: CheckPlan, limit: int | None, bucket: Bucket) -> list[
 def _rules_of_bucket(
     check: CheckPlan, replaced: dict[str, pa.Table], limit: int | None, bucket: Bucket
 ) -> tuple[list[Violation], int]:
-    rules = RuleCheck(KeyColumns(check, tables_for(check), bucket), replaced, limit)
-    found = list(rules.run())
-    return found, rules.total
+    return check_rules(KeyColumns(check, tables_for(check), bucket), replaced, limit)
 
 
 def _merged(outcomes: list[IdOutcome]) -> list[IdOutcome]:
