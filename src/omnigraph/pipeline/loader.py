@@ -353,28 +353,28 @@ class PreparedLoad:
             self.scratch.announce(MovedFiles(location.uri, location.branch, handle.version, names))
 
     def _stage(self, key: str, handle: TableHandle) -> StagedTransaction:
+        replaced = self.replaced.get(key, _NO_ADDRESSES)
         if self.scratch is None:
-            return self._stage_rows(handle, self._rows(key))
+            return self._stage_rows(handle, self._rows(key), replaced)
         loose = self._loose(key)
         match self.mode:
             case LoadMode.OVERWRITE:
                 return self.tables.stage_loose_overwrite(handle, loose)
-            case LoadMode.APPEND:
-                return self.tables.stage_loose_append(handle, loose)
-            case LoadMode.MERGE:
-                replaced = self.replaced.get(key)
-                if replaced is None or not len(replaced):
-                    return self.tables.stage_loose_append(handle, loose)
+            case LoadMode.MERGE if len(replaced):
                 return self.tables.stage_loose_merge(handle, loose, replaced)
+            case LoadMode.APPEND | LoadMode.MERGE:
+                return self.tables.stage_loose_append(handle, loose)
 
-    def _stage_rows(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
+    def _stage_rows(
+        self, handle: TableHandle, rows: pa.Table, replaced: np.ndarray
+    ) -> StagedTransaction:
         match self.mode:
             case LoadMode.OVERWRITE:
                 return self.tables.stage_overwrite(handle, rows)
-            case LoadMode.APPEND:
+            case LoadMode.MERGE if len(replaced):
+                return self.tables.stage_replace(handle, rows.to_batches(), replaced)
+            case LoadMode.APPEND | LoadMode.MERGE:
                 return self.tables.stage_append(handle, rows)
-            case LoadMode.MERGE:
-                return self.tables.stage_merge_insert(handle, rows, key="id")
 
     def _pieces(self, key: str) -> list[Piece]:
         return [piece for piece in self.check.pieces if piece.table_key == key]
@@ -386,6 +386,9 @@ class PreparedLoad:
     def _rows(self, key: str) -> pa.Table:
         parts = [piece.rows for piece in self._pieces(key) if piece.rows is not None]
         return pa.concat_tables(parts)
+
+
+_NO_ADDRESSES = np.empty(0, np.uint64)
 
 
 def tables_of_load(written: frozenset[str], mode: LoadMode, catalog: Catalog) -> TouchedTables:

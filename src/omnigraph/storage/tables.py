@@ -415,15 +415,20 @@ class TableStorage:
         """Stage an upsert by `key`; refuses no rows, and keys that occur twice."""
         return self._rows.merge_insert(handle, rows, key)
 
+    def stage_replace(
+        self, handle: TableHandle, batches: Iterable[pa.RecordBatch], addresses: np.ndarray
+    ) -> StagedTransaction:
+        """Stage rows from a stream in place of those at `addresses`, in bounded memory."""
+        return self._rows.replace_stream(handle, batches, addresses)
+
     def stage_replace_rows(
         self,
         handle: TableHandle,
         batches: Iterable[pa.RecordBatch],
         row_ids: row_versions.RowIds,
     ) -> StagedTransaction:
-        """Stage rows from a stream in place of the rows with these row ids, in bounded memory."""
-        addresses = row_versions.addresses_of(handle, row_ids)
-        return self._rows.replace_stream(handle, batches, addresses)
+        """The same, in place of the rows with these row ids."""
+        return self.stage_replace(handle, batches, row_versions.addresses_of(handle, row_ids))
 
     def stage_overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage the replacement of all rows; no rows empties the table."""
