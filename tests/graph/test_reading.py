@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequestError, ConflictError
+from omnigraph.errors import BadRequestError, CommitNotFound, ConflictError
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.storage.counters import counting
 from omnigraph.storage.queues import writer_queues
@@ -131,6 +131,29 @@ def test_a_writer_blocks_its_own_tables_and_nobody_else(graph: og.Graph) -> None
         writer.join()
 
     assert count(graph, "left", "dev") == 2
+
+
+def test_a_commit_just_made_is_found_without_a_look_at_any_manifest(graph: og.Graph) -> None:
+    for name in ("a", "b", "dev"):
+        graph.create_branch(name)
+    made = graph.mutate(WRITES, "pair", {"s": "a"}, branch="dev")
+    assert made.commit_id is not None
+
+    with counting() as counters:
+        found = graph.commit(made.commit_id)
+
+    assert (found.commit_id, found.branch) == (made.commit_id, "dev")
+    assert (counters.head_probes, counters.control_reads) == (0, 0)
+
+
+def test_a_commit_of_a_branch_that_another_handle_deleted_is_gone(graph: og.Graph) -> None:
+    graph.create_branch("dev")
+    made = graph.mutate(WRITES, "pair", {"s": "a"}, branch="dev")
+    with og.open(graph.uri) as other:
+        other.delete_branch("dev")
+
+    with pytest.raises(CommitNotFound):
+        graph.commit(str(made.commit_id))
 
 
 @pytest.mark.accepts("S-084")

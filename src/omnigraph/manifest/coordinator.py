@@ -106,13 +106,26 @@ class Coordinator:
         Raises:
             CommitNotFound: No branch knows it.
         """
+        for state in self._states_newest_first():
+            found = _commit_in(state, commit_id)
+            if found is not None and self._is_there(state):
+                return found
         for branch in self.branches():
-            state = self.fresh(branch)
-            ids = state.commit_rows["object_id"]
-            index = pc.index(ids, pa.scalar(commit_id)).as_py()
-            if index >= 0:
-                return commit_of_row(state.commit_rows.slice(index, 1).to_pylist()[0])
+            found = _commit_in(self.fresh(branch), commit_id)
+            if found is not None:
+                return found
         raise CommitNotFound(commit_id)
+
+    def _states_newest_first(self) -> list[ManifestState]:
+        """What is known without a look: whoever asks for a commit has often just made it."""
+        with self._lock:
+            return list(reversed(self._states.values()))
+
+    def _is_there(self, state: ManifestState) -> bool:
+        try:
+            return self._native_id(state.branch) == state.native_id
+        except BranchNotFound:
+            return False
 
     def commits(self, branch: str) -> list[GraphCommit]:
         """Every commit visible on a branch, newest first."""
@@ -144,6 +157,7 @@ class Coordinator:
                 or known.native_id != state.native_id
                 or known.version <= state.version
             ):
+                self._states.pop(state.branch, None)
                 self._states[state.branch] = state
         return state
 
@@ -244,6 +258,13 @@ class Coordinator:
         if found is None:
             raise BranchNotFound(branch, self.branches())
         return found.identifier
+
+
+def _commit_in(state: ManifestState, commit_id: str) -> GraphCommit | None:
+    place = pc.index(state.commit_rows["object_id"], pa.scalar(commit_id)).as_py()
+    if place < 0:
+        return None
+    return commit_of_row(state.commit_rows.slice(place, 1).to_pylist()[0])
 
 
 def _lane(branch: str) -> str | None:
