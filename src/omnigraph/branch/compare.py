@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from omnigraph.branch.descent import Descent
 from omnigraph.branch.equality import equal_rows
 from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.row_versions import RowIds
+from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.tables import TableStorage
 
 BATCH_BYTES = 4 * 1024 * 1024

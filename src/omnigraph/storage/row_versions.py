@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.storage.blobs import blob_columns, read_blobs
@@ -25,11 +24,10 @@ from omnigraph.storage.datasets import transaction_uuid
 from omnigraph.storage.handles import Piece, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reads import ROW_ADDRESS, ROW_ID, projection, result_schema
+from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
 
 CREATED = "_row_created_at_version"
 UPDATED = "_row_last_updated_at_version"
-
-RowIds = npt.NDArray[np.uint64]
 
 
 def field_ids(handle: TableHandle) -> tuple[tuple[str, int], ...]:
@@ -158,8 +156,9 @@ def _taken(
     blobs = set(blob_columns(handle.schema)).intersection(wanted)
     plain = [name for name in wanted if name not in blobs] or ["id"]
     with lance_errors("fetching rows", handle.location):
-        found = _taken_at(handle, places.find(handle, numbers), plain)
-        rows = handle._dataset._take_rows(row_ids, columns=plain) if found is None else found
+        rows = _taken_at(handle, places.find(handle, numbers), plain)
+        if rows is None:
+            rows = _taken_by_id(handle, numbers, plain)
         rows = rows.combine_chunks()
         assert rows.num_rows == len(row_ids), "a row id is not in this version"
         columns = [
@@ -195,15 +194,38 @@ def _taken_at(handle: TableHandle, addresses: RowIds | None, columns: list[str])
     return pa.concat_tables(parts).take(pa.array(back))
 
 
+def _taken_by_id(handle: TableHandle, row_ids: RowIds, columns: list[str]) -> pa.Table:
+    """The rows with these row ids, found as Lance does, or in a large table by their addresses."""
+    if handle.row_count >= _LOOKED_UP_ROWS and len(row_ids) <= _LOOKED_UP_MAX:
+        addresses = addresses_of(handle, row_ids)
+        rows = handle._dataset.scanner(
+            columns=columns,
+            filter=f"{ROW_ADDRESS} IN ({', '.join(map(str, addresses.tolist()))})",
+            with_row_address=True,
+        ).to_table()
+        known = _numbers(rows[ROW_ADDRESS])
+        order = np.argsort(known)
+        if len(known) == len(row_ids) and len(np.unique(row_ids)) == len(row_ids):
+            return rows.take(pa.array(order[np.searchsorted(known[order], addresses)]))
+    return handle._dataset._take_rows(row_ids.tolist(), columns=columns)
+
+
+_LOOKED_UP_ROWS = 100_000
+_LOOKED_UP_MAX = 8_192
+
+
 def addresses_of(handle: TableHandle, row_ids: RowIds) -> RowIds:
     """Where rows are now: fragment id, then position in it.
 
-    A pass over all row ids, which reads no data file and costs less than Lance's own look-up.
+    Costs less than Lance's own look-up, which takes deleted rows out of all row ids first. The
+    caller has live rows in mind; of a row that moved, the place in the later fragment is found.
     """
     order = np.argsort(row_ids)
     wanted = row_ids[order]
     found = np.full(len(wanted), _NOWHERE, dtype=np.uint64)
-    for ids, addresses in _row_places(handle):
+    with lance_errors("reading a table", handle.location):
+        parts = list(_row_places(handle))
+    for ids, addresses in parts:
         sorter = None if bool(np.all(ids[:-1] < ids[1:])) else np.argsort(ids)
         at = np.minimum(np.searchsorted(ids, wanted, sorter=sorter), len(ids) - 1)
         at = at if sorter is None else sorter[at]
@@ -216,17 +238,19 @@ def addresses_of(handle: TableHandle, row_ids: RowIds) -> RowIds:
 
 
 def _row_places(handle: TableHandle) -> Iterator[tuple[RowIds, RowIds]]:
-    """Row ids and addresses of all rows, a bounded piece at a time."""
-    with lance_errors("reading a table", handle.location):
-        scanner = handle._dataset.scanner(
-            columns=[], with_row_id=True, with_row_address=True, batch_size=_PLACES_ROWS_MAX
-        )
-        rows = 0
-        for batch in scanner.to_reader():
-            if batch.num_rows:
-                rows += batch.num_rows
-                yield _numbers(batch[ROW_ID]), _numbers(batch[ROW_ADDRESS])
-    record(scans=1, rows_scanned=rows)
+    """Row ids and addresses of the places of each fragment, in their order."""
+    for fragment in handle._dataset.get_fragments():
+        first = np.uint64(fragment.fragment_id << 32)
+        try:
+            ids = physical_row_ids(fragment.metadata)
+        except UnknownSequence:
+            rows = fragment.scanner(columns=[], with_row_id=True, with_row_address=True).to_table()
+            record(scans=1, rows_scanned=rows.num_rows)
+            if rows.num_rows:
+                yield _numbers(rows[ROW_ID]), _numbers(rows[ROW_ADDRESS])
+            continue
+        if len(ids):
+            yield ids, np.arange(len(ids), dtype=np.uint64) + first
 
 
 _NO_ROWS: RowIds = np.empty(0, dtype=np.uint64)

@@ -232,7 +232,10 @@ def deleted_fragments(
     for fragment_id in np.unique(fragment_ids).tolist():
         fragment = dataset.get_fragment(fragment_id)
         assert fragment is not None
-        left = fragment.delete_rows(positions[fragment_ids == fragment_id].tolist())
+        rows = positions[fragment_ids == fragment_id].tolist()
+        left = fragment.delete_rows(rows)
+        before = fragment.metadata.num_rows
+        assert before - len(rows) == (0 if left is None else left.num_rows), "not a live row"
         if left is None:
             removed.append(fragment_id)
         else:

@@ -49,6 +49,7 @@ from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.loose import LooseRows, LooseStaging, referenced_files, scan_addresses_of
 from omnigraph.storage.pending import Pending
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate
+from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, RowStaging
 from omnigraph.storage.text import open_text_store
 from omnigraph.storage.transactions import OPERATION_ID, Committer, Stager, read_transaction
@@ -306,19 +307,15 @@ class TableStorage:
 
     def touched_since(
         self, handle: TableHandle, ancestor: TableHandle
-    ) -> tuple[pa.Array, row_versions.RowIds, row_versions.RowIds]:
+    ) -> tuple[pa.Array, RowIds, RowIds]:
         """Ids, row ids and making versions of the rows made or changed after `ancestor`."""
         return row_versions.touched_since(handle, ancestor, self._places)
 
-    def gone_since(
-        self, handle: TableHandle, ancestor: TableHandle, count: int
-    ) -> row_versions.RowIds:
+    def gone_since(self, handle: TableHandle, ancestor: TableHandle, count: int) -> RowIds:
         """The row ids of `ancestor`, `count` of them, that are not there any more."""
         return row_versions.gone_since(handle, ancestor, count)
 
-    def row_ids_gone(
-        self, handle: TableHandle, ancestor: TableHandle
-    ) -> row_versions.RowIds | None:
+    def row_ids_gone(self, handle: TableHandle, ancestor: TableHandle) -> RowIds | None:
         """Row ids that were removed since `ancestor`, as Lance says; None when it cannot say."""
         return row_versions.row_ids_gone(handle, ancestor)
 
@@ -329,7 +326,7 @@ class TableStorage:
     def take_stream(
         self,
         handle: TableHandle,
-        row_ids: row_versions.RowIds,
+        row_ids: RowIds,
         columns: Sequence[str] | None = None,
         *,
         batch_rows: int = reads.BATCH_ROWS,
@@ -425,7 +422,7 @@ class TableStorage:
         self,
         handle: TableHandle,
         batches: Iterable[pa.RecordBatch],
-        row_ids: row_versions.RowIds,
+        row_ids: RowIds,
     ) -> StagedTransaction:
         """The same, in place of the rows with these row ids."""
         return self.stage_replace(handle, batches, row_versions.addresses_of(handle, row_ids))
@@ -452,9 +449,7 @@ class TableStorage:
         """Stage the removal of the matching rows; None when nothing matches."""
         return self._rows.delete(handle, predicate)
 
-    def stage_delete_rows(
-        self, handle: TableHandle, row_ids: row_versions.RowIds
-    ) -> StagedTransaction | None:
+    def stage_delete_rows(self, handle: TableHandle, row_ids: RowIds) -> StagedTransaction | None:
         """Stage the removal of the rows with these row ids; None when there are none."""
         return self._rows.delete_at(handle, row_versions.addresses_of(handle, row_ids))
 
