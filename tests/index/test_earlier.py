@@ -17,7 +17,10 @@ from omnigraph.index import OpenTables, RuntimeCache, TableView
 from omnigraph.index.cache import UNREAD_MAX
 from omnigraph.index.notes import told_to
 from omnigraph.storage.counters import PROCESS, counting
+from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.predicates import Compare, CompareOp
+from omnigraph.storage.tables import TableStorage
+from tests.branch.bulk import write_bulk
 
 SCHEMA = """
 node Person { slug: String @key  name: String?  age: I64?  team: String?  score: F64? }
@@ -204,6 +207,28 @@ def test_the_ends_of_edges_follow_nodes_that_are_written_again(graph: og.Graph) 
     assert slugs[ends.sources].tolist() == [f"p{number}" for number in range(PEOPLE)]
     expected = [f"p{(number * 7 + 1) % PEOPLE}" for number in range(PEOPLE)]
     assert slugs[ends.targets].tolist() == expected
+
+
+def test_what_is_kept_of_an_earlier_version_stays_as_it_is(graph: og.Graph) -> None:
+    """An edge that led nowhere leads somewhere in a later version, and only there."""
+    gone = Compare("slug", CompareOp.EQ, pa.scalar("p8"))
+
+    def delete(tables: TableStorage, handle: TableHandle) -> StagedTransaction:
+        staged = tables.stage_delete(handle, gone)
+        assert staged is not None
+        return staged
+
+    write_bulk(graph, "node:Person", delete)
+    cache = RuntimeCache(1 << 30)
+    earlier = opened(graph, cache).edges("Knows")
+    before = earlier.endpoints().targets.copy()
+    assert np.count_nonzero(before < 0) == 1
+    graph.load([person(8)], mode="append")
+
+    later = opened(graph, cache).edges("Knows").endpoints()
+
+    assert np.count_nonzero(later.targets < 0) == 0
+    assert earlier.endpoints().targets.tolist() == before.tolist()
 
 
 # Ahead of a commit

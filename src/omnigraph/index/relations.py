@@ -271,7 +271,8 @@ class EdgeIndex:
             staying = moves.moved(edges.of_numbers(before))
             lost = np.flatnonzero(staying < 0)
             if len(lost):
-                # A node that was written again stands elsewhere.
+                # A node that was written again stands elsewhere. What is kept stays as it is.
+                staying = staying.copy()
                 staying[lost] = nodes.positions_of_ids(self.edges.values([column], lost)[column])
             if not edges.added:
                 return staying
