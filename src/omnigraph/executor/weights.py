@@ -220,8 +220,8 @@ def _sent_by_few(
         kept = parents.holds(targets)
         rows, targets = rows[kept], targets[kept]
     each = weights.of(live).at(rows)
-    if len(positions) == 1:
-        # One child has every parent once, in order.
+    if len(positions) == 1 and csr.edges is None:
+        # One child has every parent once, in order; stored edges may have one several times.
         support, place = targets, None
     elif len(targets) * _FEW < parents.size:
         support, place = np.unique(targets, return_inverse=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import assert_never
 
 import pyarrow as pa
@@ -37,6 +38,11 @@ _UNKNOWN = "cast(null as boolean)"
 def to_lance(predicate: Predicate, schema: pa.Schema) -> str:
     """Return the filter text that keeps exactly the rows of `predicate` in a table of `schema`."""
     return _text(bind(predicate, schema))
+
+
+def at_addresses(addresses: Iterable[int]) -> str:
+    """Return the filter text that keeps the rows at these addresses; Lance goes straight there."""
+    return f"_rowaddr IN ({', '.join(map(str, addresses))})"
 
 
 def is_pushable(predicate: Predicate, schema: pa.Schema) -> bool:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from omnigraph.storage.blobs import blob_columns, read_blobs
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import transaction_uuid
+from omnigraph.storage.filters import at_addresses
 from omnigraph.storage.handles import Piece, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.reads import ROW_ADDRESS, ROW_ID, projection, result_schema
@@ -200,7 +201,7 @@ def _taken_by_id(handle: TableHandle, row_ids: RowIds, columns: list[str]) -> pa
         addresses = addresses_of(handle, row_ids)
         rows = handle._dataset.scanner(
             columns=columns,
-            filter=f"{ROW_ADDRESS} IN ({', '.join(map(str, addresses.tolist()))})",
+            filter=at_addresses(addresses.tolist()),
             with_row_address=True,
         ).to_table()
         known = _numbers(rows[ROW_ADDRESS])
