@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from omnigraph.errors import InvariantViolated
 from omnigraph.storage import row_ids, row_versions
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
@@ -148,7 +149,7 @@ def test_a_row_that_is_gone_cannot_be_replaced(table: People) -> None:
     gone = table.row_ids("p3")
     table.commit(table.storage.stage_delete(table.head(), IsIn("id", pa.array(["p3"]))))
 
-    with pytest.raises(AssertionError, match="not a live row"):
+    with pytest.raises(InvariantViolated, match="that are not there"):
         table.storage.stage_replace_rows(table.head(), people(3, 4).to_batches(), gone)
 
 

@@ -17,7 +17,7 @@ from lance import LanceDataset
 from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata, write_fragments
 
-from omnigraph.errors import BadRequestError, ConstraintError
+from omnigraph.errors import BadRequestError, ConstraintError, InvariantViolated
 from omnigraph.storage import reads
 from omnigraph.storage.blobs import is_blob, to_stored, to_stored_batches
 from omnigraph.storage.counters import record
@@ -235,7 +235,11 @@ def deleted_fragments(
         rows = positions[fragment_ids == fragment_id].tolist()
         left = fragment.delete_rows(rows)
         before = fragment.metadata.num_rows
-        assert before - len(rows) == (0 if left is None else left.num_rows), "not a live row"
+        if before - len(rows) != (0 if left is None else left.num_rows):
+            raise InvariantViolated(
+                f"rows of fragment {fragment_id} are to be removed that are not there — nothing "
+                "was written; run `omnigraph verify`"
+            )
         if left is None:
             removed.append(fragment_id)
         else:
