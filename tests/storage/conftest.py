@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import boto3
 import numpy as np
 import pyarrow as pa
 import pytest
+from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 
 from omnigraph.storage.handles import CommittedVersion, StagedTransaction, TableHandle
@@ -88,11 +90,24 @@ class People:
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
     """A real S3 server in this process, for the whole session."""
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(S3Response, "_key_response_put", _one_at_a_time(S3Response._key_response_put))
+        server = ThreadedMotoServer(port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
+
+
+def _one_at_a_time(put: Callable[..., Any]) -> Callable[..., Any]:
+    """S3 decides "if there is none" and puts in one step; this server looks, then puts."""
+    lock = threading.Lock()
+
+    def locked(*args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return put(*args, **kwargs)
+
+    return locked
 
 
 @pytest.fixture
