@@ -118,10 +118,11 @@ def _beside(work: Any, url: str) -> Iterator[None]:
 
 
 def _load(url: str, is_over: threading.Event) -> None:
-    data = "".join(json.dumps(each) + "\n" for each in _people("p", LOAD_ROWS))
+    """Load the same rows again and again. The body is made once: clients have machines of their
+    own, and here they would take the processors that the server is measured on."""
+    body = json.dumps({"data": _lines("p", LOAD_ROWS), "mode": "merge"}).encode()
     while not is_over.is_set():
-        body = {"data": data, "mode": "merge"}
-        httpx.post(f"{url}/load", json=body, timeout=None).raise_for_status()
+        _post(f"{url}/load", body)
 
 
 def _merge(url: str, is_over: threading.Event) -> None:
@@ -129,11 +130,19 @@ def _merge(url: str, is_over: threading.Event) -> None:
     while not is_over.is_set():
         number += 1
         branch = f"side{number}"
-        lines = "".join(json.dumps(each) + "\n" for each in _people(f"m{number}-", 2_000))
-        made = {"data": lines, "branch": branch, "from": "main"}
+        made = {"data": _lines(f"m{number}-", 2_000), "branch": branch, "from": "main"}
         merged = {"source": branch, "delete_branch": True}
-        httpx.post(f"{url}/load", json=made, timeout=None).raise_for_status()
-        httpx.post(f"{url}/branches/merge", json=merged, timeout=None).raise_for_status()
+        _post(f"{url}/load", json.dumps(made).encode())
+        _post(f"{url}/branches/merge", json.dumps(merged).encode())
+
+
+def _lines(prefix: str, count: int) -> str:
+    return "".join(json.dumps(each) + "\n" for each in _people(prefix, count))
+
+
+def _post(url: str, body: bytes) -> None:
+    headers = {"Content-Type": "application/json"}
+    httpx.post(url, content=body, headers=headers, timeout=None).raise_for_status()
 
 
 def _refused(url: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,3 +101,24 @@ def test_every_error_has_a_kind_and_a_status() -> None:
         for error in classes
         if error.__mro__[1] is OmnigraphError and error.__name__ != "SourceError"
     )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.ExpectedVersionMismatch("node:Person", expected=3, actual=5),
+        errors.BranchNotFound("dev", ["main", "dve"]),
+        errors.RecoveryRequired("reopen it", operation_id="01J"),
+        errors.ParseError("no", span=Span(3, 4), hint="try that").with_source(
+            SourceText("q.gq", "abc def")
+        ),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_crosses_to_another_process_with_all_its_facts(error: OmnigraphError) -> None:
+    crossed = pickle.loads(pickle.dumps(error))
+
+    assert type(crossed) is type(error)
+    assert crossed.args == error.args
+    assert vars(crossed) == vars(error)
+    assert crossed.render() == error.render()

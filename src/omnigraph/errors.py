@@ -101,6 +101,18 @@ class OmnigraphError(Exception):
         """Return the text a terminal shows."""
         return str(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes with every fact, whatever the class was made from."""
+        return _travelled, (type(self), self.args, self.__dict__)
+
+
+def _travelled(
+    kind: type[OmnigraphError], args: tuple[Any, ...], facts: Mapping[str, Any]
+) -> OmnigraphError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
+
 
 class SourceError(OmnigraphError):
     """The text of a schema or query is wrong. Knows where, when `span` is given."""

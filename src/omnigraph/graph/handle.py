@@ -18,6 +18,7 @@ from omnigraph.graph.store import Store
 from omnigraph.index import DerivedStore, RuntimeCache, derive_ahead
 from omnigraph.manifest import (
     Coordinator,
+    ManifestState,
     SchemaContract,
     Snapshot,
     UpdatePin,
@@ -67,7 +68,7 @@ class Handle:
         self._actor = actor
         self._lock = threading.Lock()
         self._is_closed = False
-        self._coordinator = Coordinator(store.manifest)
+        self._coordinator = Coordinator(store.manifest, self._show)
         self._cache = RuntimeCache(
             self._settings.cache_bytes, derived=_derived_store(store.root, mode)
         )
@@ -156,9 +157,30 @@ class Handle:
         )
 
     def _foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """Let queries of a version that is about to be shown find it decoded."""
-        if not self._settings.read_ahead:
-            return
+        """Let queries of a version that is about to be shown find it decoded, here or elsewhere."""
+        readers = self._settings.read_ahead
+        if readers is True:
+            self._read_ahead(branch, pins)
+        elif readers:
+            readers.foresee(branch, pins)
+
+    def _show(self, state: ManifestState) -> None:
+        readers = self._settings.read_ahead
+        if not isinstance(readers, bool):
+            readers.show(state)
+
+    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        """Get ready for what another process is about to publish; `show` tells when it has."""
+        if self._coordinator.is_known(branch):  # else nobody here has ever asked for it
+            self._read_ahead(branch, pins)
+            self._coordinator.expect(branch)
+
+    def show(self, state: ManifestState) -> None:
+        """Take what another process has published, which saves reading it."""
+        if self._coordinator.is_known(state.branch):
+            self._coordinator.advance(state)
+
+    def _read_ahead(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         try:
             before = self._coordinator.last_seen(branch).snapshot()
             catalog, tables = self._contract.catalog, self._store.tables

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from omnigraph.errors import BadRequestError, did_you_mean
+from omnigraph.manifest import ManifestState, UpdatePin
 from omnigraph.pipeline.engine import SparkUse
+
+
+class Readers(Protocol):
+    """Another process that reads what this handle writes, and wants to be ready for it."""
+
+    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        """A branch is about to show these versions. Returns when the readers are ready."""
+
+    def show(self, state: ManifestState) -> None:
+        """A branch shows this now."""
+
+
+ReadAhead: TypeAlias = bool | Readers
 
 _NAMES = ("spark", "cache_bytes", "read_ahead")
 
@@ -17,12 +31,13 @@ class Settings:
     """How one handle works. `cache_bytes` bounds what queries keep in memory.
 
     With `read_ahead` a write decodes what queries will ask for before it becomes visible, so that
-    none of them waits for that: for handles that many threads read from.
+    none of them waits for that: for handles that many threads read from. When another process
+    does the reading, it is that process.
     """
 
     spark: SparkUse = field(default_factory=SparkUse)
     cache_bytes: int | None = None
-    read_ahead: bool = False
+    read_ahead: ReadAhead = False
 
 
 def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
@@ -71,7 +86,8 @@ def _cache_bytes(given: Any) -> int | None:
     return given
 
 
-def _read_ahead(given: Any) -> bool:
-    if not isinstance(given, bool):
+def _read_ahead(given: Any) -> ReadAhead:
+    if not isinstance(given, bool) and not hasattr(given, "foresee"):
         raise BadRequestError(f"config `read_ahead` is {given!r}, expected True or False")
-    return given
+    wanted: ReadAhead = given
+    return wanted

@@ -87,6 +87,8 @@ class Ranks:
         if tail is not None:
             if tail.type != self.values.type or not _is_equal_as_stored(tail.type):
                 return None
+            if len(tail) and tail[0].is_valid and self.rank_of(tail[0].as_py()) is None:
+                return None  # as for every new key; finding all of them takes a pass over all
             found = pc.index_in(tail, value_set=self.values)
             if found.null_count > tail.null_count:
                 return None

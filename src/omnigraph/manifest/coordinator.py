@@ -8,6 +8,7 @@ back, so a single writer never reads the manifest again.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 
@@ -32,14 +33,22 @@ from omnigraph.storage.control import ControlTable
 
 FRAGMENTS_MAX = 32
 """Pieces of `__manifest` that are worth a compaction: each publish leaves one."""
+TOLD_SECONDS = 0.1
+"""How long news of another process is waited for, when it has announced some."""
 
 
 class Coordinator:
     """The manifest of one graph, on all of its branches. Thread-safe."""
 
-    def __init__(self, control: ControlTable) -> None:
+    def __init__(
+        self,
+        control: ControlTable,
+        on_publish: Callable[[ManifestState], None] = lambda _: None,
+    ) -> None:
         self._control = control
+        self._on_publish = on_publish
         self._states: dict[str, ManifestState] = {}
+        self._expected: dict[str, threading.Event] = {}
         self._turns: dict[str, AbstractContextManager[object]] = {}
         self._fragments: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -65,6 +74,8 @@ class Coordinator:
         # One thread reads for all of them; a publish of ours need not be read at all.
         with self.turn(branch):
             known = self._known_if_latest(branch, native_id)
+            if known is None and self._was_told(branch):
+                known = self._known_if_latest(branch, native_id)
             if known is not None:
                 return known
             # A stamp is a new version as well, so a handle that sees no new one need not look.
@@ -83,6 +94,26 @@ class Coordinator:
         if known is None or known.native_id != native_id:
             return None
         return known if known.version == self._control.latest_version(_lane(branch)) else None
+
+    def expect(self, branch: str) -> None:
+        """Another process is about to publish, and will tell what: that is quicker than reading."""
+        with self._lock:
+            self._expected.setdefault(branch, threading.Event())
+
+    def _was_told(self, branch: str) -> bool:
+        """Wait a moment for what a branch is expected to become."""
+        with self._lock:
+            told = self._expected.get(branch)
+        if told is None or told.wait(TOLD_SECONDS):
+            return told is not None
+        with self._lock:
+            self._expected.pop(branch, None)
+        return False
+
+    def is_known(self, branch: str) -> bool:
+        """Whether this handle has ever seen the branch."""
+        with self._lock:
+            return branch in self._states
 
     def at_version(self, branch: str, version: int) -> ManifestState:
         """The branch as it stood at a manifest version. Never cached: cleanup may remove it."""
@@ -159,6 +190,14 @@ class Coordinator:
             ):
                 self._states.pop(state.branch, None)
                 self._states[state.branch] = state
+            told = self._expected.pop(state.branch, None)
+        if told is not None:
+            told.set()
+        return state
+
+    def published(self, state: ManifestState) -> ManifestState:
+        """Remember a state that this handle made, and tell whoever wants to know."""
+        self._on_publish(self.advance(state))
         return state
 
     def compact_if_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:

@@ -76,7 +76,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             except RowLevelCasContention:
                 continue
             hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
-            return coordinator.advance(_published(state, request, commits, version))
+            return coordinator.published(_published(state, request, commits, version))
     raise ConflictError(
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
         "concurrent writers — retry"

@@ -7,6 +7,7 @@ a plan may give other rows when it runs again, files do not.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from omnigraph.errors import BadRequestError, OmnigraphError, did_you_mean
 from omnigraph.pipeline.engine import SparkUse
 from omnigraph.pipeline.model import FrameRange, ParquetRange, Range
 from omnigraph.pipeline.ranges import Input
-from omnigraph.pipeline.runner import error_named
 from omnigraph.pipeline.spool import Spool
 from omnigraph.storage.scratch import DIRECTORY as SCRATCH
 from omnigraph.storage.scratch import FRAMES_PREFIX, open_scratch
@@ -160,23 +160,23 @@ def _spooled(frame: Any, spool: Spool) -> list[str]:
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         number = partition_number()
-        path, failure, message = None, None, None
+        path, failure = None, None
         try:
             path = spool.write(batches, number)
         except OmnigraphError as error:
             # As a value: a raised one would be retried and lose its type.
-            failure, message = type(error).__name__, error.message
-        columns = [[number], [path], [failure], [message]]
+            failure = pickle.dumps(error)
+        columns = [[number], [path], [failure]]
         yield pa.RecordBatch.from_arrays(
             [pa.array(each, type_) for each, type_ in zip(columns, _WRITTEN.types, strict=True)],
             schema=_WRITTEN,
         )
 
-    rows = frame.mapInArrow(write, "number long, path string, failure string, message string")
+    rows = frame.mapInArrow(write, "number long, path string, failure binary")
     parts = sorted(rows.collect(), key=lambda row: row["number"])
     for part in parts:
         if part["failure"]:
-            raise error_named(part["failure"], part["message"])
+            raise pickle.loads(part["failure"])
     return [part["path"] for part in parts if part["path"]]
 
 
@@ -184,8 +184,7 @@ _WRITTEN = pa.schema(
     [
         ("number", pa.int64()),
         ("path", pa.utf8()),
-        ("failure", pa.utf8()),
-        ("message", pa.utf8()),
+        ("failure", pa.binary()),
     ]
 )
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from omnigraph import errors
-from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.pipeline.progress import Reporter
 
 Item = TypeVar("Item")
@@ -54,14 +52,3 @@ class InlineRunner:
             rows += rows_of(result)
             reporter.update(len(results), rows or None)
         return results
-
-
-def error_named(name: str, message: str) -> OmnigraphError:
-    """The error that a worker met, as one of the same class where that needs only its text."""
-    found = getattr(errors, name, None)
-    try:
-        if isinstance(found, type) and issubclass(found, OmnigraphError):
-            return found(message)
-    except TypeError:
-        pass
-    return StorageError(message)

@@ -17,7 +17,6 @@ from uuid import uuid4
 
 from omnigraph.errors import OmnigraphError, SparkError
 from omnigraph.pipeline.progress import Reporter
-from omnigraph.pipeline.runner import error_named
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,7 +55,10 @@ class SparkRunner:
         # Asking Spark how far it is costs as much as a small job.
         answers = job.run(tell if reporter.is_heard else None)
         tell(len(wanted))
-        return [_unpacked(answer) for answer in answers]
+        for answer in answers:
+            if isinstance(answer, OmnigraphError):
+                raise answer
+        return answers
 
 
 class _Job:
@@ -118,27 +120,19 @@ def settle_modules() -> None:
 
 def _task(
     function: Callable[[Item], Result], rows_of: Callable[[Result], int], rows: Any
-) -> Callable[[Item], tuple[str, Any]]:
+) -> Callable[[Item], Result | OmnigraphError]:
     """The function, with our errors as values: a raised one would be retried and lose its type."""
 
-    def run(item: Item) -> tuple[str, Any]:
+    def run(item: Item) -> Result | OmnigraphError:
         try:
             result = function(item)
         except OmnigraphError as error:
-            return "error", (type(error).__name__, error.message)
+            return error
         rows.add(rows_of(result))
         settle_modules()
-        return "done", result
+        return result
 
     return run
-
-
-def _unpacked(answer: tuple[str, Any]) -> Any:
-    kind, value = answer
-    if kind == "done":
-        return value
-    name, message = value
-    raise error_named(name, message)
 
 
 def _failure(text: str) -> str:

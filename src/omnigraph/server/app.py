@@ -28,6 +28,7 @@ from omnigraph.server.openapi import TITLE, openapi_document, served_operations
 from omnigraph.server.operations import Operation
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
+from omnigraph.server.write_process import WriteProcess
 from omnigraph.version import __version__
 
 log = logging.getLogger("omnigraph.server")
@@ -92,9 +93,10 @@ def _serving(settings: ServerSettings) -> Serving:
             settings.server_policy_text, name=settings.server_policy_name, resource=None
         )
     )
+    graphs = open_graphs(settings)
     return Serving(
         settings=settings,
-        graphs=open_graphs(settings),
+        graphs=graphs,
         gate=Gate(settings.is_open, server_policy),
         admission=Admission(limits, metrics.rejected.inc),
         metrics=metrics,
@@ -102,6 +104,7 @@ def _serving(settings: ServerSettings) -> Serving:
         readers=ThreadPoolExecutor(limits.read_threads, "omnigraph-read"),
         writers=ThreadPoolExecutor(settings.write_threads, "omnigraph-write"),
         exporters=ThreadPoolExecutor(limits.exports_max, "omnigraph-export"),
+        apart=WriteProcess(settings, graphs, metrics),
     )
 
 

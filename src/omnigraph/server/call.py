@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from starlette.requests import Request
 
 from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError
-from omnigraph.manifest import MAIN
-from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
 from omnigraph.server.admission import Admission
-from omnigraph.server.bodies import Model, read_json, validated
+from omnigraph.server.bodies import read_json
 from omnigraph.server.gate import ACTIONS, Gate
 from omnigraph.server.graphs import Graphs, OpenGraph
+from omnigraph.server.jobs import Body, Job, Permit
+from omnigraph.server.json_values import Model, validated
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.write_process import WriteProcess
 from omnigraph.syntax import parse_query
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ class Serving:
     readers: ThreadPoolExecutor
     writers: ThreadPoolExecutor
     exporters: ThreadPoolExecutor
+    apart: WriteProcess
 
     def close(self) -> None:
         """Wait for what is under way, then close the graphs."""
         for pool in (self.exporters, self.readers, self.writers):
             pool.shutdown(wait=True)
+        self.apart.close()
         self.graphs.close()
 
 
@@ -157,6 +160,12 @@ class Call:
                 await in_thread(self.serving.writers, self.graph.heal)
             raise
 
+    async def working(
+        self, job: Job, body: Body = b"", permit: Permit = lambda _: None
+    ) -> dict[str, Any]:
+        """Run a write that can be long, in a process of its own where there is one."""
+        return await self.writing(self.serving.apart.run, self.graph, job, body, permit)
+
 
 async def in_thread(
     pool: ThreadPoolExecutor,
@@ -167,11 +176,6 @@ async def in_thread(
     """Run something that blocks in a pool."""
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(pool, lambda: work(*args, **kwargs))
-
-
-def branch_of(name: str | None) -> str:
-    """The branch a request is about, in its one spelling; `main` when it names none."""
-    return MAIN if name is None else canonical_branch(name)
 
 
 def query_text(source: str) -> str:

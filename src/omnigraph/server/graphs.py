@@ -15,9 +15,11 @@ from omnigraph.config.registry import Registry, load_registry
 from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
+from omnigraph.graph.settings import ReadAhead
 from omnigraph.policy import Policy, load_policy
 from omnigraph.server.gate import Gate
 from omnigraph.server.settings import ServedGraph, ServerSettings, check_graph_id
+from omnigraph.storage.location import graph_root
 
 OPENED_AT_ONCE_MAX = 4
 
@@ -39,6 +41,11 @@ class OpenGraph:
     @property
     def uri(self) -> str:
         return self.graph.uri
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on a disk of this machine, where several processes may write to it."""
+        return graph_root(self.served.uri).is_local
 
     def heal(self) -> None:
         """Finish or undo what a failed write left. Only an open may undo, so open once more.
@@ -92,7 +99,7 @@ def open_graphs(settings: ServerSettings) -> Graphs:
     failed: dict[str, OmnigraphError] = {}
     with ThreadPoolExecutor(OPENED_AT_ONCE_MAX) as pool:
         pending = {
-            served.graph_id: pool.submit(_open, served, is_open=settings.is_open)
+            served.graph_id: pool.submit(open_served, served, is_open=settings.is_open)
             for served in settings.graphs
         }
         for graph_id, future in pending.items():
@@ -108,9 +115,10 @@ def open_graphs(settings: ServerSettings) -> Graphs:
     return Graphs(opened)
 
 
-def _open(served: ServedGraph, *, is_open: bool) -> OpenGraph:
+def open_served(served: ServedGraph, *, is_open: bool, read_ahead: ReadAhead = True) -> OpenGraph:
+    """Open one graph, with its policy and its stored queries."""
     policy = _policy_of(served)
-    graph = open_graph(served.uri, policy=policy, config={"read_ahead": True})
+    graph = open_graph(served.uri, policy=policy, config={"read_ahead": read_ahead})
     try:
         registry = _registry_of(served, graph)
     except BaseException:

@@ -48,6 +48,12 @@ class Metrics:
         self.exports = Gauge(
             "omnigraph_exports_in_flight", "Exports under way.", registry=self._registry
         )
+        self._long_writes = Counter(
+            "omnigraph_long_writes",
+            "Loads of size and merges, by where they ran: in the process for them, or here.",
+            ["place"],
+            registry=self._registry,
+        )
         self._counters: dict[tuple[str, str, int], Counter] = {}
         self._histograms: dict[tuple[str, str], Histogram] = {}
 
@@ -62,6 +68,10 @@ class Metrics:
             histogram = self._histograms[method, route] = self._seconds.labels(method, route)
         counter.inc()
         histogram.observe(seconds)
+
+    def long_write(self, *, is_apart: bool) -> None:
+        """Count one long write."""
+        self._long_writes.labels("apart" if is_apart else "here").inc()
 
     def text(self) -> bytes:
         """Everything counted so far."""

@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from omnigraph.manifest import MAIN
+from omnigraph.manifest.branch_names import canonical_branch
+
 Mode = Literal["overwrite", "append", "merge"]
 
 
@@ -124,3 +127,8 @@ class BranchMergeRequest(RequestModel):
     source: str = Field(description="The branch whose changes are brought in.")
     target: str | None = Field(None, description="The branch that takes them; `main` by default.")
     delete_branch: bool = Field(False, description="Whether the source goes afterwards.")
+
+
+def branch_of(name: str | None) -> str:
+    """The branch a request is about, in its one spelling; `main` when it names none."""
+    return MAIN if name is None else canonical_branch(name)

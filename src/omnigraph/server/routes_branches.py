@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 from starlette.responses import Response
 
-from omnigraph.branch.merge import MergeResult
-from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branch_names import is_internal
-from omnigraph.policy import Action
 from omnigraph.server.admission import BRANCH_WORK_BYTES
-from omnigraph.server.call import Call, branch_of
+from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
-from omnigraph.server.graphs import OpenGraph
-from omnigraph.server.request_models import BranchCreateRequest, BranchMergeRequest
-from omnigraph.wire import branch_created_to_json, branch_deleted_to_json, merge_to_json
+from omnigraph.server.jobs import Merge
+from omnigraph.server.request_models import BranchCreateRequest, BranchMergeRequest, branch_of
+from omnigraph.wire import branch_created_to_json, branch_deleted_to_json
 
 
 async def list_branches(call: Call) -> Response:
@@ -51,26 +45,6 @@ async def merge_branches(call: Call) -> Response:
     body = await call.body(BranchMergeRequest)
     source, target = branch_of(body.source), branch_of(body.target)
     call.permit(branch=source, target_branch=target)
+    job = Merge(source, target, call.actor, deletes=body.delete_branch)
     with call.admit(BRANCH_WORK_BYTES):
-        result = await call.writing(
-            _merge, call.graph, source, target, call.actor, deletes=body.delete_branch
-        )
-    return json_response(result)
-
-
-def _merge(
-    opened: OpenGraph, source: str, target: str, actor: str | None, *, deletes: bool
-) -> dict[str, Any]:
-    merged = opened.graph.merge(source, target, actor=actor)
-    assert isinstance(merged, MergeResult)
-    return merge_to_json(_delete_source(opened, merged, actor) if deletes else merged)
-
-
-def _delete_source(opened: OpenGraph, merged: MergeResult, actor: str | None) -> MergeResult:
-    """Remove the source, if the actor may. The merge stands, whatever comes of this."""
-    try:
-        opened.gate.require(actor, Action.BRANCH_DELETE, target_branch=merged.source)
-        opened.graph.delete_branch(merged.source, actor=actor)
-    except OmnigraphError as error:
-        return replace(merged, branch_deleted=False, branch_delete_error=str(error))
-    return replace(merged, branch_deleted=True)
+        return json_response(await call.working(job))

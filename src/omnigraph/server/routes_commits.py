@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from omnigraph.server.call import Call, branch_of, one_parameter
+from omnigraph.server.call import Call, one_parameter
 from omnigraph.server.envelope import json_response
+from omnigraph.server.request_models import branch_of
 from omnigraph.wire import commit_to_json, commits_to_json
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from starlette.responses import Response
 
-from omnigraph.server.call import Call, branch_of, in_thread
+from omnigraph.server.call import Call, in_thread
 from omnigraph.server.graphs import OpenGraph
-from omnigraph.server.request_models import ExportRequest
+from omnigraph.server.request_models import ExportRequest, branch_of
 from omnigraph.server.streaming import ExportStream, chunks_of
 
 

@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from starlette.responses import Response
 
-from omnigraph.errors import (
-    BadRequestError,
-    BranchNotFound,
-    ExpectedVersionMismatch,
-    NotFoundError,
-)
-from omnigraph.graph import Graph
-from omnigraph.pipeline.ranges import is_text
+from omnigraph.errors import BadRequestError
 from omnigraph.policy import Action
-from omnigraph.server.bodies import BATCH_BYTES, read_bytes
-from omnigraph.server.call import Call, branch_of, one_parameter
+from omnigraph.server.bodies import BATCH_BYTES, read_bytes, read_json_bytes
+from omnigraph.server.call import Call, one_parameter
 from omnigraph.server.envelope import json_response
-from omnigraph.server.fence import with_heads
 from omnigraph.server.http_errors import HttpError
-from omnigraph.server.request_models import IngestRequest
+from omnigraph.server.jobs import DEFAULT_MODE, Load, LoadDocument, LoadLines
+from omnigraph.server.request_models import branch_of
 from omnigraph.server.routes_reads import deprecated
-from omnigraph.server.routes_writes import published
-from omnigraph.server.strict_lines import check_lines
-from omnigraph.wire import load_to_json
 
 NDJSON = "application/x-ndjson"
-DEFAULT_MODE = "merge"
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Where records go and how they meet what is there."""
-
-    branch: str
-    base: str | None
-    mode: str
-    embed: bool
-    actor: str | None
 
 
 async def load(call: Call) -> Response:
     """Load records as one commit, or nothing."""
-    body = await call.body(IngestRequest, limit=call.serving.settings.limits.load_bytes_max)
-    base = None if body.from_ is None else branch_of(body.from_)
-    wanted = Load(branch_of(body.branch), base, body.mode or DEFAULT_MODE, body.embed, call.actor)
-    await permit_load(call, wanted)
-    with call.admit(len(body.data)):
-        return json_response(await call.writing(run_load, call.graph.graph, wanted, body.data))
+    limits = call.serving.settings.limits
+    data = await read_json_bytes(call.request, limits, limits.load_bytes_max)
+    job = LoadDocument(call.actor, limits.json_depth_max)
+    with call.admit(len(data)):
+        return json_response(await call.working(job, data, partial(permit_load, call)))
 
 
 async def ingest(call: Call) -> Response:
@@ -60,7 +36,7 @@ async def ingest(call: Call) -> Response:
 async def load_ndjson(call: Call) -> Response:
     """Load records sent as they are, one a line, by the strict grammar."""
     wanted = _load_of(call)
-    await permit_load(call, wanted)
+    await call.reading(permit_load, call, wanted)
     limits = call.serving.settings.limits
     declared = call.request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() else limits.load_bytes_max
@@ -69,8 +45,7 @@ async def load_ndjson(call: Call) -> Response:
         if content_type.partition(";")[0].strip().lower() != NDJSON:
             raise HttpError(415, f"content type is '{content_type[:80]}', expected {NDJSON}")
         data = await read_bytes(call.request, limits, limits.load_bytes_max, BATCH_BYTES)
-        graph = call.graph.graph
-        done = await call.writing(run_strict_load, graph, wanted, data, limits.line_bytes_max)
+        done = await call.working(LoadLines(wanted, limits.line_bytes_max), data)
     del done["uri"]
     return json_response(done)
 
@@ -93,47 +68,10 @@ def _load_of(call: Call) -> Load:
     )
 
 
-async def permit_load(call: Call, wanted: Load) -> None:
+def permit_load(call: Call, wanted: Load) -> None:
     """Ask for the change, and for the branch when the load would have to make it."""
     call.permit(branch=wanted.branch)
     if wanted.base is None or call.graph.gate.policy is None:
         return
-    if wanted.branch not in await call.reading(call.graph.graph.branches):
+    if wanted.branch not in call.graph.graph.branches():
         call.permit(action=Action.BRANCH_CREATE, branch=wanted.base, target_branch=wanted.branch)
-
-
-def run_strict_load(
-    graph: Graph, wanted: Load, data: bytes | bytearray, line_bytes_max: int
-) -> dict[str, Any]:
-    return run_load(graph, wanted, check_lines(bytes(data), line_bytes_max))
-
-
-def run_load(graph: Graph, wanted: Load, data: str) -> dict[str, Any]:
-    """Load text. What is not records must not be taken for the path of a file.
-
-    Raises:
-        NotFoundError: The branch is not there and nothing says what to make it from.
-    """
-    if not is_text(data):
-        raise BadRequestError("`data` should be records, one JSON object a line")
-    try:
-        seen = graph.snapshot(wanted.branch if wanted.base is None else wanted.base)
-    except BranchNotFound as missing:
-        if wanted.base is not None:
-            raise
-        raise NotFoundError(
-            f"branch '{missing.branch}' not found; pass `from` to create it"
-        ) from None
-    try:
-        result = graph.load(
-            data,
-            mode=wanted.mode,
-            branch=wanted.branch,
-            base=wanted.base,
-            actor=wanted.actor,
-            embed=wanted.embed,
-        )
-    except ExpectedVersionMismatch as error:
-        raise (with_heads(error, graph, seen) if wanted.base is None else error) from None
-    commit = published(graph, result.commit_id)
-    return load_to_json(result, graph.uri, commit, wanted.actor)

@@ -14,9 +14,9 @@ from omnigraph.config.registry import StoredQuery
 from omnigraph.errors import BadRequestError, NotFoundError, PolicyError
 from omnigraph.manifest import MAIN
 from omnigraph.server import routes_reads, routes_writes
-from omnigraph.server.call import Call, branch_of
+from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
-from omnigraph.server.request_models import InvokeRequest
+from omnigraph.server.request_models import InvokeRequest, branch_of
 
 
 async def list_queries(call: Call) -> Response:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
 from omnigraph.policy import Action
-from omnigraph.server.call import Call, branch_of, one_parameter, query_text
+from omnigraph.server.call import Call, one_parameter, query_text
 from omnigraph.server.envelope import JSON, json_response
-from omnigraph.server.request_models import QueryRequest, ReadRequest
+from omnigraph.server.request_models import QueryRequest, ReadRequest, branch_of
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 from omnigraph.wire import frozen_read_to_json, read_target, read_to_json, snapshot_to_json
 

@@ -10,14 +10,15 @@ import orjson
 from starlette.responses import Response
 
 from omnigraph.compiler import compile_query, require_mutation
-from omnigraph.errors import BadRequestError, CommitNotFound, ExpectedVersionMismatch
-from omnigraph.graph import Commit, Graph, MutationResult
+from omnigraph.errors import BadRequestError, ExpectedVersionMismatch
+from omnigraph.graph import Graph, MutationResult
 from omnigraph.manifest import Snapshot
 from omnigraph.policy import Action
-from omnigraph.server.call import Call, branch_of, query_text
+from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import json_response
 from omnigraph.server.fence import mutate_as_seen, with_heads
-from omnigraph.server.request_models import ChangeRequest
+from omnigraph.server.jobs import published
+from omnigraph.server.request_models import ChangeRequest, branch_of
 from omnigraph.server.routes_reads import deprecated
 from omnigraph.wire import change_to_json
 
@@ -99,16 +100,6 @@ def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
         actor=wanted.actor,
         commit=published(graph, result.commit_id),
     )
-
-
-def published(graph: Graph, commit_id: str | None) -> Commit | None:
-    """The commit that a write made. The write stands, also when its branch is gone by now."""
-    if commit_id is None:
-        return None
-    try:
-        return graph.commit(commit_id)
-    except CommitNotFound:
-        return None
 
 
 def refuse_condition(call: Call) -> None:

@@ -1,0 +1,162 @@
+"""Jobs: writes that can be long, loads and merges, as values that run in this process or another.
+
+A job is given the open graph, the body of the request and a way to ask whether the caller may do
+what the body turns out to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+from omnigraph.branch.merge import MergeResult
+from omnigraph.errors import (
+    BadRequestError,
+    BranchNotFound,
+    CommitNotFound,
+    ExpectedVersionMismatch,
+    NotFoundError,
+    OmnigraphError,
+)
+from omnigraph.graph import Commit, Graph
+from omnigraph.pipeline.ranges import is_text
+from omnigraph.policy import Action
+from omnigraph.server.fence import with_heads
+from omnigraph.server.graphs import OpenGraph
+from omnigraph.server.json_values import parsed, validated
+from omnigraph.server.request_models import IngestRequest, branch_of
+from omnigraph.server.strict_lines import check_lines
+from omnigraph.wire import load_to_json, merge_to_json
+
+DEFAULT_MODE = "merge"
+LONG_BYTES = 64 * 1024
+"""A load of less takes no longer than a mutation."""
+
+Body: TypeAlias = bytes | bytearray
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Where records go and how they meet what is there."""
+
+    branch: str
+    base: str | None
+    mode: str
+    embed: bool
+    actor: str | None
+
+
+Permit: TypeAlias = Callable[[Load], None]
+"""Raises PolicyError when the caller may not load that."""
+
+
+class Job(Protocol):
+    """A write that can be long. It can be pickled."""
+
+    def is_long(self, body: Body) -> bool:
+        """Whether it may keep a processor busy for a while."""
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        """Do it, and say what to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDocument:
+    """Load what a JSON body says. All of it is read here: a long one takes a while."""
+
+    actor: str | None
+    depth_max: int
+
+    def is_long(self, body: Body) -> bool:
+        return len(body) >= LONG_BYTES
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        asked = validated(IngestRequest, parsed(body, self.depth_max))
+        base = None if asked.from_ is None else branch_of(asked.from_)
+        mode = asked.mode or DEFAULT_MODE
+        wanted = Load(branch_of(asked.branch), base, mode, asked.embed, self.actor)
+        permit(wanted)
+        return _load(opened.graph, wanted, asked.data)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLines:
+    """Load the lines of a body, by the strict grammar. Whoever asks was let in already."""
+
+    wanted: Load
+    line_bytes_max: int
+
+    def is_long(self, body: Body) -> bool:
+        return len(body) >= LONG_BYTES
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        return _load(opened.graph, self.wanted, check_lines(bytes(body), self.line_bytes_max))
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Bring what one branch did into another, and remove it then if that is wanted."""
+
+    source: str
+    target: str
+    actor: str | None
+    deletes: bool
+
+    def is_long(self, body: Body) -> bool:
+        return True
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        merged = opened.graph.merge(self.source, self.target, actor=self.actor)
+        assert isinstance(merged, MergeResult)
+        return merge_to_json(self._delete_source(opened, merged) if self.deletes else merged)
+
+    def _delete_source(self, opened: OpenGraph, merged: MergeResult) -> MergeResult:
+        """Remove the source, if the actor may. The merge stands, whatever comes of this."""
+        try:
+            opened.gate.require(self.actor, Action.BRANCH_DELETE, target_branch=merged.source)
+            opened.graph.delete_branch(merged.source, actor=self.actor)
+        except OmnigraphError as error:
+            return replace(merged, branch_deleted=False, branch_delete_error=str(error))
+        return replace(merged, branch_deleted=True)
+
+
+def published(graph: Graph, commit_id: str | None) -> Commit | None:
+    """The commit that a write made. The write stands, also when its branch is gone by now."""
+    if commit_id is None:
+        return None
+    try:
+        return graph.commit(commit_id)
+    except CommitNotFound:
+        return None
+
+
+def _load(graph: Graph, wanted: Load, data: str) -> dict[str, Any]:
+    """Load text. What is not records must not be taken for the path of a file.
+
+    Raises:
+        NotFoundError: The branch is not there and nothing says what to make it from.
+    """
+    if not is_text(data):
+        raise BadRequestError("`data` should be records, one JSON object a line")
+    try:
+        seen = graph.snapshot(wanted.branch if wanted.base is None else wanted.base)
+    except BranchNotFound as missing:
+        if wanted.base is not None:
+            raise
+        raise NotFoundError(
+            f"branch '{missing.branch}' not found; pass `from` to create it"
+        ) from None
+    try:
+        result = graph.load(
+            data,
+            mode=wanted.mode,
+            branch=wanted.branch,
+            base=wanted.base,
+            actor=wanted.actor,
+            embed=wanted.embed,
+        )
+    except ExpectedVersionMismatch as error:
+        raise (with_heads(error, graph, seen) if wanted.base is None else error) from None
+    commit = published(graph, result.commit_id)
+    return load_to_json(result, graph.uri, commit, wanted.actor)

@@ -1,0 +1,86 @@
+"""JSON values: the bytes of a body as a value, held to a depth and to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from omnigraph.errors import BadRequestError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_LONG_BYTES = 1 << 20
+
+
+def parsed(data: bytes | bytearray, depth_max: int) -> Any:
+    """The JSON value that bytes spell.
+
+    Raises:
+        BadRequestError: They spell none, or one that is nested beyond reason.
+    """
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise BadRequestError(f"the body is not JSON: {_reason(error)} at {where}") from None
+    # Looking at every level costs by the objects there are, counting brackets by the bytes.
+    is_long = len(data) > _LONG_BYTES
+    if is_long or data.count(b"[") + data.count(b"{") > depth_max:
+        _refuse_if_deep(value, depth_max)
+    return value
+
+
+def _refuse_if_deep(value: Any, depth_max: int) -> None:
+    level = [value]
+    for _ in range(depth_max):
+        level = [child for each in level for child in _children(each)]
+        if not level:
+            return
+    raise BadRequestError(f"the body is nested more than {depth_max} levels deep")
+
+
+def _children(value: Any) -> list[Any]:
+    """The objects and lists that are members of one."""
+    match value:
+        case dict():
+            return [child for child in value.values() if isinstance(child, dict | list)]
+        case list():
+            return [child for child in value if isinstance(child, dict | list)]
+        case _:
+            return []
+
+
+def _reason(error: orjson.JSONDecodeError) -> str:
+    return error.msg.partition(":")[0]
+
+
+def validated(model: type[Model], value: Any) -> Model:
+    """A JSON value as what the operation takes.
+
+    Raises:
+        BadRequestError: A member is missing, unknown or of another kind.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = "; ".join(_problem(each) for each in error.errors(include_url=False)[:3])
+        raise BadRequestError(f"the body is not a {model.__name__}: {problems}") from None
+
+
+def _problem(found: Mapping[str, Any]) -> str:
+    words = {
+        "missing": "is missing",
+        "string_type": "should be a string",
+        "bool_type": "should be true or false",
+        "dict_type": "should be an object",
+        "list_type": "should be a list",
+        "extra_forbidden": "is not known here",
+        "model_type": "should be an object",
+        "literal_error": f"should be {found.get('ctx', {}).get('expected', 'another value')}",
+    }
+    said = words.get(found["type"], "has a value that is not allowed")
+    where = ".".join(str(part) for part in found["loc"])
+    return f"`{where}` {said}" if where else f"it {said}"

@@ -1,0 +1,219 @@
+"""Write process: run long writes beside the server instead of in it.
+
+Threads of one process take turns at its interpreter, and a step of a load holds it for many
+milliseconds, in which no query is answered. So loads of size and merges run in a second process.
+It is started when the first of them comes and kept; until it is up they run here, unless they are
+so large that they would start Spark. When it dies its writes are left to recovery, like those of
+any process, and the next long write starts another one.
+
+On an object store only one process may write to a graph, so there everything stays here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import multiprocessing
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from omnigraph.errors import OmnigraphError, RecoveryRequired
+from omnigraph.pipeline.loader import part_bytes
+from omnigraph.server.graphs import Graphs, OpenGraph
+from omnigraph.server.jobs import Body, Job, Permit
+from omnigraph.server.metrics import Metrics
+from omnigraph.server.settings import ServerSettings
+from omnigraph.server.write_messages import (
+    Answer,
+    Ask,
+    Channel,
+    Done,
+    Foresee,
+    MayLoad,
+    Message,
+    Ready,
+    Run,
+    Setup,
+    Shown,
+    Stop,
+)
+
+START_SECONDS = 60.0
+STOP_SECONDS = 10.0
+ANSWERS_AT_ONCE = 4
+
+log = logging.getLogger("omnigraph.server")
+
+
+class WriteProcess:
+    """The second process of a server: at most one at a time, started at need. Thread-safe."""
+
+    def __init__(self, settings: ServerSettings, graphs: Graphs, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._setup = Setup(settings.graphs, settings.is_open, settings.write_threads)
+        self._graphs = graphs
+        self._worker: _Worker | None = None
+        self._lock = threading.Lock()
+
+    def run(self, opened: OpenGraph, job: Job, body: Body, permit: Permit) -> dict[str, Any]:
+        """Do a job, here or there; the result is the same.
+
+        Raises:
+            OmnigraphError: What the job raised.
+            RecoveryRequired: The process died, and the write may have got anywhere.
+        """
+        if not job.is_long(body):
+            return job.run(opened, body, permit)
+        worker = self._worker_for(opened, body)
+        self._metrics.long_write(is_apart=worker is not None)
+        if worker is None:
+            return job.run(opened, body, permit)
+        return worker.run(opened.graph_id, job, body, permit)
+
+    def _worker_for(self, opened: OpenGraph, body: Body) -> _Worker | None:
+        if not opened.is_local:
+            return None
+        worker = self._started()
+        worker.wait(START_SECONDS if len(body) > part_bytes() else 0)
+        return worker if worker.is_ready else None
+
+    def wait(self) -> None:
+        """Start it if there is none, and wait until it takes work."""
+        self._started().wait(START_SECONDS)
+
+    def close(self) -> None:
+        """Let it end. Its jobs have ended already."""
+        with self._lock:
+            if self._worker is not None:
+                self._worker.stop()
+
+    def _started(self) -> _Worker:
+        with self._lock:
+            if self._worker is None or self._worker.is_dead:
+                self._worker = _Worker(self._setup, self._graphs)
+            return self._worker
+
+
+class _Worker:
+    """A process and what it has to do."""
+
+    def __init__(self, setup: Setup, graphs: Graphs) -> None:
+        self._graphs = graphs
+        self._runs: dict[int, tuple[Future[Done], Permit]] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._is_up = threading.Event()
+        self.is_dead = False
+        ours, theirs = multiprocessing.Pipe()
+        self._channel = Channel(ours)
+        command = [sys.executable, "-P", "-m", "omnigraph.server.write_worker"]
+        with theirs:
+            self._process = subprocess.Popen(
+                [*command, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # a signal from the keyboard is the server's to handle
+            )
+        self._answering = ThreadPoolExecutor(ANSWERS_AT_ONCE, "omnigraph-answer")
+        threading.Thread(target=self._listen, args=(setup,), daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_ready(self) -> bool:
+        return self._is_up.is_set() and not self.is_dead
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it takes work, or will never."""
+        self._is_up.wait(seconds)
+
+    def run(self, graph_id: str, job: Job, body: Body, permit: Permit) -> dict[str, Any]:
+        number = next(self._numbers)
+        ended = Future[Done]()
+        with self._lock:
+            if self.is_dead:
+                raise _died()
+            self._runs[number] = ended, permit
+        with suppress(OSError):  # whoever listens notices that as well, and says so to all
+            self._channel.send(Run(number, graph_id, job), body)
+        done = ended.result()
+        if done.error is not None:
+            raise done.error
+        if done.result is None:
+            raise RuntimeError("a long write failed; the log has what its process met")
+        return done.result
+
+    def stop(self) -> None:
+        """End it when it has ended its work; at once when it has none because it only starts."""
+        if self.is_ready:
+            with suppress(OSError):
+                self._channel.send(Stop())
+        else:
+            self._process.kill()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _listen(self, setup: Setup) -> None:
+        try:
+            self._channel.send(setup)
+            while True:
+                self._take(self._channel.receive()[0])
+        except (EOFError, OSError):
+            self._end()
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Ready():
+                self._is_up.set()
+            case Done():
+                ended, _ = self._runs.pop(message.number)
+                ended.set_result(message)
+            case Ask():
+                self._answering.submit(self._answer, message)
+            case Shown(graph_id, state):
+                self._graphs.find(graph_id).graph.show(state)
+            case _:
+                raise AssertionError(f"a server is not sent {message}")
+
+    def _answer(self, ask: Ask) -> None:
+        error = None
+        try:
+            match ask.question:
+                case MayLoad(run, wanted):
+                    self._runs[run][1](wanted)
+                case Foresee(graph_id, branch, pins):
+                    self._graphs.find(graph_id).graph.foresee(branch, pins)
+        except OmnigraphError as refused:
+            error = refused
+        with suppress(OSError):
+            self._channel.send(Answer(ask.number, error))
+
+    def _end(self) -> None:
+        """The process is gone. What it had to do may have got anywhere."""
+        code = self._process.wait()
+        with self._lock:
+            self.is_dead = True
+            left, self._runs = self._runs, {}
+        self._is_up.set()
+        self._answering.shutdown(wait=False)
+        if left or code:
+            log.error("the process of long writes ended with %s, %s under way", code, len(left))
+        for ended, _ in left.values():
+            ended.set_exception(_died())
+
+
+def _died() -> RecoveryRequired:
+    return RecoveryRequired(
+        "the process that was writing died. The write may have taken effect: look at the commits "
+        "of the branch before you repeat it"
+    )

@@ -1,0 +1,162 @@
+"""Write worker: the process in which the long writes of a server run; write_process.py starts it.
+
+It opens the graphs like any other process would, so all that protects a graph from other writers
+and from crashes protects it here. When the server goes away it ends what it has begun, and ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Connection
+
+from omnigraph.errors import OmnigraphError, RecoveryRequired
+from omnigraph.manifest import ManifestState, UpdatePin
+from omnigraph.server.graphs import OpenGraph, open_served
+from omnigraph.server.jobs import Body, Load
+from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
+from omnigraph.server.write_messages import (
+    Answer,
+    Ask,
+    Channel,
+    Done,
+    Foresee,
+    MayLoad,
+    Ready,
+    Run,
+    Setup,
+    Shown,
+    Stop,
+)
+
+NICENESS = 5
+"""Queries come first when processors are short."""
+FORESEE_SECONDS = 5.0
+
+log = logging.getLogger("omnigraph.server")
+
+
+class Worker:
+    """Runs jobs, several at a time, on graphs that are opened when they are first needed."""
+
+    def __init__(self, channel: Channel, setup: Setup) -> None:
+        self._channel = channel
+        self._setup = setup
+        self._served = {each.graph_id: each for each in setup.graphs}
+        self._opened: dict[str, OpenGraph] = {}
+        self._asked: dict[int, Future[None]] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def serve(self) -> None:
+        """Work until the server stops us or is gone."""
+        with ThreadPoolExecutor(self._setup.threads, "omnigraph-write") as pool:
+            self._channel.send(Ready())
+            while True:
+                try:
+                    message, body = self._channel.receive()
+                except (EOFError, OSError):
+                    self._forsake()
+                    break
+                match message:
+                    case Run():
+                        pool.submit(self._run, message, body)
+                    case Answer():
+                        self._take(message)
+                    case Stop():
+                        break
+                    case _:
+                        raise AssertionError(f"a worker is not sent {message}")
+        for opened in self._opened.values():
+            opened.graph.close()
+
+    def _run(self, run: Run, body: Body) -> None:
+        try:
+            opened = self._open(run.graph_id)
+            result = run.job.run(opened, body, partial(self._permit, run.number))
+            done = Done(run.number, result=result)
+        except OmnigraphError as error:
+            done = Done(run.number, error=error)
+        except Exception as error:
+            log.error("unexpected error in a long write", exc_info=error)
+            done = Done(run.number)
+        try:
+            self._channel.send(done)
+        except OSError:
+            log.warning("a long write has ended, and the server is gone")
+
+    def _open(self, graph_id: str) -> OpenGraph:
+        with self._lock:
+            if graph_id not in self._opened:
+                self._opened[graph_id] = open_served(
+                    self._served[graph_id],
+                    is_open=self._setup.is_open,
+                    read_ahead=_Readers(self, graph_id),
+                )
+            return self._opened[graph_id]
+
+    def _permit(self, run: int, wanted: Load) -> None:
+        self._ask(MayLoad(run, wanted)).result()
+
+    def foresee(self, graph_id: str, branch: str, pins: Sequence[UpdatePin]) -> None:
+        """Have the server get ready. A write does not fail because nobody did."""
+        with suppress(OmnigraphError, OSError, TimeoutError):
+            self._ask(Foresee(graph_id, branch, pins)).result(FORESEE_SECONDS)
+
+    def show(self, graph_id: str, state: ManifestState) -> None:
+        """Tell the server what a branch shows; without, it would have to look."""
+        with suppress(OSError):
+            self._channel.send(Shown(graph_id, state))
+
+    def _ask(self, question: MayLoad | Foresee) -> Future[None]:
+        number = next(self._numbers)
+        asked = self._asked[number] = Future[None]()
+        self._channel.send(Ask(number, question))
+        return asked
+
+    def _take(self, answer: Answer) -> None:
+        asked = self._asked.pop(answer.number)
+        if answer.error is None:
+            asked.set_result(None)
+        else:
+            asked.set_exception(answer.error)
+
+    def _forsake(self) -> None:
+        """Nobody will answer any more."""
+        gone = RecoveryRequired("the server went away")
+        for number in list(self._asked):
+            self._take(Answer(number, gone))
+
+
+class _Readers:
+    """The server, as the reader of one graph that is written here."""
+
+    def __init__(self, worker: Worker, graph_id: str) -> None:
+        self._worker = worker
+        self._graph_id = graph_id
+
+    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        self._worker.foresee(self._graph_id, branch, pins)
+
+    def show(self, state: ManifestState) -> None:
+        self._worker.show(self._graph_id, state)
+
+
+def main() -> None:
+    log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
+    os.nice(NICENESS)
+    channel = Channel(Connection(int(sys.argv[1])))
+    setup, _ = channel.receive()
+    assert isinstance(setup, Setup)
+    Worker(channel, setup).serve()
+
+
+if __name__ == "__main__":
+    main()

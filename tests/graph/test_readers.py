@@ -1,0 +1,97 @@
+"""A handle that is told what another one publishes reads it without a look at the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequestError
+from omnigraph.storage.counters import counting
+
+SCHEMA = "node Person { slug: String @key  age: I32? }\n"
+WHO = "query who($slug: String) { match { $p: Person { slug: $slug } } return { $p.age } }"
+INSERT = "query add($slug: String, $age: I32) { insert Person { slug: $slug, age: $age } }"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    people = [{"type": "Person", "data": {"slug": f"p{n}", "age": n}} for n in range(50)]
+    with og.init(tmp_path / "graph", schema=SCHEMA, durability="process") as graph:
+        graph.load(people, mode="overwrite")
+    return tmp_path / "graph"
+
+
+def ages(graph: og.Graph, slug: str, branch: str = "main") -> list[int]:
+    found = graph.query(WHO, params={"slug": slug}, branch=branch)
+    return [row["p.age"] for row in found.rows()]
+
+
+def test_what_is_told_is_not_read_again(path: Path) -> None:
+    with og.open(path) as reader, og.open(path, config={"read_ahead": reader}) as writer:
+        assert ages(reader, "p7") == [7]
+        for n in range(3):
+            writer.mutate(INSERT, params={"slug": f"new{n}", "age": 100 + n})
+            with counting() as counters:
+                found = ages(reader, f"new{n}")
+
+            assert found == [100 + n]
+            assert (counters.control_reads, counters.scans, counters.opens) == (0, 0, 0)
+
+
+def test_without_being_told_a_handle_looks_itself(path: Path) -> None:
+    """The same, with nobody to tell: the counts above would show it."""
+    with og.open(path) as reader, og.open(path) as writer:
+        assert ages(reader, "p7") == [7]
+        writer.mutate(INSERT, params={"slug": "new", "age": 100})
+        with counting() as counters:
+            found = ages(reader, "new")
+
+        assert found == [100]
+        assert counters.control_reads > 0
+
+
+def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
+    """A writer that dies between announcing and telling: readers find out for themselves."""
+
+    class Mute:
+        def __init__(self, reader: og.Graph) -> None:
+            self.foresee = reader.foresee
+
+        def show(self, state: object) -> None:
+            pass
+
+    with og.open(path) as reader, og.open(path, config={"read_ahead": Mute(reader)}) as writer:
+        assert ages(reader, "p7") == [7]
+        writer.mutate(INSERT, params={"slug": "new", "age": 100})
+
+        assert ages(reader, "new") == [100]
+        assert not reader._coordinator._expected
+
+
+def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
+    with og.open(path) as reader, og.open(path, config={"read_ahead": reader}) as writer:
+        assert ages(reader, "p7") == [7]
+        writer.create_branch("side")
+        writer.mutate(INSERT, params={"slug": "new", "age": 100}, branch="side")
+
+        assert not reader._coordinator.is_known("side")
+        assert ages(reader, "new", branch="side") == [100]
+        assert ages(reader, "new") == []
+
+
+def test_old_news_do_not_hide_newer_rows(path: Path) -> None:
+    with og.open(path) as reader, og.open(path) as writer:
+        assert ages(reader, "p7") == [7]
+        old = writer._coordinator.fresh("main")
+        writer.mutate(INSERT, params={"slug": "new", "age": 100})
+        assert ages(reader, "new") == [100]
+        reader.show(old)
+
+        assert ages(reader, "new") == [100]
+
+
+def test_read_ahead_takes_a_switch_or_a_reader(path: Path) -> None:
+    with pytest.raises(BadRequestError, match="`read_ahead` is 'yes', expected True or False"):
+        og.open(path, config={"read_ahead": "yes"})

@@ -1,0 +1,283 @@
+"""Long writes run in a process of their own: the same answers, and its death is no disaster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+import omnigraph as og
+from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint
+from omnigraph.server.graphs import OpenGraph
+from omnigraph.server.jobs import LONG_BYTES
+from omnigraph.server.settings import ServedGraph
+from tests.http.serving import INSERT, Client, Served, make_graph, ndjson, served, single
+from tests.http.test_process import started
+
+COUNT = "query count() { match { $p: Person } return { count($p) as n } }"
+PADDING = "x" * 200
+TOKENS = {"act-writer": "secret-writer", "act-reader": "secret-reader"}
+POLICY = """
+version: 1
+groups: { writers: [act-writer], readers: [act-reader] }
+rules:
+  - { id: read, allow: { actors: { group: readers }, actions: [read] } }
+  - { id: all, allow: { actors: { group: writers }, actions: [read, change] } }
+"""
+
+
+def people(prefix: str, count: int = 400) -> list[dict[str, Any]]:
+    """Records that make a body long enough to be sent to the other process."""
+    found = [
+        {"type": "Person", "data": {"slug": f"{prefix}{n}", "name": PADDING}} for n in range(count)
+    ]
+    assert len(ndjson(found)) > LONG_BYTES
+    return found
+
+
+def count_of(client: Client, branch: str = "main") -> int:
+    found: int = client.rows(COUNT, branch=branch)[0]["n"]
+    return found
+
+
+def long_writes(client: Client, place: str) -> int:
+    """How many long writes the server says it has run, apart or here."""
+    return _long_writes(client.http.get("/metrics").text, place)
+
+
+def _long_writes(metrics: str, place: str) -> int:
+    name = f'omnigraph_long_writes_total{{place="{place}"}}'
+    lines = [line for line in metrics.splitlines() if line.startswith(name)]
+    return int(float(lines[0].split()[-1])) if lines else 0
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    children = psutil.Process(pid).children(recursive=True)
+    return [each for each in children if "omnigraph.server.write_worker" in each.cmdline()]
+
+
+@pytest.fixture
+def apart(own: Served) -> Iterator[Client]:
+    """A client of a server whose second process is up."""
+    own.serving.apart.wait()
+    with own.client() as client:
+        yield client
+
+
+def test_long_writes_run_apart_and_their_rows_are_there_at_once(apart: Client) -> None:
+    before = count_of(apart)
+    loaded = apart.load(people("a"))
+    after_load = count_of(apart)
+    apart.load(people("b"), branch="side", **{"from": "main"})
+    merged = apart.post("/branches/merge", {"source": "side", "delete_branch": True})
+    lines = ndjson(people("c")).encode()
+    headers = {"Content-Type": "application/x-ndjson"}
+    sent = apart.send("POST", "/load/ndjson", content=lines, headers=headers)
+
+    assert (loaded.status_code, merged.status_code, sent.status_code) == (200, 200, 200)
+    assert merged.json()["branch_deleted"] is True
+    assert after_load == before + 400
+    assert count_of(apart) == before + 1_200
+    assert long_writes(apart, "apart") == 4
+    assert long_writes(apart, "here") == 0
+
+
+def test_short_loads_and_mutations_stay_in_the_server(apart: Client) -> None:
+    apart.load(people("a")[:2])
+    apart.mutate(INSERT, params={"slug": "new"})
+
+    assert long_writes(apart, "apart") == 0
+
+
+def test_writes_of_both_processes_to_one_table_all_take_effect(apart: Client) -> None:
+    """The server inserts while the other process loads; neither loses what the other did."""
+    before = count_of(apart)
+
+    def insert(number: int) -> int:
+        with httpx.Client(base_url=apart.http.base_url, timeout=60) as http:
+            body = {"query": INSERT, "params": {"slug": f"single{number}"}}
+            return http.post("/mutate", json=body).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        inserted = [pool.submit(insert, number) for number in range(12)]
+        loaded = [apart.load(people(f"run{number}-")).status_code for number in range(3)]
+        answers = [each.result() for each in inserted]
+
+    assert set(answers) == {200}
+    assert loaded == [200, 200, 200]
+    assert count_of(apart) == before + 12 + 3 * 400
+
+
+def refused(client: Client) -> list[tuple[int, Any]]:
+    """What a server says to long writes that it cannot do."""
+    bad = people("bad")
+    bad[7]["data"]["age"] = "old"
+    taken = [{"type": "Person", "data": {"slug": "ada"}}, *people("t")]
+    deep = b'{"data": "' + b" " * LONG_BYTES + b'", "more": ' + b"[" * 99 + b"]" * 99 + b"}"
+    twice = ndjson(people("l")) + '{"type": "Person", "type": "Person", "data": {}}\n'
+    as_json = {"Content-Type": "application/json"}
+    as_lines = {"Content-Type": "application/x-ndjson"}
+    answers = [
+        client.load(bad),
+        client.load(taken, mode="append"),
+        client.load(people("n"), branch="nowhere"),
+        client.load(people("n"), mode="sideways"),
+        client.send("POST", "/load", content=b" " * LONG_BYTES + b"{", headers=as_json),
+        client.send("POST", "/load", content=deep, headers=as_json),
+        client.send("POST", "/load/ndjson", content=twice.encode(), headers=as_lines),
+        client.post("/branches/merge", {"source": "nowhere"}),
+        client.post("/branches/merge", {"source": "clash"}),
+    ]
+    return [(answer.status_code, answer.json()) for answer in answers]
+
+
+def clashing(path: Path) -> None:
+    """Give a graph a branch that cannot be merged."""
+    grow = 'query grow($n: I32) { update Person set { age: $n } where slug = "ada" }'
+    with og.open(path) as graph:
+        graph.create_branch("clash")
+        graph.mutate(grow, params={"n": 1}, branch="clash")
+        graph.mutate(grow, params={"n": 2})
+
+
+def test_what_is_refused_apart_reads_as_if_it_were_refused_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clashing(make_graph(tmp_path / "graph"))
+    with served(single(tmp_path / "graph")) as server, server.client() as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(OpenGraph, "is_local", False)
+            here = refused(client)
+        server.serving.apart.wait()
+        there = refused(client)
+        places = long_writes(client, "here"), long_writes(client, "apart")
+
+    assert there == here
+    assert [status for status, _ in here] == [400, 409, 404, 400, 400, 400, 400, 404, 409]
+    assert places == (9, 9)
+    assert here[8][1]["merge_conflicts"]
+
+
+def test_who_may_not_load_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    path = make_graph(tmp_path / "graph")
+    with served(single(path, tokens=TOKENS, policy_text=POLICY)) as server:
+        server.serving.apart.wait()
+        with server.client("secret-reader") as reader, server.client("secret-writer") as writer:
+            denied = reader.load(people("a"))
+            no_branch = writer.load(people("a"), branch="new", **{"from": "main"})
+            allowed = writer.load(people("b"))
+
+            assert denied.status_code == 403
+            assert no_branch.status_code == 403  # may change, may not make branches
+            assert allowed.status_code == 200
+            assert count_of(reader) == 2 + 400
+            assert long_writes(writer, "apart") == 3
+
+
+def test_a_graph_in_an_object_store_is_written_by_the_server_alone() -> None:
+    """Locks of an object store hold within one process only."""
+    local = OpenGraph("a", None, None, ServedGraph("a", "/data/graph"), None)  # type: ignore[arg-type]
+    stored = OpenGraph("b", None, None, ServedGraph("b", "s3://bucket/graph"), None)  # type: ignore[arg-type]
+
+    assert local.is_local
+    assert not stored.is_local
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        Failpoint.COMMIT_AFTER_STAGE,
+        Failpoint.COMMIT_AFTER_TABLE,
+        Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+        Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+    ],
+)
+def test_a_killed_write_process_leaves_a_whole_graph_and_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Failpoint
+) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, f"{point}=kill")
+    with served(single(make_graph(tmp_path / "graph"))) as server, server.client() as client:
+        before = count_of(client)
+        server.serving.apart.wait()
+        monkeypatch.delenv(ENVIRONMENT_VARIABLE)
+        killed = client.load(people("a"))
+        after_kill = count_of(client)
+        server.serving.apart.wait()
+        again = client.load(people("a"), mode="merge")
+
+        assert killed.status_code == 503
+        assert "may have taken effect" in killed.json()["error"]
+        assert after_kill in (before, before + 400)
+        assert again.status_code == 200
+        assert count_of(client) == before + 400
+        assert long_writes(client, "apart") == 2
+
+
+def test_a_server_that_is_told_to_stop_ends_its_long_write_first(tmp_path: Path) -> None:
+    make_graph(tmp_path / "graph")
+    gate = tmp_path / "gate"
+    point = {ENVIRONMENT_VARIABLE: f"{Failpoint.COMMIT_AFTER_STAGE}=wait:{gate}"}
+    with started(tmp_path, "graph", "--unauthenticated", **point) as (process, url):
+        loading = _load_apart(url, process.pid, gate)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        gate.touch()
+        answer = loading.result(60)
+        _, err = process.communicate(timeout=60)
+
+    assert answer.status_code == 200, err
+    assert process.returncode == 0
+    with og.open(tmp_path / "graph") as graph:
+        assert graph.query(COUNT).rows()[0]["n"] == 2 + 3 * 400
+
+
+def test_the_write_process_of_a_killed_server_ends_its_write_and_itself(tmp_path: Path) -> None:
+    make_graph(tmp_path / "graph")
+    gate = tmp_path / "gate"
+    point = {ENVIRONMENT_VARIABLE: f"{Failpoint.COMMIT_AFTER_STAGE}=wait:{gate}"}
+    with started(tmp_path, "graph", "--unauthenticated", **point) as (process, url):
+        loading = _load_apart(url, process.pid, gate)
+        [worker] = workers_of(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        with pytest.raises(httpx.HTTPError):
+            loading.result(60)
+        assert worker.is_running()
+        gate.touch()
+        psutil.wait_procs([worker], timeout=60)
+
+    assert not worker.is_running()
+    with og.open(tmp_path / "graph") as graph:
+        assert graph.query(COUNT).rows()[0]["n"] == 2 + 3 * 400
+
+
+def _load_apart(url: str, pid: int, gate: Path) -> Future[httpx.Response]:
+    """Start a load that runs in the second process and stands still there until `gate` is back."""
+    gate.touch()
+    deadline = time.monotonic() + 60
+    assert _post(url, "a").status_code == 200  # this one starts the process
+    while not _long_writes(httpx.get(f"{url}/metrics").text, "apart"):
+        assert time.monotonic() < deadline
+        assert _post(url, "b").status_code == 200
+    assert workers_of(pid)
+    reached = gate.with_name(f"{gate.name}.reached")
+    gate.unlink()
+    reached.unlink()
+    loading = ThreadPoolExecutor(1).submit(_post, url, "c")
+    while not reached.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return loading
+
+
+def _post(url: str, prefix: str) -> httpx.Response:
+    body = {"data": ndjson(people(prefix)), "mode": "merge"}
+    return httpx.post(f"{url}/load", json=body, timeout=60)
