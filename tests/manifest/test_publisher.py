@@ -23,6 +23,7 @@ from omnigraph.manifest import (
     Coordinator,
     Publish,
     RegisterTable,
+    Step,
     Tombstone,
     UpdatePin,
     publish,
@@ -100,8 +101,10 @@ def test_of_two_publishes_of_one_row_one_lands_and_no_row_is_doubled(graph: og.G
     seen = second.fresh(MAIN)
     publish(first, request(pin(2, rows=1)))
 
+    change = pin(2, rows=9)
+    step = Step(MAIN, None, seen.version, (change,))
     with pytest.raises(RowLevelCasContention):
-        second.merge(seen, table_of([row_of_change(pin(2, rows=9))]))
+        second.merge(seen, table_of([row_of_change(change)]), step)
 
     ids = object_ids(graph)
     assert len(ids) == len(set(ids))

@@ -18,9 +18,9 @@ from omnigraph.graph.store import Store
 from omnigraph.index import DerivedStore, RuntimeCache, derive_ahead
 from omnigraph.manifest import (
     Coordinator,
-    ManifestState,
     SchemaContract,
     Snapshot,
+    Step,
     UpdatePin,
     accepted_contract,
     load_contract,
@@ -164,10 +164,10 @@ class Handle:
         elif readers:
             readers.foresee(branch, pins)
 
-    def _show(self, state: ManifestState) -> None:
+    def _show(self, step: Step) -> None:
         readers = self._settings.read_ahead
         if not isinstance(readers, bool):
-            readers.show(state)
+            readers.show(step)
 
     def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         """Get ready for what another process is about to publish; `show` tells when it has."""
@@ -175,10 +175,9 @@ class Handle:
             self._read_ahead(branch, pins)
             self._coordinator.expect(branch)
 
-    def show(self, state: ManifestState) -> None:
+    def show(self, step: Step) -> None:
         """Take what another process has published, which saves reading it."""
-        if self._coordinator.is_known(state.branch):
-            self._coordinator.advance(state)
+        self._coordinator.follow(step)
 
     def _read_ahead(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         try:

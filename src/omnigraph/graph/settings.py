@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from omnigraph.errors import BadRequestError, did_you_mean
-from omnigraph.manifest import ManifestState, UpdatePin
+from omnigraph.manifest import Step, UpdatePin
 from omnigraph.pipeline.engine import SparkUse
 
 
@@ -17,8 +17,8 @@ class Readers(Protocol):
     def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         """A branch is about to show these versions. Returns when the readers are ready."""
 
-    def show(self, state: ManifestState) -> None:
-        """A branch shows this now."""
+    def show(self, step: Step) -> None:
+        """A branch was changed so."""
 
 
 ReadAhead: TypeAlias = bool | Readers

@@ -2,8 +2,9 @@
 
 In: pins to publish, branches and commits to look up. Out: snapshots. `model.py` holds the values,
 `rows.py` their form in `__manifest`, `coordinator.py` reads and caches, `publisher.py` is the door,
-`contract.py` the schema files, `schema_files.py` how they change, `genesis.py` creates a graph,
-`stamp.py` migrates the format and `history.py` keeps the projection that people query.
+`follow.py` what a publish makes of a state, `contract.py` the schema files, `schema_files.py` how
+they change, `genesis.py` creates a graph, `stamp.py` migrates the format and `history.py` keeps the
+projection that people query.
 """
 
 from omnigraph.manifest.contract import SchemaContract, load_contract
@@ -18,6 +19,7 @@ from omnigraph.manifest.model import (
     Publish,
     RegisterTable,
     Snapshot,
+    Step,
     TableEntry,
     Tombstone,
     UpdatePin,
@@ -36,6 +38,7 @@ __all__ = [
     "RegisterTable",
     "SchemaContract",
     "Snapshot",
+    "Step",
     "TableEntry",
     "Tombstone",
     "UpdatePin",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,12 +21,14 @@ from omnigraph.errors import (
     CommitNotFound,
     ConflictError,
     ForkExists,
+    InvariantViolated,
     TableVersionNotFound,
     VersionNotFound,
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, canonical_branch, check_new_branch
-from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState
+from omnigraph.manifest.follow import followed
+from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, Step
 from omnigraph.manifest.rows import commit_of_row, fold
 from omnigraph.manifest.stamp import migrate, read_stamp
 from omnigraph.storage.control import ControlTable
@@ -43,7 +45,7 @@ class Coordinator:
     def __init__(
         self,
         control: ControlTable,
-        on_publish: Callable[[ManifestState], None] = lambda _: None,
+        on_publish: Callable[[Step], None] = lambda _: None,
     ) -> None:
         self._control = control
         self._on_publish = on_publish
@@ -169,15 +171,45 @@ class Coordinator:
         """Bring the manifest up to the current format, whatever came by since it was opened."""
         return migrate(self._control)
 
-    def merge(self, state: ManifestState, rows: pa.Table) -> int:
-        """Merge rows into the manifest as it stood at `state`; returns the version made."""
-        version = self._control.merge_rows(
-            rows, read_version=state.version, branch=_lane(state.branch)
-        )
+    def merge(self, state: ManifestState, rows: pa.Table, step: Step) -> ManifestState:
+        """Merge the rows of a step into the manifest; returns the state that makes.
+
+        Readers are told as soon as they can see it: what takes long then is making it durable.
+        """
+        made = followed(state, step)
+        with ExitStack() as turn:
+            turn.enter_context(self.turn(state.branch))
+
+            def show(version: int) -> None:
+                if version != made.version:
+                    raise InvariantViolated(
+                        f"a publish on branch '{state.branch}' landed as manifest version "
+                        f"{version} instead of {made.version} — another process compacted the "
+                        "manifest without its lock"
+                    )
+                self.advance(made)
+                turn.close()
+                self._on_publish(step)
+
+            self._control.merge_rows(
+                rows, read_version=state.version, branch=_lane(state.branch), on_visible=show
+            )
         with self._lock:
             if state.branch in self._fragments:
                 self._fragments[state.branch] += 1
-        return version
+        return made
+
+    def follow(self, step: Step) -> None:
+        """Take the step that another process has told of, when it goes on from what is known."""
+        with self._lock:
+            known = self._states.get(step.branch)
+        start = step.native_id, step.from_version
+        if known is not None and (known.native_id, known.version) == start:
+            self.advance(followed(known, step))
+        with self._lock:
+            told = self._expected.pop(step.branch, None)
+        if told is not None:
+            told.set()
 
     def advance(self, state: ManifestState) -> ManifestState:
         """Remember a state, unless a newer one of the same branch is known."""
@@ -190,14 +222,6 @@ class Coordinator:
             ):
                 self._states.pop(state.branch, None)
                 self._states[state.branch] = state
-            told = self._expected.pop(state.branch, None)
-        if told is not None:
-            told.set()
-        return state
-
-    def published(self, state: ManifestState) -> ManifestState:
-        """Remember a state that this handle made, and tell whoever wants to know."""
-        self._on_publish(self.advance(state))
         return state
 
     def compact_if_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:

@@ -153,3 +153,18 @@ class Publish:
     commits: tuple[Lineage, ...] = ()
     if_commit: str | None = None
     schema_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one publish did to a branch: enough to follow it from the version before.
+
+    `native_id` tells which branch of that name it was.
+    """
+
+    branch: str
+    native_id: str | None
+    from_version: int
+    changes: tuple[Change, ...]
+    commits: tuple[GraphCommit, ...] = ()
+    schema_hash: str | None = None

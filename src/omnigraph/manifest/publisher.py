@@ -11,10 +11,6 @@ checks its expectations again and then lands or fails. Lance's own rebase is off
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pyarrow as pa
-
 from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
@@ -30,8 +26,8 @@ from omnigraph.manifest.model import (
     ManifestState,
     Publish,
     RegisterTable,
+    Step,
     TableEntry,
-    Tombstone,
     UpdatePin,
 )
 from omnigraph.manifest.rows import (
@@ -43,8 +39,6 @@ from omnigraph.manifest.rows import (
 )
 
 RETRY_BUDGET = 5
-CHUNKS_MAX = 64
-"""Pieces of the commits in memory that are worth joining: one a publish, of kilobytes each."""
 
 
 def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
@@ -70,13 +64,20 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(row_of_head(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
-        with coordinator.turn(request.branch):
-            try:
-                version = coordinator.merge(state, table_of(rows))
-            except RowLevelCasContention:
-                continue
-            hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
-            return coordinator.published(_published(state, request, commits, version))
+        step = Step(
+            state.branch,
+            state.native_id,
+            state.version,
+            request.changes,
+            tuple(commits),
+            request.schema_hash,
+        )
+        try:
+            made = coordinator.merge(state, table_of(rows), step)
+        except RowLevelCasContention:
+            continue
+        hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
+        return made
     raise ConflictError(
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
         "concurrent writers — retry"
@@ -139,49 +140,3 @@ def _commits_of(state: ManifestState, request: Publish) -> list[GraphCommit]:
             )
         )
     return commits
-
-
-def _published(
-    state: ManifestState, request: Publish, commits: list[GraphCommit], version: int
-) -> ManifestState:
-    """The state that the merge made, without reading it back."""
-    changes = request.changes
-    if version != state.version + 1:
-        raise InvariantViolated(
-            f"a publish on branch '{state.branch}' landed as manifest version {version} instead "
-            f"of {state.version + 1} — another process compacted the manifest without its lock"
-        )
-    entries = dict(state.entries)
-    hidden = dict(state.hidden)
-    paths = {c.table_key: c.table_path for c in changes if isinstance(c, RegisterTable)}
-    for change in changes:
-        match change:
-            case UpdatePin(key):
-                path = paths.get(key) or entries[key].table_path
-                entries[key] = TableEntry(
-                    table_key=key,
-                    table_path=path,
-                    version=change.version,
-                    table_branch=change.table_branch,
-                    row_count=change.row_count,
-                    transaction_uuid=change.transaction_uuid,
-                )
-            case Tombstone(key, hidden_version):
-                hidden[key] = max(hidden.get(key, 0), hidden_version)
-                if key in entries and entries[key].version <= hidden_version:
-                    del entries[key]
-            case RegisterTable():
-                pass
-    new = replace(
-        state,
-        version=version,
-        entries=dict(sorted(entries.items())),
-        hidden=hidden,
-        schema_hash=request.schema_hash or state.schema_hash,
-    )
-    if not commits:
-        return new
-    rows = pa.concat_tables([state.commit_rows, table_of(map(row_of_commit, commits))])
-    if rows["object_id"].num_chunks > CHUNKS_MAX:
-        rows = rows.combine_chunks()
-    return replace(new, head=commits[-1], commit_rows=rows)

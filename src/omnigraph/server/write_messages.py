@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.manifest import ManifestState, UpdatePin
+from omnigraph.manifest import Step, UpdatePin
 from omnigraph.server.jobs import Body, Job, Load
 from omnigraph.server.settings import ServedGraph
 
@@ -84,10 +84,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A branch of a graph shows this now."""
+    """A branch of a graph was changed so."""
 
     graph_id: str
-    state: ManifestState
+    step: Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,8 +180,8 @@ class _Worker:
                 ended.set_result(message)
             case Ask():
                 self._answering.submit(self._answer, message)
-            case Shown(graph_id, state):
-                self._graphs.find(graph_id).graph.show(state)
+            case Shown(graph_id, step):
+                self._graphs.find(graph_id).graph.show(step)
             case _:
                 raise AssertionError(f"a server is not sent {message}")
 

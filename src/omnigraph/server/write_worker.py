@@ -18,7 +18,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 from omnigraph.errors import OmnigraphError, RecoveryRequired
-from omnigraph.manifest import ManifestState, UpdatePin
+from omnigraph.manifest import Step, UpdatePin
 from omnigraph.server.graphs import OpenGraph, open_served
 from omnigraph.server.jobs import Body, Load
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
@@ -110,10 +110,10 @@ class Worker:
         with suppress(OmnigraphError, OSError, TimeoutError):
             self._ask(Foresee(graph_id, branch, pins)).result(FORESEE_SECONDS)
 
-    def show(self, graph_id: str, state: ManifestState) -> None:
+    def show(self, graph_id: str, step: Step) -> None:
         """Tell the server what a branch shows; without, it would have to look."""
         with suppress(OSError):
-            self._channel.send(Shown(graph_id, state))
+            self._channel.send(Shown(graph_id, step))
 
     def _ask(self, question: MayLoad | Foresee) -> Future[None]:
         number = next(self._numbers)
@@ -145,13 +145,21 @@ class _Readers:
     def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         self._worker.foresee(self._graph_id, branch, pins)
 
-    def show(self, state: ManifestState) -> None:
-        self._worker.show(self._graph_id, state)
+    def show(self, step: Step) -> None:
+        self._worker.show(self._graph_id, step)
+
+
+def _leave_room() -> None:
+    """Leave a processor to queries: waiting for a turn on one is most of what they would notice."""
+    os.nice(NICENESS)
+    if hasattr(os, "sched_setaffinity"):
+        usable = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, usable[1:] or usable)
 
 
 def main() -> None:
     log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
-    os.nice(NICENESS)
+    _leave_room()
     channel = Channel(Connection(int(sys.argv[1])))
     setup, _ = channel.receive()
     assert isinstance(setup, Setup)

@@ -9,7 +9,7 @@ the three is easy to lose and none fails loudly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -140,10 +140,18 @@ class ControlTable:
 
     # Writing
 
-    def merge_rows(self, rows: pa.Table, *, read_version: int, branch: str | None = None) -> int:
+    def merge_rows(
+        self,
+        rows: pa.Table,
+        *,
+        read_version: int,
+        branch: str | None = None,
+        on_visible: Callable[[int], None] = lambda _: None,
+    ) -> int:
         """Update the rows whose key is there, insert the others, in one commit.
 
-        `read_version` is the version the caller's decision was made on.
+        `read_version` is the version the caller's decision was made on. `on_visible` is told the
+        new version as soon as others can see it, which is before it is durable.
 
         Raises:
             RowLevelCasContention: One of the keys was written since. Nothing was committed.
@@ -161,6 +169,7 @@ class ControlTable:
                 .use_index(False)
                 .execute(rows.cast(_written_schema(dataset, rows)))
             )
+        on_visible(int(dataset.version))
         self._flush(location, dataset)
         record(control_merges=1)
         return int(dataset.version)
