@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from omnigraph.server.envelope import CODES
 from omnigraph.server.gate import ACTIONS
 from omnigraph.server.openapi import STATUS_TEXTS
@@ -42,7 +40,8 @@ def error_table() -> str:
 
 def limit_table() -> str:
     """Every limit that the environment sets, with what it is otherwise."""
-    defaults = {each.name: each.default for each in fields(Limits)}
     rows = ["| variable | default |", "|---|---|"]
-    rows += [f"| `{variable}` | {defaults[name]:g} |" for variable, name in LIMIT_VARIABLES.items()]
+    for variable, name in LIMIT_VARIABLES.items():
+        default: int | float = getattr(Limits(), name)
+        rows.append(f"| `{variable}` | {int(default):,} |")
     return "\n".join(rows)

@@ -3,6 +3,7 @@
     __load/<load id>/lock           held by the driver while it lives; only on a local disk
     __load/<load id>/moved.json     files on their way into tables, written before they move
     __load/<load id>/...            loose fragments, by table
+    __load/<load id>.new, .gone     the same, until it has its lock, and while it is being removed
 
 Whoever starts a load removes the scratch of loads that died. A file that already moved into a
 table is removed only when no version of that table names it: a load may have died after its
@@ -34,6 +35,8 @@ ABANDONED_SECONDS = 24 * 3600
 """On an object store nobody can see whether a load lives; after a day it does not."""
 
 WRITE_IN_FLIGHT_SECONDS = 0.3
+_NEW, _GONE = ".new", ".gone"
+_NEW_SECONDS = 60.0
 
 _live: set[str] = set()
 
@@ -68,7 +71,7 @@ class Scratch:
     def close(self) -> None:
         """Remove the scratch of a load that has committed."""
         try:
-            self._texts.delete_prefix(self.uri)
+            self._texts.delete_prefix(_put_away(self.uri))
         finally:
             _release(self)
 
@@ -95,9 +98,10 @@ def open_scratch(tables: TableStorage, storage_options: Mapping[str, str]) -> Sc
     lock = None
     if tables.root.is_local:
         with lance_errors("making room for a load", uri):
-            os.makedirs(uri)
-            lock = os.open(f"{uri}/lock", os.O_RDWR | os.O_CREAT, 0o666)
+            os.makedirs(f"{uri}{_NEW}")
+            lock = os.open(f"{uri}{_NEW}/lock", os.O_RDWR | os.O_CREAT, 0o666)
             fcntl.flock(lock, fcntl.LOCK_EX)
+            os.rename(f"{uri}{_NEW}", uri)
     _live.add(load_id)
     # Losing the scratch in a power cut loses nothing, so nothing here is synced.
     return Scratch(load_id, uri, open_text_store(tables.root, storage_options, "process"), lock)
@@ -129,7 +133,22 @@ def _load_ids(root: GraphRoot, texts: TextStore) -> list[str]:
     return sorted(texts.list_folders(root.child(DIRECTORY)))
 
 
+def _put_away(uri: str) -> str:
+    """Where scratch is while it is being removed: nobody takes what is left there for alive."""
+    if "://" in uri or uri.endswith(_GONE):
+        return uri
+    try:
+        os.rename(uri, f"{uri}{_GONE}")
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return uri  # put away before, and made anew by a worker that was writing
+    return f"{uri}{_GONE}"
+
+
 def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
+    if load_id.endswith(_GONE):
+        return True
     if root.is_local and load_id.startswith(FRAMES_PREFIX):
         return time.time() - os.stat(uri).st_mtime > ABANDONED_SECONDS
     if not root.is_local:
@@ -138,12 +157,11 @@ def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
             return time.time() - made_at > ABANDONED_SECONDS
         return False
     try:
+        if load_id.endswith(_NEW):
+            return time.time() - os.stat(uri).st_mtime > _NEW_SECONDS
         descriptor = os.open(f"{uri}/lock", os.O_RDWR)
     except FileNotFoundError:
-        # Either between making the directory and the lock, or half removed: wait for the former.
-        with suppress(FileNotFoundError):
-            return time.time() - os.stat(uri).st_mtime > 60
-        return False
+        return True  # a worker made it anew when its load was over already
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -164,7 +182,7 @@ def _remove(uri: str, texts: TextStore, tables: TableStorage) -> None:
     text = texts.read_text_if_exists(f"{uri}/moved.json")
     for moved in [_from_json(each) for each in json.loads(text)] if text else []:
         _remove_moved(moved, tables)
-    texts.delete_prefix(uri)
+    texts.delete_prefix(_put_away(uri))
 
 
 def _remove_moved(moved: MovedFiles, tables: TableStorage) -> None:
