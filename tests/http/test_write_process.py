@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -114,6 +116,20 @@ def test_writes_of_both_processes_to_one_table_all_take_effect(apart: Client) ->
     assert set(answers) == {200}
     assert loaded == [200, 200, 200]
     assert count_of(apart) == before + 12 + 3 * 400
+
+
+def test_without_room_for_another_process_long_writes_run_in_the_server(
+    own: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with own.client() as client:
+        loaded = client.load(people("a"))
+
+        assert loaded.status_code == 200
+        assert long_writes(client, "here") == 1
 
 
 def refused(client: Client) -> list[tuple[int, Any]]:

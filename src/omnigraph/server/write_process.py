@@ -77,7 +77,11 @@ class WriteProcess:
     def _worker_for(self, opened: OpenGraph, body: Body) -> _Worker | None:
         if not opened.is_local:
             return None
-        worker = self._started()
+        try:
+            worker = self._started()
+        except OSError as error:  # there is no room for another process
+            log.error("the process of long writes could not be started", exc_info=error)
+            return None
         worker.wait(START_SECONDS if len(body) > part_bytes() else 0)
         return worker if worker.is_ready else None
 
@@ -121,10 +125,6 @@ class _Worker:
             )
         self._answering = ThreadPoolExecutor(ANSWERS_AT_ONCE, "omnigraph-answer")
         threading.Thread(target=self._listen, args=(setup,), daemon=True).start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def is_ready(self) -> bool:
