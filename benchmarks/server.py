@@ -36,6 +36,7 @@ ROWS = 100_000
 LOAD_ROWS = 200_000
 CLIENTS = 8
 SECONDS = 5.0
+ROUNDS = 5
 RATE = 300
 """Requests a second of the open loop: well below what one core can do, so that queues are short."""
 CLIENT_FLAG = "--clients"
@@ -58,19 +59,31 @@ def _figures(url: str) -> Iterator[Figure]:
     yield Figure("served point queries, 8 clients", most["count"] / most["seconds"], "1/s")
     yield Figure("a served point query", 1_000 * spent / most["count"], "cpu ms")
     yield from _latencies("served point query, 8 clients, closed loop", most)
-    alone = _drive(url, rate=RATE, seconds=SECONDS)
-    yield from _latencies(f"served point query at {RATE}/s", alone)
-    with _beside(_load, url):
-        yield from _latencies(
-            f"served point query at {RATE}/s beside a load",
-            _drive(url, rate=RATE, seconds=SECONDS),
-        )
-    with _beside(_merge, url):
-        yield from _latencies(
-            f"served point query at {RATE}/s beside merges",
-            _drive(url, rate=RATE, seconds=SECONDS),
-        )
+    yield from _compared("a load", _load, url)
+    yield from _compared("merges", _merge, url)
     yield Figure("writes refused of 64 at once from one actor", _refused(url), "count")
+
+
+def _compared(what: str, work: Any, url: str) -> Iterator[Figure]:
+    """Queries alone and beside `work`, in turns: on a shared machine one pair says little."""
+    with _beside(work, url):
+        _drive(url, rate=RATE / 3, seconds=SECONDS)  # the process of long writes starts
+    alone, beside = list[dict[str, Any]](), list[dict[str, Any]]()
+    for _ in range(ROUNDS):
+        alone.append(_drive(url, rate=RATE, seconds=SECONDS / 2))
+        with _beside(work, url):
+            beside.append(_drive(url, rate=RATE, seconds=SECONDS))
+    before, during = [_p95(each) for each in alone], [_p95(each) for each in beside]
+    name = f"served point query at {RATE}/s"
+    yield Figure(f"{name}, alone, p95 (for {what})", statistics.median(before), "wall ms")
+    yield Figure(f"{name}, beside {what}, p95", statistics.median(during), "wall ms")
+    ratios = [after / alone_ms for alone_ms, after in zip(before, during, strict=True)]
+    yield Figure(f"{name}, beside {what} over alone", statistics.median(ratios), "x")
+
+
+def _p95(answers: dict[str, Any]) -> float:
+    milliseconds: list[float] = answers["milliseconds"]
+    return statistics.quantiles(milliseconds, n=100)[94]
 
 
 def _latencies(name: str, answers: dict[str, Any]) -> Iterator[Figure]:
