@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -136,9 +137,14 @@ def _beside(work: Any, url: str) -> Iterator[None]:
 
 
 def _load(url: str, is_over: threading.Event) -> None:
-    body = json.dumps({"data": _lines("p", LOAD_ROWS), "mode": "merge"}).encode()
+    body = _load_body()
     while not is_over.is_set():
         _post(f"{url}/load", body)
+
+
+@cache
+def _load_body() -> bytes:
+    return json.dumps({"data": _lines("p", LOAD_ROWS), "mode": "merge"}).encode()
 
 
 def _merge(url: str, is_over: threading.Event) -> None:
@@ -152,6 +158,7 @@ def _merge(url: str, is_over: threading.Event) -> None:
         _post(f"{url}/branches/merge", merge.replace(number, str(count)).encode())
 
 
+@cache
 def _lines(prefix: str, count: int) -> str:
     return "".join(json.dumps(each) + "\n" for each in _people(prefix, count))
 
