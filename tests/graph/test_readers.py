@@ -8,6 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError
+from omnigraph.graph.readers import ReadersOf
 from omnigraph.manifest import Step
 from omnigraph.storage.counters import counting
 
@@ -30,7 +31,7 @@ def ages(graph: og.Graph, slug: str, branch: str = "main") -> list[int]:
 
 
 def test_what_is_told_is_not_read_again(path: Path) -> None:
-    with og.open(path) as reader, og.open(path, config={"read_ahead": reader}) as writer:
+    with og.open(path) as reader, og.open(path, config={"read_ahead": ReadersOf(reader)}) as writer:
         assert ages(reader, "p7") == [7]
         for n in range(3):
             writer.mutate(INSERT, params={"slug": f"new{n}", "age": 100 + n})
@@ -58,7 +59,7 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
 
     class Mute:
         def __init__(self, reader: og.Graph) -> None:
-            self.foresee = reader.foresee
+            self.foresee = ReadersOf(reader).foresee
 
         def show(self, state: object) -> None:
             pass
@@ -72,7 +73,7 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
 
 
 def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
-    with og.open(path) as reader, og.open(path, config={"read_ahead": reader}) as writer:
+    with og.open(path) as reader, og.open(path, config={"read_ahead": ReadersOf(reader)}) as writer:
         assert ages(reader, "p7") == [7]
         writer.create_branch("side")
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, branch="side")
@@ -96,16 +97,16 @@ def test_old_news_do_not_hide_newer_rows(path: Path) -> None:
         assert ages(reader, "p7") == [7]
         for n in range(2):
             writer.mutate(INSERT, params={"slug": f"new{n}", "age": 100})
-        reader.show(told[1])  # the one before it is missing
+        ReadersOf(reader).show(told[1])  # the one before it is missing
         assert ages(reader, "new1") == [100]
         for step in told:
-            reader.show(step)
+            ReadersOf(reader).show(step)
 
         assert ages(reader, "new0") == ages(reader, "new1") == [100]
 
 
 def test_a_told_branch_is_the_same_as_a_read_one(path: Path) -> None:
-    with og.open(path) as reader, og.open(path, config={"read_ahead": reader}) as writer:
+    with og.open(path) as reader, og.open(path, config={"read_ahead": ReadersOf(reader)}) as writer:
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, actor="ada")
         with counting() as counters:

@@ -18,6 +18,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint
+from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.jobs import LONG_BYTES
 from omnigraph.server.settings import ServedGraph
@@ -116,6 +117,28 @@ def test_writes_of_both_processes_to_one_table_all_take_effect(apart: Client) ->
     assert set(answers) == {200}
     assert loaded == [200, 200, 200]
     assert count_of(apart) == before + 12 + 3 * 400
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("OMNIGRAPH_TORTURE") != "1", reason="part of make torture")
+def test_a_large_load_waits_for_the_process_and_runs_on_spark_there(
+    own: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It never starts Spark in the server, and the next one finds it warm."""
+    monkeypatch.setenv(PART_BYTES_VARIABLE, str(LONG_BYTES))
+    with own.client() as client:
+        before = count_of(client)
+        first = client.load(people("a", 1_000))
+        [worker] = workers_of(os.getpid())
+        java = [each.pid for each in worker.children(recursive=True) if each.name() == "java"]
+        second = client.load(people("b", 1_000))
+
+        assert (first.status_code, second.status_code) == (200, 200)
+        assert count_of(client) == before + 2_000
+        assert long_writes(client, "apart") == 2
+        assert len(java) == 1
+        found = [each.pid for each in worker.children(recursive=True) if each.name() == "java"]
+        assert found == java
 
 
 def test_without_room_for_another_process_long_writes_run_in_the_server(

@@ -8,6 +8,7 @@ writing.py       mutations and loads
 branching.py     branches: make, compare, merge, delete
 maintaining.py   schema changes, indexes, clean-up, verification
 query_source.py  a query given as text or as a file
+readers.py       those who read through one handle what another one writes
 results.py       what writes return
 """
 

@@ -169,16 +169,6 @@ class Handle:
         if not isinstance(readers, bool):
             readers.show(step)
 
-    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """Get ready for what another process is about to publish; `show` tells when it has."""
-        if self._coordinator.is_known(branch):  # else nobody here has ever asked for it
-            self._read_ahead(branch, pins)
-            self._coordinator.expect(branch)
-
-    def show(self, step: Step) -> None:
-        """Take what another process has published, which saves reading it."""
-        self._coordinator.follow(step)
-
     def _read_ahead(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         try:
             before = self._coordinator.last_seen(branch).snapshot()

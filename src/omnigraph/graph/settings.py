@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from omnigraph.errors import BadRequestError, did_you_mean
-from omnigraph.manifest import Step, UpdatePin
+from omnigraph.graph.readers import Readers
 from omnigraph.pipeline.engine import SparkUse
-
-
-class Readers(Protocol):
-    """Another process that reads what this handle writes, and wants to be ready for it."""
-
-    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """A branch is about to show these versions. Returns when the readers are ready."""
-
-    def show(self, step: Step) -> None:
-        """A branch was changed so."""
-
 
 ReadAhead: TypeAlias = bool | Readers
 

@@ -184,7 +184,7 @@ class _Worker:
             case Ask():
                 self._answering.submit(self._answer, message)
             case Shown(graph_id, step):
-                self._graphs.find(graph_id).graph.show(step)
+                self._graphs.find(graph_id).readers.show(step)
             case _:
                 raise AssertionError(f"a server is not sent {message}")
 
@@ -195,7 +195,7 @@ class _Worker:
                 case MayLoad(run, wanted):
                     self._runs[run][1](wanted)
                 case Foresee(graph_id, branch, pins):
-                    self._graphs.find(graph_id).graph.foresee(branch, pins)
+                    self._graphs.find(graph_id).readers.foresee(branch, pins)
         except OmnigraphError as refused:
             error = refused
         with suppress(OSError):

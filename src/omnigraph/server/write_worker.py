@@ -62,7 +62,6 @@ class Worker:
                 try:
                     message, body = self._channel.receive()
                 except (EOFError, OSError):
-                    self._forsake()
                     break
                 match message:
                     case Run():
@@ -73,6 +72,7 @@ class Worker:
                         break
                     case _:
                         raise AssertionError(f"a worker is not sent {message}")
+            self._forsake()
         for opened in self._opened.values():
             opened.graph.close()
 
