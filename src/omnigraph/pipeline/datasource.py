@@ -9,7 +9,7 @@ option `filters` is JSON, [[column, operator, value], ...], and leaves the other
 Options `storage.*` go to the store.
 
 Spark's own push-down of filters is not used. Spark 4.3 keeps what one query pushed down for every
-later query over the same frame, which then misses rows.
+later query over the same frame, which then misses rows (docs/decisions/0015).
 """
 
 from __future__ import annotations
