@@ -88,3 +88,26 @@ def test_threads_may_share_the_parsers() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(parse_both, range(64)))) == 1
+
+
+def test_first_texts_of_many_threads_are_parsed_by_one_grammar() -> None:
+    """Building it once each is slow, and Lark evaluates literals, which threads must not do at once.
+
+    Python 3.11 counts the depth of syntax trees for all threads together; a collector that calls
+    Python lets them in between.
+    """
+    code = """
+import gc, sys
+from concurrent.futures import ThreadPoolExecutor
+from omnigraph.syntax import parse_query
+sys.setswitchinterval(1e-5)
+gc.callbacks.append(lambda phase, info: sum(range(100)))
+gc.set_threshold(50)
+text = "query q() { match { $p: Person } return { $p.name } }"
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(parse_query, [text] * 8))
+import lark
+print(sum(isinstance(each, lark.Lark) and each.parser is not None for each in gc.get_objects()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"

@@ -6,12 +6,15 @@ failure comes out as `Rejected`, which unexpected.py puts into words.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lark import Lark, Token
+
+_BUILDING = threading.Lock()
 
 
 class Rejected(Exception):
@@ -26,9 +29,18 @@ class Rejected(Exception):
         self.expected = expected
 
 
-@cache
 def load_grammar(file_name: str, builder: object) -> Lark:
-    """Build the parser of a grammar file; its rules call the methods of `builder`."""
+    """The parser of a grammar file; its rules call the methods of `builder`.
+
+    One thread at a time builds one: building evaluates literals, and Python 3.11 mixes up the
+    syntax trees of threads that do so together.
+    """
+    with _BUILDING:
+        return _built(file_name, builder)
+
+
+@cache
+def _built(file_name: str, builder: object) -> Lark:
     from importlib import resources
 
     from lark import Lark
