@@ -20,10 +20,9 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import uvicorn
-from fastapi import FastAPI
 
 import omnigraph as og
-from omnigraph.server.app import create_app
+from omnigraph.server.app import Application, create_app
 from omnigraph.server.auth import Tokens
 from omnigraph.server.call import Serving
 from omnigraph.server.settings import ServedGraph, ServerSettings
@@ -90,18 +89,17 @@ def single(path: Path, **settings: Any) -> ServerSettings:
 class Served:
     """A server that is up."""
 
-    app: FastAPI
+    app: Application
     url: str
     port: int
 
     @property
     def serving(self) -> Serving:
-        found: Serving = self.app.state.serving
-        return found
+        return self.app.serving
 
     @property
     def document(self) -> dict[str, Any]:
-        return self.app.openapi()
+        return self.app.document
 
     def client(self, token: str | None = None, *, base: str = "") -> Client:
         return Client(self, token, base)

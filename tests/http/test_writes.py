@@ -22,18 +22,18 @@ CONDITION = "Omnigraph-If-Graph-Commit"
 def held_writers(server: Served) -> Iterator[list[threading.Event]]:
     """Keep every thread that writes busy, each until its event is set."""
     doors = [threading.Event() for _ in range(server.serving.settings.write_threads)]
-    busy = [server.serving.writers.submit(door.wait) for door in doors]
+    for door in doors:
+        server.serving.writers.give(door.wait)
     try:
         yield doors
     finally:
         for door in doors:
             door.set()
-    assert all(each.result() for each in busy)
 
 
 def wait_for_writes(server: Served, count: int) -> None:
     """Until so many writes have arrived and wait for a thread."""
-    while server.serving.writers._work_queue.qsize() < count:
+    while server.serving.writers._work.qsize() < count:
         time.sleep(0.005)
 
 

@@ -91,7 +91,7 @@ def test_threads_may_share_the_parsers() -> None:
 
 
 def test_first_texts_of_many_threads_are_parsed_by_one_grammar() -> None:
-    """Building it once each is slow, and Lark evaluates literals, which threads must not do at once.
+    """Each building its own is slow, and building evaluates literals, which only one may do.
 
     Python 3.11 counts the depth of syntax trees for all threads together; a collector that calls
     Python lets them in between.

@@ -8,7 +8,9 @@ grouping, ordering and text filters become arithmetic on small integers.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -74,10 +76,9 @@ class Ranks:
                 values = self.values.to_pylist()
                 self._by_value = dict(zip(values, range(1, len(values) + 1), strict=True))
             return self._by_value.get(value)
-        place = bisect_left(_Plain(self.values), value)
-        if place < len(self.values) and self.values[place].as_py() == value:
-            return place + 1
-        return None
+        if isinstance(value, str):
+            return _rank_in(_Texts(self.values), value.encode(errors="surrogatepass"))
+        return _rank_in(_Plain(self.values), value)
 
     def carried(self, codes: IntArray, tail: pa.Array | None) -> Ranks | None:
         """The ranks of rows that stayed, with these codes, and of new ones after them.
@@ -100,8 +101,31 @@ class Ranks:
         return Ranks(codes, self.values)
 
 
-class _Plain:
-    """Sorted values as Python compares them. Text in code point order is text in byte order."""
+def _rank_in(values: Sequence[Any], value: Any) -> int | None:
+    place = bisect_left(values, value)
+    return place + 1 if place < len(values) and values[place] == value else None
+
+
+class _Texts(Sequence[bytes]):
+    """Sorted texts as bytes, straight from the buffers: making strings of them takes longer."""
+
+    def __init__(self, values: pa.Array) -> None:
+        _, offsets, data = values.buffers()
+        self._first = values.offset
+        self._size = len(values)
+        self._offsets = memoryview(offsets).cast("i")
+        self._data = memoryview(data)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, place: Any) -> Any:
+        at = self._first + place
+        return bytes(self._data[self._offsets[at] : self._offsets[at + 1]])
+
+
+class _Plain(Sequence[Any]):
+    """Sorted values as Python compares them."""
 
     def __init__(self, values: pa.Array) -> None:
         self._values = values
@@ -109,8 +133,8 @@ class _Plain:
     def __len__(self) -> int:
         return len(self._values)
 
-    def __getitem__(self, place: int) -> str | int:
-        return self._values[place].as_py()  # type: ignore[no-any-return]
+    def __getitem__(self, place: Any) -> Any:
+        return self._values[place].as_py()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

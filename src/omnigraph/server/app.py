@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.policy import load_policy
@@ -28,13 +28,48 @@ from omnigraph.server.openapi import TITLE, openapi_document, served_operations
 from omnigraph.server.operations import Operation
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
+from omnigraph.server.threads import Threads
 from omnigraph.server.write_process import WriteProcess
 from omnigraph.version import __version__
 
 log = logging.getLogger("omnigraph.server")
 
 
-def create_app(settings: ServerSettings) -> FastAPI:
+class Application:
+    """What is served. A path without parameters is found by one look-up, any other by FastAPI.
+
+    FastAPI also says what is wrong with requests for which there is no operation.
+    """
+
+    def __init__(self, routed: FastAPI, serving: Serving) -> None:
+        self._routed = routed
+        self._routes = {
+            (method, route.path): route
+            for route in routed.routes
+            if isinstance(route, DirectRoute) and not route.param_convertors
+            for method in route.methods or ()
+        }
+        self._observed = Observe(self._find, serving.metrics)
+        self.routes = routed.routes
+        self.serving = serving
+        self.document: dict[str, Any] = routed.openapi()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._observed(scope, receive, send)
+
+    async def _find(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = None
+        if scope["type"] == "http" and not scope["root_path"]:
+            route = self._routes.get((scope["method"], scope["path"]))
+        if route is None:
+            await self._routed(scope, receive, send)
+            return
+        scope["route"] = route
+        response = await route.endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
+def create_app(settings: ServerSettings) -> Application:
     """Open the graphs and make the application that serves them.
 
     Raises:
@@ -70,9 +105,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         )
     document = openapi_document(is_single=settings.is_single, is_open=settings.is_open)
     app.openapi = lambda: document  # type: ignore[method-assign]
-    app.add_middleware(Observe, metrics=serving.metrics)
-    app.state.serving = serving
-    return app
+    return Application(app, serving)
 
 
 class DirectRoute(APIRoute):
@@ -101,9 +134,9 @@ def _serving(settings: ServerSettings) -> Serving:
         admission=Admission(limits, metrics.rejected.inc),
         metrics=metrics,
         slots=ExportSlots(limits, metrics),
-        readers=ThreadPoolExecutor(limits.read_threads, "omnigraph-read"),
-        writers=ThreadPoolExecutor(settings.write_threads, "omnigraph-write"),
-        exporters=ThreadPoolExecutor(limits.exports_max, "omnigraph-export"),
+        readers=Threads(limits.read_threads, "omnigraph-read"),
+        writers=Threads(settings.write_threads, "omnigraph-write"),
+        exporters=Threads(limits.exports_max, "omnigraph-export"),
         apart=WriteProcess(settings, graphs, metrics),
     )
 

@@ -8,9 +8,7 @@ number of loads and merges makes a read wait. Nothing here blocks the event loop
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -27,6 +25,7 @@ from omnigraph.server.jobs import Body, Job, Permit
 from omnigraph.server.json_values import Model, validated
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.threads import Threads
 from omnigraph.server.write_process import WriteProcess
 from omnigraph.syntax import parse_query
 
@@ -47,15 +46,15 @@ class Serving:
     admission: Admission
     metrics: Metrics
     slots: ExportSlots
-    readers: ThreadPoolExecutor
-    writers: ThreadPoolExecutor
-    exporters: ThreadPoolExecutor
+    readers: Threads
+    writers: Threads
+    exporters: Threads
     apart: WriteProcess
 
     def close(self) -> None:
         """Wait for what is under way, then close the graphs."""
-        for pool in (self.exporters, self.readers, self.writers):
-            pool.shutdown(wait=True)
+        for threads in (self.exporters, self.readers, self.writers):
+            threads.close()
         self.apart.close()
         self.graphs.close()
 
@@ -139,7 +138,7 @@ class Call:
         **kwargs: Arguments.kwargs,
     ) -> Result:
         """Run a read in a thread."""
-        return await in_thread(self.serving.readers, work, *args, **kwargs)
+        return await self.serving.readers.run(work, *args, **kwargs)
 
     async def writing(
         self,
@@ -153,11 +152,11 @@ class Call:
         one finds a whole graph.
         """
         try:
-            return await in_thread(self.serving.writers, work, *args, **kwargs)
+            return await self.serving.writers.run(work, *args, **kwargs)
         except Exception as error:
             is_settled = isinstance(error, OmnigraphError) and error.http_status < 500
             if not is_settled and not isinstance(error, EmbeddingFailed):
-                await in_thread(self.serving.writers, self.graph.heal)
+                await self.serving.writers.run(self.graph.heal)
             raise
 
     async def working(
@@ -165,17 +164,6 @@ class Call:
     ) -> dict[str, Any]:
         """Run a write that can be long, in a process of its own where there is one."""
         return await self.writing(self.serving.apart.run, self.graph, job, body, permit)
-
-
-async def in_thread(
-    pool: ThreadPoolExecutor,
-    work: Callable[Arguments, Result],
-    *args: Arguments.args,
-    **kwargs: Arguments.kwargs,
-) -> Result:
-    """Run something that blocks in a pool."""
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(pool, lambda: work(*args, **kwargs))
 
 
 def query_text(source: str) -> str:

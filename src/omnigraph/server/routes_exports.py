@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from starlette.responses import Response
 
-from omnigraph.server.call import Call, in_thread
+from omnigraph.server.call import Call
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.request_models import ExportRequest, branch_of
 from omnigraph.server.streaming import ExportStream, chunks_of
@@ -21,14 +21,14 @@ async def export(call: Call) -> Response:
     types = [*(body.type_names or []), *(body.table_keys or [])]
     await serving.slots.take(opened)
     try:
-        first, chunks = await in_thread(serving.exporters, _begin, opened, branch, types)
+        first, chunks = await serving.exporters.run(_begin, opened, branch, types)
     except BaseException:
         serving.slots.give_back(opened)
         raise
     return ExportStream(
         first,
         chunks,
-        pool=serving.exporters,
+        threads=serving.exporters,
         slots=serving.slots,
         opened=opened,
         stall_seconds=serving.settings.limits.stall_seconds,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.responses import Response
@@ -20,6 +19,7 @@ from omnigraph.pipeline.export import to_line
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.settings import Limits
+from omnigraph.server.threads import Threads
 
 CHUNK_BYTES = 64 * 1024
 CHUNKS_PER_STREAM = 2
@@ -103,7 +103,7 @@ class ExportStream(Response):
         first: bytes | None,
         chunks: Iterator[bytes],
         *,
-        pool: ThreadPoolExecutor,
+        threads: Threads,
         slots: ExportSlots,
         opened: OpenGraph,
         stall_seconds: float,
@@ -112,7 +112,7 @@ class ExportStream(Response):
         del self.headers["content-length"]
         self._first = first
         self._chunks = chunks
-        self._pool = pool
+        self._threads = threads
         self._slots = slots
         self._opened = opened
         self._stall_seconds = stall_seconds
@@ -132,13 +132,12 @@ class ExportStream(Response):
 
     async def _send(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        loop = asyncio.get_running_loop()
         following: asyncio.Future[bytes | None] | None = None
         try:
             await send(start)
             chunk = self._first
             while chunk is not None:
-                following = loop.run_in_executor(self._pool, next, self._chunks, None)
+                following = self._threads.run(next, self._chunks, None)
                 # A client that takes nothing for so long is gone, whatever its socket says.
                 async with asyncio.timeout(self._stall_seconds):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -153,7 +152,7 @@ class ExportStream(Response):
             await asyncio.wait({following})
         close = getattr(self._chunks, "close", None)
         if close is not None:
-            await asyncio.get_running_loop().run_in_executor(self._pool, close)
+            await self._threads.run(close)
 
 
 async def _disconnected(receive: Receive) -> None:

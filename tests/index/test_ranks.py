@@ -1,0 +1,34 @@
+"""Ranks: a value is found by its rank, however many values there are."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.index.columns import _VALUES_LISTED, ranked
+
+
+def texts(count: int) -> list[str]:
+    """Texts whose order by code point is not the one by UTF-16, nor by length."""
+    return [f"{chr(0x61 + n % 7)}\U0001f600é{n}" if n % 3 else f"ﬀ{n}" for n in range(count)]
+
+
+@pytest.mark.parametrize("count", [100, _VALUES_LISTED + 100])
+def test_a_text_is_found_by_its_rank(count: int) -> None:
+    values = texts(count)
+    ranks = ranked(pa.array([*values, None]))
+
+    for value in values[:: max(1, count // 50)]:
+        rank = ranks.rank_of(value)
+        assert rank == sorted(values).index(value) + 1
+        assert ranks.values[rank - 1].as_py() == value
+    for stranger in ("", "zz", "\U0010ffff", "\ud800", values[5][:-1] + "x"):
+        assert ranks.rank_of(stranger) is None
+
+
+@pytest.mark.parametrize("count", [100, _VALUES_LISTED + 100])
+def test_a_number_is_found_by_its_rank(count: int) -> None:
+    ranks = ranked(pa.array([3 * n - count for n in range(count)], pa.int64()))
+
+    assert [ranks.rank_of(3 * n - count) for n in (0, 7, count - 1)] == [1, 8, count]
+    assert [ranks.rank_of(value) for value in (1 - count, 10**30, -(10**30))] == [None] * 3
