@@ -16,6 +16,9 @@ from omnigraph.server.settings import Limits
 REQUEST_BYTES = "request_body_bytes"
 BATCH_BYTES = "graph_batch_request_bytes"
 
+PAUSE_SECONDS = 0.001
+"""Between pieces of a long body, which would else keep the threads of queries from running."""
+
 _CLOSE = {"Connection": "close"}
 
 
@@ -71,6 +74,8 @@ async def read_bytes(
         else:
             data += chunk
         size = max(size, len(data))
+        if has_more:
+            await asyncio.sleep(PAUSE_SECONDS)
     if size > limit:
         data = b""
         if has_more:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
@@ -36,12 +37,13 @@ class Threads:
         future: asyncio.Future[Result] = loop.create_future()
 
         def run() -> None:
+            settle: tuple[Callable[[Any], None], Any]
             try:
-                result = work(*args, **kwargs)
+                settle = future.set_result, work(*args, **kwargs)
             except BaseException as error:
-                loop.call_soon_threadsafe(_settle, future, future.set_exception, error)
-            else:
-                loop.call_soon_threadsafe(_settle, future, future.set_result, result)
+                settle = future.set_exception, error
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+                loop.call_soon_threadsafe(_settle, future, *settle)
 
         self.give(run)
         return future
