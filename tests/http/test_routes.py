@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from omnigraph.server.gate import ACTIONS
 from omnigraph.server.openapi import GRAPH_BASE, NESTED_PREFIX, TITLE, served_operations
@@ -217,3 +217,21 @@ def test_metrics_count_by_route_and_hold_no_data(shared: Served, client: Client)
     assert "omnigraph_admission_rejections_total 0.0" in text
     assert "01ARZ3" not in text
     assert "ada" not in text
+
+
+@pytest.mark.parametrize("graph_id", ["default", "{graph_id}", "a b", "", "query"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_a_look_up_finds_what_the_router_would(shared: Served, method: str, graph_id: str) -> None:
+    paths = [path for path, _ in served_operations(is_single=True)] + ["/graphs/x", "/nothing", "/"]
+    looked_up = 0
+    for template in paths:
+        path = template.replace("{graph_id}", graph_id).replace("{branch:path}", "a/b")
+        scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": []}
+        found = shared.app._looked_up(scope)
+        if found is not None:
+            looked_up += 1
+            matches = ((route, *route.matches(scope)) for route in shared.app.routes)
+            route, child = next((r, child) for r, match, child in matches if match is Match.FULL)
+            assert route is found
+            assert child["path_params"] == scope.get("path_params", {})
+    assert looked_up >= 5 or method == "DELETE"

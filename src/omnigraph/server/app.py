@@ -24,7 +24,13 @@ from omnigraph.server.graphs import open_graphs
 from omnigraph.server.http_errors import HttpError
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.observe import Observe
-from omnigraph.server.openapi import TITLE, openapi_document, served_operations
+from omnigraph.server.openapi import (
+    GRAPH_BASE,
+    GRAPHS,
+    TITLE,
+    openapi_document,
+    served_operations,
+)
 from omnigraph.server.operations import Operation
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
@@ -36,19 +42,22 @@ log = logging.getLogger("omnigraph.server")
 
 
 class Application:
-    """What is served. A path without parameters is found by one look-up, any other by FastAPI.
+    """What is served. A path with no parameter but the graph is found by one look-up.
 
-    FastAPI also says what is wrong with requests for which there is no operation.
+    All others are found by FastAPI, which also refuses what there is no operation for.
     """
 
     def __init__(self, routed: FastAPI, serving: Serving) -> None:
         self._routed = routed
-        self._routes = {
-            (method, route.path): route
-            for route in routed.routes
-            if isinstance(route, DirectRoute) and not route.param_convertors
-            for method in route.methods or ()
-        }
+        self._fixed: dict[tuple[str, str], DirectRoute] = {}
+        self._of_graph: dict[tuple[str, str], DirectRoute] = {}
+        for route in routed.routes:
+            if isinstance(route, DirectRoute):
+                for method in route.methods or ():
+                    if not route.param_convertors:
+                        self._fixed[method, route.path] = route
+                    elif [*route.param_convertors] == ["graph_id"]:
+                        self._of_graph[method, route.path.removeprefix(GRAPH_BASE)] = route
         self._observed = Observe(self._find, serving.metrics)
         self.routes = routed.routes
         self.serving = serving
@@ -58,15 +67,23 @@ class Application:
         await self._observed(scope, receive, send)
 
     async def _find(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = None
-        if scope["type"] == "http" and not scope["root_path"]:
-            route = self._routes.get((scope["method"], scope["path"]))
+        route = self._looked_up(scope) if scope["type"] == "http" else None
         if route is None:
             await self._routed(scope, receive, send)
             return
         scope["route"] = route
         response = await route.endpoint(Request(scope, receive, send))
         await response(scope, receive, send)
+
+    def _looked_up(self, scope: Scope) -> DirectRoute | None:
+        method, path = scope["method"], scope["path"]
+        found = self._fixed.get((method, path))
+        if found is None and path.startswith(GRAPHS):
+            graph_id, slash, rest = path.removeprefix(GRAPHS).partition("/")
+            found = self._of_graph.get((method, slash + rest)) if graph_id else None
+            if found is not None:
+                scope["path_params"] = {"graph_id": graph_id}
+        return found
 
 
 def create_app(settings: ServerSettings) -> Application:

@@ -15,7 +15,8 @@ from omnigraph.version import __version__
 
 TITLE = "Omnigraph API"
 SECURITY_SCHEME = "bearer_token"
-GRAPH_BASE = "/graphs/{graph_id}"
+GRAPHS = "/graphs/"
+GRAPH_BASE = GRAPHS + "{graph_id}"
 NESTED_PREFIX = "cluster_"
 _REF = "#/components/schemas/{model}"
 _GRAPH_ID = Parameter("graph_id", "path", "The id of the graph.", is_required=True)
