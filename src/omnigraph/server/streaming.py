@@ -141,7 +141,7 @@ class ExportStream(Response):
                 # A client that takes nothing for so long is gone, whatever its socket says.
                 async with asyncio.timeout(self._stall_seconds):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                chunk = await following
+                chunk = await asyncio.shield(following)  # a thread cannot be cancelled
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await self._let_go(following)
