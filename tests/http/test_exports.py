@@ -48,6 +48,22 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+def hold_exports(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Stop exports some chunks from their beginning: events that one is, and that it may go on."""
+    held, may_go_on = threading.Event(), threading.Event()
+    original = export_module.slice_rows
+
+    def slow(*arguments: object) -> Iterator[object]:
+        for number, rows in enumerate(original(*arguments)):  # type: ignore[arg-type]
+            if number == 2:
+                held.set()
+                may_go_on.wait()
+            yield rows
+
+    monkeypatch.setattr(export_module, "slice_rows", slow)
+    return held, may_go_on
+
+
 def exports_of(server: Served) -> int:
     return next(iter(server.serving.graphs)).exports
 
@@ -99,18 +115,7 @@ def test_the_first_byte_comes_before_the_last_record_is_made(
     large: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The records after the first chunk are held back until the client has read some of it."""
-    may_go_on = threading.Event()
-    held = threading.Event()
-    original = export_module.slice_rows
-
-    def slow(*arguments: object) -> Iterator[object]:
-        for number, rows in enumerate(original(*arguments)):  # type: ignore[arg-type]
-            if number == 2:
-                held.set()
-                may_go_on.wait()
-            yield rows
-
-    monkeypatch.setattr(export_module, "slice_rows", slow)
+    held, may_go_on = hold_exports(monkeypatch)
     with large.client() as client, client.http.stream("POST", "/export", json={}) as answer:
         parts = answer.iter_raw()
         first = next(parts)
@@ -127,19 +132,10 @@ def test_the_first_byte_comes_before_the_last_record_is_made(
 def test_a_client_that_leaves_frees_its_export_once_nothing_works_at_it(
     large: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_go_on = threading.Event()
-    original = export_module.slice_rows
-
-    def slow(*arguments: object) -> Iterator[object]:
-        for number, rows in enumerate(original(*arguments)):  # type: ignore[arg-type]
-            if number == 2:
-                may_go_on.wait()
-            yield rows
-
-    monkeypatch.setattr(export_module, "slice_rows", slow)
+    held, may_go_on = hold_exports(monkeypatch)
     with large.client() as client:
-        with client.http.stream("POST", "/export", json={}) as answer:
-            next(answer.iter_raw())
+        with client.http.stream("POST", "/export", json={}):
+            held.wait()
         time.sleep(LEAVING_SECONDS)
         assert exports_of(large) == 1
         may_go_on.set()
