@@ -35,7 +35,7 @@ class AnnouncingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # What is here now stays; without it a full collection takes a millisecond, not a hundred.
+        # What is here now stays. A full collection would go through it for a tenth of a second.
         gc.collect()
         gc.freeze()
         if self.started and sockets:
