@@ -281,6 +281,18 @@ def test_a_compaction_is_read_ahead_too(ahead: og.Graph) -> None:
     assert counters.scans == counters.rows_taken == counters.control_reads == 0
 
 
+def test_ranks_are_read_ahead_though_nobody_reads_the_column_they_rank(ahead: og.Graph) -> None:
+    who = "query who($slug: String) { match { $p: Person { slug: $slug } } return { $p.age } }"
+    ahead.query(who, params={"slug": "p3"})
+
+    for _ in range(UNREAD_MAX + 3):
+        ahead.load([person(number) for number in range(PEOPLE)], mode="merge")
+        with counting() as counters:
+            ahead.query(who, params={"slug": "p3"})
+
+        assert counters.scans == counters.rows_taken == counters.control_reads == 0
+
+
 def test_what_nobody_asks_for_is_not_read_ahead_for_ever(ahead: og.Graph) -> None:
     ahead.query(FRIENDS, params={"slug": "p3"})
 

@@ -115,8 +115,10 @@ class Earlier:
         """What is kept of this kind of an earlier version, if it can be carried over."""
         for key in self._cache.other_versions((kind, self._id, *rest)):
             assert isinstance(key, tuple)
-            entry, base = self._cache.peek(key), key[1]
+            base = key[1]
             changes = self.changes_from(base)
+            # Looking at an entry keeps it, so only where something can be done with it.
+            entry = None if changes is None else self._cache.peek(key)
             if entry is not None and changes is not None:
                 return Kept(entry, base, changes)
         return None

@@ -298,6 +298,7 @@ class TableView:
                 ranks = self.ranks(name) if self._is_looked_up_often(name) else None
         if not isinstance(ranks, Ranks):
             return None
+        self._cache.peek(("column", self.id, name))  # in use as long as its ranks are
         rank = ranks.rank_of(value)
         if rank is None:
             return Live.none(self.size)
