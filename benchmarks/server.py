@@ -24,6 +24,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import httpx
+import uvloop
 
 import omnigraph as og
 from benchmarks.harness import Figure
@@ -248,4 +249,4 @@ async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body:
 
 if __name__ == "__main__" and CLIENT_FLAG in sys.argv:
     _, _, address, wanted_rate, how_long = sys.argv
-    print(json.dumps(asyncio.run(_clients(address, float(wanted_rate), float(how_long)))))
+    print(json.dumps(uvloop.run(_clients(address, float(wanted_rate), float(how_long)))))

@@ -26,7 +26,6 @@ from omnigraph.pipeline.loader import part_bytes
 from omnigraph.server.graphs import Graphs, OpenGraph
 from omnigraph.server.jobs import Body, Job, Permit
 from omnigraph.server.metrics import Metrics
-from omnigraph.server.priority import leave_room
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.write_messages import (
     Answer,
@@ -124,9 +123,7 @@ class _Worker:
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,  # a signal from the keyboard is the server's to handle
             )
-        self._answering = ThreadPoolExecutor(
-            ANSWERS_AT_ONCE, "omnigraph-answer", initializer=leave_room
-        )
+        self._answering = ThreadPoolExecutor(ANSWERS_AT_ONCE, "omnigraph-answer")
         threading.Thread(target=self._listen, args=(setup,), daemon=True).start()
 
     @property

@@ -22,7 +22,6 @@ from omnigraph.manifest import Step, UpdatePin
 from omnigraph.server.graphs import OpenGraph, open_served
 from omnigraph.server.jobs import Body, Load
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
-from omnigraph.server.priority import leave_room
 from omnigraph.server.write_messages import (
     Answer,
     Ask,
@@ -38,6 +37,7 @@ from omnigraph.server.write_messages import (
 )
 
 FORESEE_SECONDS = 5.0
+NICENESS = 10
 
 log = logging.getLogger("omnigraph.server")
 
@@ -148,9 +148,17 @@ class _Readers:
         self._worker.show(self._graph_id, step)
 
 
+def _leave_room() -> None:
+    """Leave a processor to queries: waiting for a turn on one is most of what they would notice."""
+    os.nice(NICENESS)
+    if hasattr(os, "sched_setaffinity"):
+        usable = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, usable[1:] or usable)
+
+
 def main() -> None:
     log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
-    leave_room()
+    _leave_room()
     channel = Channel(Connection(int(sys.argv[1])))
     setup, _ = channel.receive()
     assert isinstance(setup, Setup)
