@@ -28,6 +28,46 @@ def test_ranks_follow_the_values_with_null_first(array: pa.Array, codes: list[in
     assert ranked(array).codes.tolist() == codes
 
 
+MANY = 3_000
+"""More than are sampled to find out whether values repeat."""
+
+
+@pytest.mark.parametrize("repeated", [0, 1, 500])
+@pytest.mark.parametrize("first", [0, 7])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda number: f"{'é' if number % 3 else 'z'}{number}",
+        lambda number: number - 1_500,
+        lambda number: date.fromordinal(number + 1),
+    ],
+)
+def test_many_values_are_ranked_as_few_are(make: Any, first: int, repeated: int) -> None:
+    values = [make(number * 1_009 % MANY) for number in range(MANY)]
+    values += values[:repeated]
+    array = pa.array(values).slice(first)
+
+    ranks = ranked(array)
+
+    kept = values[first:]
+    expected = sorted(
+        set(kept), key=lambda value: str(value).encode() if make(0) == "z0" else value
+    )
+    places = {value: place for place, value in enumerate(expected, 1)}
+    assert ranks.values.to_pylist() == expected
+    assert ranks.codes.tolist() == [places[value] for value in kept]
+
+
+@pytest.mark.parametrize("odd", [None, float("nan")])
+def test_many_values_and_one_that_equals_nothing_are_ranked(odd: float | None) -> None:
+    values = [odd, *(float(number) for number in range(MANY)), odd]
+
+    codes = ranked(pa.array(values, pa.float64())).codes
+
+    assert codes[0] == codes[-1] == (0 if odd is None else MANY + 1)
+    assert codes[1:-1].tolist() == list(range(1, MANY + 1))
+
+
 def test_ranks_turn_back_into_values() -> None:
     ranks = ranked(pa.array(["b", None, "a"]))
 

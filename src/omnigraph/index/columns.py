@@ -21,6 +21,7 @@ from omnigraph.index.arrays import AnyArray, IntArray
 _VALUES_LISTED = 16_384
 """Distinct values up to which they are also kept as a Python dict, for a faster look."""
 _BYTES_PER_LISTED = 128
+_VALUES_SAMPLED = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,15 +164,43 @@ def postings(ranks: Ranks) -> Postings:
 def ranked(array: pa.Array) -> Ranks:
     """Rank every value of an array."""
     plain = comparable(array)
+    codes, values = (_by_sorting if _has_many_values(plain) else _by_hashing)(plain)
+    return Ranks(codes, _as_type(values, array.type))
+
+
+def _has_many_values(plain: pa.Array) -> bool:
+    """Whether hardly a value seems to occur twice, so that hashing them all gains nothing."""
+    if plain.null_count or pa.types.is_floating(plain.type):  # a NaN does not equal itself
+        return False
+    sample = plain.slice(0, _VALUES_SAMPLED)
+    return len(sample) == _VALUES_SAMPLED == len(sample.unique())
+
+
+def _by_hashing(plain: pa.Array) -> tuple[IntArray, pa.Array]:
     encoded = plain.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
-    # As narrow as they can be: nearly every filter and group is a pass over them.
-    rank_of_code = np.empty(len(order) + 1, dtype=np.min_scalar_type(len(order) + 1))
+    rank_of_code = np.empty(len(order) + 1, dtype=_narrowest(len(order)))
     rank_of_code[order] = np.arange(1, len(order) + 1)
     rank_of_code[len(order)] = 0
     codes = encoded.indices.fill_null(len(order)).to_numpy()
-    values = encoded.dictionary.take(pa.array(order))
-    return Ranks(rank_of_code[codes], _as_type(values, array.type))
+    return rank_of_code[codes], encoded.dictionary.take(pa.array(order))
+
+
+def _by_sorting(plain: pa.Array) -> tuple[IntArray, pa.Array]:
+    order = pc.sort_indices(plain)
+    ascending = plain.take(order)
+    is_first = np.ones(len(plain), dtype=bool)
+    differs = pc.not_equal(ascending.slice(1), ascending.slice(0, len(plain) - 1))
+    is_first[1:] = differs.to_numpy(zero_copy_only=False)
+    count = int(np.count_nonzero(is_first))
+    codes = np.empty(len(plain), dtype=_narrowest(count))
+    codes[order.to_numpy()] = np.cumsum(is_first)
+    return codes, ascending if count == len(plain) else ascending.filter(pa.array(is_first))
+
+
+def _narrowest(count: int) -> np.dtype[Any]:
+    """The smallest numbers that hold so many ranks: nearly every filter is a pass over them."""
+    return np.min_scalar_type(count + 1)
 
 
 def comparable(array: pa.Array) -> pa.Array:
