@@ -12,6 +12,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequestError
 from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.storage.counters import counting
 from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
 
@@ -71,6 +72,28 @@ def test_the_data_source_reads_one_type_at_a_pinned_snapshot(spark: Any, graph: 
         filters='[["age", "<", 10]]',
     ).load()
     assert then.collect() == [("a",)]
+
+
+def test_rows_and_columns_that_are_not_asked_for_stay_in_the_store(graph: og.Graph) -> None:
+    """The reader itself, as each executor runs it: what it is given is what leaves the store."""
+    from pyspark.sql.types import StringType, StructType
+
+    from omnigraph.pipeline.datasource import GraphSource
+
+    graph.load([person(f"p{number}", age=number % 50) for number in range(500)], mode="append")
+    source = type("Source", (GraphSource,), {"opener": staticmethod(og.open)})
+    filters = '[["age", "<", 3], ["name", "starts with", "p1"]]'
+    options = {"path": graph.uri, "type": "Person", "filters": filters}
+    reader = source(options).reader(StructType().add("name", StringType()))
+    partitions = reader.partitions()
+
+    with counting() as counters:
+        batches = [batch for each in partitions for batch in reader.read(each)]
+
+    expected = {f"p{n}" for n in range(500) if n % 50 < 3 and str(n).startswith("1")}
+    assert {name for batch in batches for name in batch.column("name").to_pylist()} == expected
+    assert counters.rows_scanned == len(expected) == 7
+    assert {tuple(batch.schema.names) for batch in batches} == {("name",)}
 
 
 def test_filters_of_the_data_source_are_conditions_of_the_store() -> None:
