@@ -14,8 +14,7 @@ call.py        one request on its way: who, which graph, may they (auth.py, gate
                what blocks runs in threads.py
 routes_*.py    one handler an operation, by noun
 jobs.py        loads and merges, as values that run here or in write_process.py: a second process,
-               whose other end is write_worker.py; write_messages.py is what they say, priority.py
-               how they stand back
+               whose other end is write_worker.py; write_messages.py is what they say
 fence.py       what a write saw when it arrived
 streaming.py   an export, chunk by chunk
 envelope.py    an error → status and body (http_errors.py)
