@@ -11,6 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BranchNotFound, ConflictError
 from omnigraph.graph import unmoved
+from omnigraph.graph.store import MANIFEST_TABLE
 from omnigraph.storage.counters import counting
 from tests.graph.reading import add, new_graph, reopen
 
@@ -80,6 +81,71 @@ def test_files_that_changed_a_moment_ago_are_not_trusted(
         names(graph)
 
     assert counters.head_probes == 1
+
+
+def test_main_is_trusted_at_once_while_it_has_no_next_version(graph: og.Graph) -> None:
+    other = reopen(graph)
+    for number in range(4):
+        settle()  # else the schema files are too new
+        add(other, "person", name=f"p{number}")
+        assert len(names(graph)) == number + 2
+
+        with counting() as counters:
+            assert len(names(graph)) == number + 2
+
+        assert (counters.head_probes, counters.text_reads, counters.control_reads) == (0, 0, 0)
+
+
+def test_a_write_is_seen_though_the_clock_of_the_files_stands(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many writes one tick has room for."""
+    hour_ns = 3_600 * 10**9
+    now = time.time_ns()
+
+    def mark(path: str) -> tuple[int, int, int]:
+        return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
+
+    monkeypatch.setattr(unmoved, "_mark", mark)
+    other = reopen(graph)
+    for number in range(4):
+        add(other, "person", name=f"p{number}")
+        assert len(names(graph)) == number + 2
+        with counting() as counters:
+            assert len(names(graph)) == number + 2
+        assert counters.head_probes == 0
+
+
+def test_what_was_too_new_when_it_was_looked_at_stays_so(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that is held up between look and keep must not take its files for still."""
+    graph.create_branch("dev")
+    watch = unmoved.Unmoved[str](graph._store.root, MANIFEST_TABLE)
+    changed_ns = (Path(graph.uri) / "__manifest/_refs/branches").stat().st_ctime_ns
+    monkeypatch.setattr(time, "time_ns", lambda: changed_ns + 1)
+    look = watch.look("dev")
+    monkeypatch.setattr(time, "time_ns", lambda: changed_ns + 10**10)
+
+    watch.keep("dev", look, "found", 1)
+    assert watch.find("dev", watch.look("dev")) is None
+
+    watch.keep("dev", watch.look("dev"), "found", 1)
+    assert watch.find("dev", watch.look("dev")) == "found"
+
+
+def test_files_of_other_names_prove_nothing(graph: og.Graph) -> None:
+    settle()
+    add(graph, "person", name="bob")
+    watch = unmoved.Unmoved[str](graph._store.root, MANIFEST_TABLE)
+    look = watch.look("main")
+    version = graph.snapshot().manifest_version
+
+    watch.keep("main", look, "found", version + 5)
+    assert watch.find("main", look) is None
+
+    watch.keep("main", look, "found", version)
+    assert watch.find("main", look) == "found"
 
 
 def test_a_branch_that_is_deleted_or_made_anew_is_noticed(graph: og.Graph) -> None:

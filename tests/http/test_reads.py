@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +18,7 @@ MAYBE = (
     "query maybe($age: I32?, $slug: String) "
     "{ match { $p: Person { slug: $slug } } return { $p.slug } }"
 )
+ONE = "query one($slug: String) { match { $p: Person { slug: $slug } } return { $p.age } }"
 BIG = "query big($n: I64) { match { $p: Person $p.age < $n } return { count($p) as n } }"
 
 
@@ -159,3 +165,44 @@ def test_commits_come_newest_first_in_both_vocabularies(own: Served) -> None:
         assert versions == sorted(versions, reverse=True)
         assert made["manifest_branch"] is made["graph_branch"] is None
         assert made["parent_commit_id"] == commits[1]["graph_commit_id"]
+
+
+@contextmanager
+def all_readers_busy(server: Served) -> Iterator[None]:
+    """While the block runs, no thread takes a read."""
+    is_over = threading.Event()
+    threads = server.serving.settings.limits.read_threads
+    together = threading.Barrier(threads + 1, timeout=60)
+    for _ in range(threads):
+        server.serving.readers.give(lambda: (together.wait(), is_over.wait(60)))
+    together.wait()
+    try:
+        yield
+    finally:
+        is_over.set()
+
+
+def test_a_node_in_memory_is_found_while_all_readers_are_busy(own: Served) -> None:
+    with own.client() as client, own.client() as other, ThreadPoolExecutor() as pool:
+        time.sleep(0.05)  # files that have just changed are looked at each time
+        for _ in range(3):
+            rows = client.rows(ONE, params={"slug": "ada"})
+            client.rows()
+
+        with all_readers_busy(own):
+            assert client.rows(ONE, params={"slug": "ada"}) == rows == [{"p.age": 36}]
+            assert client.rows(ONE, params={"slug": "nobody"}) == []
+            scan = pool.submit(other.rows)
+            assert client.query(ONE, params={"slug": 7}).status_code == 400
+            assert not scan.done()
+
+        assert len(scan.result(60)) == 2
+
+
+def test_a_read_that_gives_up_at_once_is_answered_all_the_same(own: Served) -> None:
+    """Between a write and its read-ahead, look-ups go back and forth; each sees the last write."""
+    with own.client() as client:
+        for age in range(20):
+            assert client.mutate(UPDATE, params={"slug": "ada", "age": age}).status_code == 200
+            for _ in range(3):
+                assert client.rows(ONE, params={"slug": "ada"}) == [{"p.age": age}]

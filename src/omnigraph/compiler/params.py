@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final, TypeAlias
 
+from omnigraph.at_once import takes_time
 from omnigraph.errors import BadRequestError, ParamsError
 from omnigraph.ir.query import Parameter
 from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar
@@ -25,6 +26,8 @@ ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
 
 # Signed 64-bit is what the engine computes with, so the upper half of U64 cannot be a parameter.
 _U64_MAX: Final = 2**63 - 1
+FEW_ITEMS: Final = 256
+"""An array that is checked in no time."""
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
@@ -138,6 +141,8 @@ def _vector(name: str, wanted: PropertyType, value: Any) -> list[ParamValue]:
 def _array(name: str, value: Any) -> Sequence[Any]:
     if not isinstance(value, (list, tuple)):
         raise _error(name, f"expected array, got {_kind(value)}")
+    if len(value) > FEW_ITEMS:
+        takes_time()
     return value
 
 
@@ -150,6 +155,8 @@ def _refuse_objects(name: str, value: Any) -> None:
     if isinstance(value, Mapping):
         raise _error(name, "objects are not supported; pass each value as its own parameter")
     if isinstance(value, (list, tuple)):
+        if len(value) > FEW_ITEMS:
+            takes_time()
         for item in value:
             _refuse_objects(name, item)
 

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.at_once import takes_time
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import Embedder
 from omnigraph.executor.grouping import (
@@ -83,6 +84,8 @@ def _executed(
 ) -> pa.Table:
     prepared = planned(ir, snapshot, catalog, cache)
     plan, values = prepared.plan, Values(prepared.values, params)
+    if not plan.is_point:
+        takes_time()
     run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
     run.note("planned")
     columns = _answered(run, plan)

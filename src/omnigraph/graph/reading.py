@@ -61,11 +61,11 @@ class Reading(Handle):
         if (commit, version, at) != (None, None, None) or self._is_closed:
             return super()._reading(branch, commit, version, at)
         name = branch if branch == MAIN else canonical_branch(branch)
-        marks = self._unmoved.look(name)
-        found = self._unmoved.find(name, marks)
+        look = self._unmoved.look(name)
+        found = self._unmoved.find(name, look)
         if found is None:
             found = super()._reading(name)
-            self._unmoved.keep(name, marks, found)
+            self._unmoved.keep(name, look, found, found[1].manifest_version)
         return found
 
     def query(

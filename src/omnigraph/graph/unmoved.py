@@ -6,7 +6,9 @@ a publish adds a file to the versions of the manifest, a branch is made or delet
 So a handle that has looked at them once need not read them again while these attributes stand.
 
 The system notes the time of a change in ticks. A file that changed a moment ago might change again
-within the same tick, so what was seen is trusted only of files that had been still for a while.
+within the same tick, so what was seen is trusted only of files that had been still for a while. Of
+the versions of `main` there is another proof until then: the file of the next one is not there. (It
+would not be there either once it was cleaned away, but nobody publishes and cleans in one tick.)
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.contract import FILES
+from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.location import GraphRoot, TableLocation
 
 _T = TypeVar("_T")
@@ -33,10 +36,28 @@ _SECOND_NS = 1_000_000_000
 _BRANCHES_MAX = 64
 
 
+class Look(NamedTuple):
+    """How the files of a branch stood, at the earliest, at a time."""
+
+    time_ns: int
+    marks: _Marks
+
+    @property
+    def is_still(self) -> bool:
+        """Whether all are there, and whatever changes after this look will show."""
+        return self.are_still(self.marks)
+
+    def are_still(self, marks: _Marks) -> bool:
+        return all(mark is not None and self.time_ns - mark[1] > _while(mark[1]) for mark in marks)
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen(Generic[_T]):
+    """What was found; as long as there is a `following` version to rule out, only without it."""
+
     marks: _Marks
     found: _T
+    following: str | None
 
 
 class Unmoved(Generic[_T]):
@@ -51,36 +72,52 @@ class Unmoved(Generic[_T]):
         self._paths: dict[str, tuple[str, ...]] = {}
         self._lock = Lock()
 
-    def look(self, branch: str) -> _Marks | None:
+    def look(self, branch: str) -> Look | None:
         """How the files of a branch stand now; None when that says nothing."""
-        return self._marks(branch) if self._is_usable else None
+        if not self._is_usable:
+            return None
+        paths = self._paths.get(branch)
+        if paths is None:
+            paths = self._paths[branch] = self._watched(branch)
+        return Look(time.time_ns(), tuple(map(_mark, paths)))
 
-    def find(self, branch: str, marks: _Marks | None) -> _T | None:
+    def find(self, branch: str, look: Look | None) -> _T | None:
         """What was kept of a branch whose files still stand as they stood then."""
-        seen = self._seen.get(branch) if marks is not None else None
-        return seen.found if seen is not None and seen.marks == marks else None
+        seen = self._seen.get(branch) if look is not None else None
+        if seen is None or look is None or seen.marks != look.marks:
+            return None
+        if seen.following is not None:
+            if os.path.lexists(seen.following):
+                return None
+            if look.is_still:
+                self._seen[branch] = replace(seen, following=None)
+        return seen.found
 
-    def keep(self, branch: str, marks: _Marks | None, found: _T) -> None:
-        """Keep what was found after `marks` were looked at, if they can be trusted."""
-        if marks is None or not _are_still(marks):
+    def keep(self, branch: str, look: Look | None, found: _T, version: int) -> None:
+        """Keep what was found after a look, at a version of the manifest, if it can be trusted."""
+        if look is None:
             return
+        following = None
+        if not look.is_still:
+            following = self._following(branch, look, version)
+            if following is None:
+                return
         with self._lock:
-            self._seen[branch] = _Seen(marks, found)
+            self._seen[branch] = _Seen(look.marks, found, following)
             self._seen.move_to_end(branch)
             if len(self._seen) > _BRANCHES_MAX:
                 name, _ = self._seen.popitem(last=False)
                 self._paths.pop(name, None)
 
-    def forget(self) -> None:
-        """Look at everything again."""
-        with self._lock:
-            self._seen.clear()
-
-    def _marks(self, branch: str) -> _Marks:
-        paths = self._paths.get(branch)
-        if paths is None:
-            paths = self._paths[branch] = self._watched(branch)
-        return tuple(map(_mark, paths))
+    def _following(self, branch: str, look: Look, version: int) -> str | None:
+        """The file of the next version, where that decides; None where it does not."""
+        *schema, versions = look.marks
+        if branch != MAIN or versions is None or not look.are_still(tuple(schema)):
+            return None
+        manifest = TableLocation(self._root.child(self._manifest))
+        if not os.path.lexists("/" + manifest_path(manifest, version)):
+            return None  # its files are named in another way
+        return "/" + manifest_path(manifest, version + 1)
 
     def _watched(self, branch: str) -> tuple[str, ...]:
         manifest = self._root.child(self._manifest)
@@ -98,12 +135,6 @@ def _mark(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_ctime_ns, found.st_size
-
-
-def _are_still(marks: _Marks) -> bool:
-    """Whether every file is there and has not changed for a while."""
-    now = time.time_ns()
-    return all(mark is not None and now - mark[1] > _while(mark[1]) for mark in marks)
 
 
 def _while(changed_ns: int) -> int:

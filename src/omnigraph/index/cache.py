@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
+from omnigraph.at_once import takes_time
 from omnigraph.index.derived import DerivedStore
 
 TOUCHES_MAX = 4_096
@@ -100,6 +101,8 @@ class RuntimeCache:
         Builds depend on one another without cycles, so nobody waits for himself.
         """
         found = self.peek(key)
+        if found is None:
+            takes_time()
         while found is None:
             with self._lock:
                 found = self._entries.get(key)
@@ -173,6 +176,7 @@ class RuntimeCache:
 
     def touch(self, key: Hashable) -> int:
         """Count one more use of something that may be worth keeping; returns the uses so far."""
+        takes_time()  # for what is not kept
         with self._lock:
             uses = self._touches.pop(key, 0) + 1
             self._touches[key] = uses

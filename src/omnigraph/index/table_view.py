@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.at_once import takes_time
 from omnigraph.catalog import EntityType, arrow_schema, table_columns
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache, TableId
@@ -359,6 +360,8 @@ class TableView:
         return self._cache.get(key, lambda: postings(self.ranks(name)))
 
     def _mask(self, predicate: Predicate, names: list[str]) -> np.ndarray:
+        if self.size > SMALL_TABLE_ROWS:
+            takes_time()
         if len(names) == 1 and self._has_few_values(names[0]):
             ranks = self.ranks(names[0])
             verdicts = to_mask(predicate, pa.record_batch([ranks.values], names=names))

@@ -7,6 +7,7 @@ prints and an engine runs. Each rewrite is one file.
     merge_filters.py   pipeline → pattern: each predicate beside the variable it is about
     choose_root.py     pattern → trees: where to start, what to bind, what to count
     push_limit.py      an order decided by the root lets the limit stop the match early
+    point.py           which reads look up one node
     make_plan.py       all of it, in order
     plan.py            the result, and its text
 """

@@ -28,6 +28,7 @@ from omnigraph.planner.choose_root import Statistics, choose_trees
 from omnigraph.planner.merge_filters import merge_filters
 from omnigraph.planner.pattern import Negation, Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan
+from omnigraph.planner.point import is_point
 from omnigraph.planner.push_limit import resolved_key, sort_root
 
 
@@ -49,6 +50,7 @@ def make_plan(ir: QueryIR, catalog: Catalog, statistics: Statistics) -> Plan:
         limit=ir.limit,
         is_grouped=is_grouped,
         sort_root=None if is_grouped else sort_root(ir, match),
+        is_point=is_point(ir, pattern, catalog, is_grouped=is_grouped),
     )
 
 

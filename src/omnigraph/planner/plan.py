@@ -69,7 +69,10 @@ class MatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a query is answered. `is_grouped` says that rows are groups."""
+    """How a query is answered. `is_grouped` says that rows are groups.
+
+    `is_point` says that there is at most one row, and that finding it costs the same in any table.
+    """
 
     match: MatchPlan
     returns: tuple[ReturnItem, ...]
@@ -77,6 +80,7 @@ class Plan:
     limit: int | None
     is_grouped: bool
     sort_root: str | None = None
+    is_point: bool = False
 
     def resolved(self, key: SortKey) -> Projected | SortKey:
         """What an alias stands for, or the key itself."""

@@ -3,7 +3,9 @@
     who is it → which graph → (body) → may they → is there room → do it
 
 Engine calls block, so they run in threads: reads and writes in pools of their own, so that no
-number of loads and merges makes a read wait. Nothing here blocks the event loop.
+number of loads and merges makes a read wait. A query is tried on the event loop first: one that
+looks up a node in memory costs less than the way to a thread and back, and one that would take
+time says so before it begins. Nothing here blocks the event loop.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.requests import Request
 
+from omnigraph.at_once import TakesTime, at_once
 from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError
 from omnigraph.policy import Action
 from omnigraph.server.admission import Admission
@@ -139,6 +142,19 @@ class Call:
     ) -> Result:
         """Run a read in a thread."""
         return await self.serving.readers.run(work, *args, **kwargs)
+
+    async def answering(
+        self,
+        work: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Run a query: here if it can be answered at once, in a thread if it takes time."""
+        try:
+            with at_once():
+                return work(*args, **kwargs)
+        except TakesTime:
+            return await self.reading(work, *args, **kwargs)
 
     async def writing(
         self,

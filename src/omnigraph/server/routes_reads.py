@@ -63,12 +63,12 @@ async def answer(call: Call, wanted: Read) -> Response:
         # A commit is as readable as the branch it was made on.
         branch = (await call.reading(graph.commit, wanted.snapshot)).branch
     call.permit(branch=branch, action=Action.READ)
-    data = await call.reading(run_read, graph, wanted, branch)
+    data = await call.answering(run_read, graph, wanted, branch)
     return Response(data, media_type=JSON)
 
 
 def run_read(graph: Graph, wanted: Read, branch: str) -> bytes:
-    """Read and encode, all of it outside the event loop."""
+    """Read and encode."""
     result = graph.query(
         wanted.source,
         wanted.name,

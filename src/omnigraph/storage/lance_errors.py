@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from omnigraph.at_once import takes_time
 from omnigraph.errors import (
     CommitConflict,
     OmnigraphError,
@@ -90,6 +91,7 @@ def _missing(text: str, location: str) -> OmnigraphError:
 @contextmanager
 def lance_errors(action: str, location: object) -> Iterator[None]:
     """Turn whatever Lance raises inside the block into ours; the cause stays attached."""
+    takes_time()
     try:
         yield
     except OmnigraphError:

@@ -1,0 +1,237 @@
+"""At once: a look-up in memory is answered without waiting, all else says that it takes time.
+
+Either way an answer is the one that the same query gives where waiting is allowed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph.at_once import TakesTime, at_once
+from omnigraph.compiler import compile as compiling
+from omnigraph.errors import BadRequestError
+from omnigraph.index import table_view
+from omnigraph.storage.counters import Counters, counting
+
+SCHEMA = """
+node Person { slug: String @key  number: I64 @unique  name: String?  age: I32?  born: DateTime? }
+node Day { day: Date @key  text: String? }
+edge Knows: Person -> Person
+"""
+BY_KEY = """
+query q($slug: String) {
+    match { $p: Person { slug: $slug } } return { $p.name as name, $p.age as age }
+}
+"""
+BY_UNIQUE = "query q($n: I64) { match { $p: Person { number: $n } } return { $p.slug, $p } }"
+BY_DAY = "query q($day: Date) { match { $d: Day { day: $day } } return { $d.text } }"
+WITH_MORE = """
+query q($slug: String) { match { $p: Person { slug: $slug } $p.age > 3 } return { $p.name } }
+"""
+SLOW = {
+    "a scan": "match { $p: Person } return { $p.name } limit 1",
+    "a value that others have": "match { $p: Person { age: 3 } } return { $p.name }",
+    "a range": 'match { $p: Person $p.slug > "p3" } return { $p.name }',
+    "an order": 'match { $p: Person { slug: "p3" } } return { $p.age } order { $p.age }',
+    "an aggregate": 'match { $p: Person { slug: "p3" } } return { count($p) as n }',
+    "a traversal": 'match { $p: Person { slug: "p3" } $p knows $f } return { $f.name }',
+    "a negation": 'match { $p: Person { slug: "p4" } not { $p knows $f } } return { $p.name }',
+    "two nodes": """
+        match { $p: Person { slug: "p3" } $o: Person { slug: "p4" } } return { $p.name, $o.name }
+    """,
+    "a text search": """
+        match { $p: Person { slug: "p3" } search($p.name, "n3") } return { $p.name }
+    """,
+}
+UPDATE = """
+query u($slug: String, $name: String) { update Person set { name: $name } where slug = $slug }
+"""
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[og.Graph]:
+    with og.init(tmp_path / "graph", schema=SCHEMA, durability="process") as graph:
+        people = [{"slug": f"p{n}", "number": n, "name": f"n{n}", "age": n % 9} for n in range(100)]
+        days = [{"day": f"2026-01-{n:02}", "text": f"t{n}"} for n in range(1, 31)]
+        graph.load(
+            [{"type": "Person", "data": each} for each in people]
+            + [{"type": "Day", "data": each} for each in days]
+            + [{"edge": "Knows", "from": "p3", "to": "p4"}],
+            mode="overwrite",
+        )
+        yield graph
+
+
+def warm(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]]:
+    """Ask where waiting is allowed, until nothing has to be read any more."""
+    time.sleep(0.05)  # files that have just changed are looked at each time
+    for _ in range(3):
+        rows = graph.query(source, params=params).rows()
+    return rows
+
+
+def asked_at_once(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]] | None:
+    """The answer, or None when it takes time."""
+    try:
+        with at_once():
+            return graph.query(source, params=params).rows()
+    except TakesTime:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("source", "params"),
+    [
+        (BY_KEY, {"slug": "p7"}),
+        (BY_KEY, {"slug": "nobody"}),
+        (BY_UNIQUE, {"n": 7}),
+        (BY_DAY, {"day": "2026-01-07"}),
+        (WITH_MORE, {"slug": "p7"}),
+    ],
+)
+def test_a_lookup_of_one_node_in_memory_is_answered_at_once(
+    graph: og.Graph, source: str, params: dict[str, Any]
+) -> None:
+    expected = warm(graph, source, **params)
+
+    with counting() as counters:
+        assert asked_at_once(graph, source, **params) == expected
+
+    assert counters == Counters()
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_a_query_whose_cost_has_a_size_takes_time_however_warm_it_is(
+    graph: og.Graph, what: str
+) -> None:
+    source = f"query q() {{ {SLOW[what]} }}"
+    assert warm(graph, source)
+
+    assert asked_at_once(graph, source) is None
+
+
+def test_the_first_question_takes_time_and_reads_nothing(graph: og.Graph) -> None:
+    time.sleep(0.05)
+    for _ in range(5):
+        with counting() as counters:
+            assert asked_at_once(graph, BY_KEY, slug="p7") is None
+        assert counters == Counters()
+
+    expected = warm(graph, BY_KEY, slug="p7")
+    assert asked_at_once(graph, BY_KEY, slug="p7") == expected == [{"name": "n7", "age": 7}]
+
+
+def test_giving_up_counts_as_no_use(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a column would be decoded that was asked for once."""
+    monkeypatch.setattr(table_view, "SMALL_TABLE_ROWS", 10)
+    time.sleep(0.05)
+    graph.query(BY_KEY, params={"slug": "p7"})
+    touches = dict(graph._cache._touches)
+    for _ in range(50):
+        assert asked_at_once(graph, BY_KEY, slug="p7") is None
+
+    assert touches
+    assert graph._cache._touches == touches
+
+
+def test_a_large_column_is_not_gone_through_at_once(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dates are compared one by one, which takes as long as there are many."""
+    monkeypatch.setattr(table_view, "SMALL_TABLE_ROWS", 10)
+    expected = warm(graph, BY_DAY, day="2026-01-07")
+    assert asked_at_once(graph, BY_DAY, day="2026-01-07") is None
+
+    monkeypatch.undo()
+    assert asked_at_once(graph, BY_DAY, day="2026-01-07") == expected
+
+
+@pytest.mark.parametrize("kind", ["plan", "ranks", "postings", "column"])
+def test_nothing_is_built_at_once(graph: og.Graph, kind: str) -> None:
+    warm(graph, BY_KEY, slug="p7")
+    cache = graph._cache
+    lost = [key for key in cache.kept() if isinstance(key, tuple) and key[0] == kind]
+    assert lost
+    for key in lost:
+        cache._drop(key)
+    kept = set(cache.kept())
+
+    assert asked_at_once(graph, BY_KEY, slug="p7") is None
+    assert set(cache.kept()) == kept
+
+
+def test_no_table_is_opened_at_once(graph: og.Graph) -> None:
+    warm(graph, BY_KEY, slug="p7")
+    graph._store.tables.forget()
+    graph._cache._recent.clear()
+
+    with counting() as counters:
+        assert asked_at_once(graph, BY_KEY, slug="p7") is None
+
+    assert counters == Counters()
+
+
+def test_no_text_is_compiled_at_once(graph: og.Graph) -> None:
+    warm(graph, BY_KEY, slug="p7")
+    compiling._compiled.cache_clear()
+    compiling.parsed_file.cache_clear()
+
+    assert asked_at_once(graph, BY_KEY, slug="p7") is None
+    assert compiling.parsed_file.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_an_answer_at_once_is_never_from_before_a_write(graph: og.Graph, is_ours: bool) -> None:
+    writer = graph if is_ours else og.open(graph.uri, durability="process")
+    answered = 0
+    for number in range(20):
+        warm(graph, BY_KEY, slug="p7")
+        assert asked_at_once(graph, BY_KEY, slug="p7") is not None
+        name = f"new{number}"
+        writer.mutate(UPDATE, params={"slug": "p7", "name": name})
+        for _ in range(3):
+            found = asked_at_once(graph, BY_KEY, slug="p7")
+            assert found is None or found == [{"name": name, "age": 7}]
+            graph.query(BY_KEY, params={"slug": "p7"})
+        warm(graph, BY_KEY, slug="p7")
+        answered += asked_at_once(graph, BY_KEY, slug="p7") == [{"name": name, "age": 7}]
+    assert answered == 20
+
+
+def test_the_past_takes_time(graph: og.Graph) -> None:
+    warm(graph, BY_KEY, slug="p7")
+    with pytest.raises(TakesTime), at_once():
+        graph.query(BY_KEY, params={"slug": "p7"}, commit=graph.commits()[0].commit_id)
+
+
+def test_long_arrays_of_parameters_take_time(graph: og.Graph) -> None:
+    source = BY_KEY.replace("$slug: String", "$slug: String, $many: [I64]")
+    warm(graph, source, slug="p7", many=[1])
+    few, many = [1] * 256, [1] * 257
+
+    assert asked_at_once(graph, source, slug="p7", many=few) is not None
+    assert asked_at_once(graph, source, slug="p7", many=many) is None
+    assert asked_at_once(graph, source, slug="p7", many=[1], other=many) is None
+
+
+def test_mistakes_are_told_at_once_in_the_same_words(graph: og.Graph) -> None:
+    warm(graph, BY_KEY, slug="p7")
+    for params in ({}, {"slug": 7}, {"slug": "p7", "other": {}}):
+        with pytest.raises(BadRequestError) as expected:
+            graph.query(BY_KEY, params=params)
+        with pytest.raises(BadRequestError) as raised, at_once():
+            graph.query(BY_KEY, params=params)
+        assert str(raised.value) == str(expected.value)
+
+
+def test_a_closed_graph_answers_nothing_at_once(graph: og.Graph) -> None:
+    warm(graph, BY_KEY, slug="p7")
+    graph.close()
+    with pytest.raises(BadRequestError, match="is closed"), at_once():
+        graph.query(BY_KEY, params={"slug": "p7"})
