@@ -57,15 +57,22 @@ query u($slug: String, $name: String) { update Person set { name: $name } where 
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[og.Graph]:
     with og.init(tmp_path / "graph", schema=SCHEMA, durability="process") as graph:
-        people = [{"slug": f"p{n}", "number": n, "name": f"n{n}", "age": n % 9} for n in range(100)]
         days = [{"day": f"2026-01-{n:02}", "text": f"t{n}"} for n in range(1, 31)]
         graph.load(
-            [{"type": "Person", "data": each} for each in people]
+            [new_person(number) for number in range(100)]
             + [{"type": "Day", "data": each} for each in days]
             + [{"edge": "Knows", "from": "p3", "to": "p4"}],
             mode="overwrite",
         )
         yield graph
+
+
+def new_person(number: int) -> dict[str, Any]:
+    name, age = f"n{number}", number % 9
+    return {
+        "type": "Person",
+        "data": {"slug": f"p{number}", "number": number, "name": name, "age": age},
+    }
 
 
 def warm(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]]:
@@ -184,6 +191,35 @@ def test_no_text_is_compiled_at_once(graph: og.Graph) -> None:
 
     assert asked_at_once(graph, BY_KEY, slug="p7") is None
     assert compiling.parsed_file.cache_info().currsize == 0
+
+
+def test_many_new_rows_are_not_gone_through_at_once(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a version that is looked up by the ranks of the one before."""
+    warm(graph, BY_KEY, slug="p7")
+    graph.load([new_person(number) for number in range(100, 108)], mode="append")
+    expected = warm(graph, BY_KEY, slug="p104")
+    assert asked_at_once(graph, BY_KEY, slug="p104") == expected == [{"name": "n104", "age": 5}]
+
+    monkeypatch.setattr(table_view, "SMALL_TABLE_ROWS", 7)
+    assert asked_at_once(graph, BY_KEY, slug="p104") is None
+
+
+def test_new_rows_are_ranked_ahead_once_they_are_looked_up_often(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_view, "FEW_ROWS", 0)
+    with og.open(graph.uri, config={"read_ahead": True}, durability="process") as ahead:
+        warm(ahead, BY_KEY, slug="p7")
+        for number in range(100, 106):
+            ahead.load([new_person(number)], mode="append")
+            warm(ahead, BY_KEY, slug=f"p{number}")
+            is_first = number == 100
+            assert (asked_at_once(ahead, BY_KEY, slug=f"p{number}") is None) == is_first
+            if is_first:
+                for _ in range(20):
+                    ahead.query(BY_KEY, params={"slug": "p7"})
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.index import OpenTables, RuntimeCache, TableView
+from omnigraph.index import OpenTables, RuntimeCache, TableView, table_view
 from omnigraph.index.cache import UNREAD_MAX
 from omnigraph.index.notes import told_to
 from omnigraph.storage.counters import PROCESS, counting
@@ -112,7 +112,13 @@ def change(graph: og.Graph, choice: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_carried_over_is_what_reading_anew_gives(graph: og.Graph, seed: int) -> None:
+@pytest.mark.parametrize("is_ranked", [False, True])
+def test_what_is_carried_over_is_what_reading_anew_gives(
+    graph: og.Graph, seed: int, is_ranked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_ranked:  # new rows too are found by rank
+        monkeypatch.setattr(table_view, "FEW_ROWS", 0)
+        monkeypatch.setattr(table_view, "_USES_BEFORE_RANKING", 1)
     choice = random.Random(seed)
     kept = RuntimeCache(1 << 30)
     contents(graph, kept)

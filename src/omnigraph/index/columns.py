@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.index.arrays import AnyArray, IntArray
 
-_VALUES_LISTED = 16_384
+_VALUES_LISTED = 1_024
 """Distinct values up to which they are also kept as a Python dict, for a faster look."""
 _BYTES_PER_LISTED = 128
 _VALUES_SAMPLED = 1_000
@@ -159,6 +159,29 @@ def postings(ranks: Ranks) -> Postings:
     starts = np.zeros(ranks.count + 1, dtype=np.int64)
     np.cumsum(np.bincount(ranks.codes, minlength=ranks.count), out=starts[1:])
     return Postings(np.argsort(ranks.codes, kind="stable"), starts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """Where each value of an array stands."""
+
+    ranks: Ranks
+    postings: Postings
+
+    @property
+    def nbytes(self) -> int:
+        return self.ranks.nbytes + self.postings.nbytes
+
+    def of(self, value: str | int) -> IntArray:
+        """The positions of a text or whole number, ascending."""
+        rank = self.ranks.rank_of(value)
+        return np.empty(0, dtype=np.int64) if rank is None else self.postings.of(rank)
+
+
+def lookup(array: pa.Array) -> Lookup:
+    """Make every value of an array easy to find."""
+    ranks = ranked(array)
+    return Lookup(ranks, postings(ranks))
 
 
 def ranked(array: pa.Array) -> Ranks:

@@ -23,9 +23,11 @@ from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache, TableId
 from omnigraph.index.columns import (
     Column,
+    Lookup,
     Numbers,
     Postings,
     Ranks,
+    lookup,
     numbers_to_sum,
     postings,
     ranked,
@@ -49,9 +51,11 @@ from omnigraph.storage.reads import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
 SMALL_TABLE_ROWS = 16_384
+FEW_ROWS = 256
 FEW_IDS = 1_024
 BATCH_ROWS = 8_192
 _USES_BEFORE_DECODING = 2
+_USES_BEFORE_RANKING = 16
 _ROWS_DECODED_PER_LOOKUP = 2_000
 """How many rows are decoded and ranked in the time of one look-up by an index."""
 _TEXT_BYTES_GUESS = 32
@@ -276,10 +280,16 @@ class TableView:
         """Rank a column again, unless single values are found by the ranks that are there."""
         if ("ranks", name) not in kept:
             return
-        if self.earlier.find("ranks", name) is None or self._carried_ranks(name) is not None:
+        earlier = self.earlier.find("ranks", name)
+        if earlier is None or self._carried_ranks(name) is not None:
             self.ranks(name)
             if ("postings", name) in kept:
                 self._postings(name)
+        elif (
+            FEW_ROWS < self.size - earlier.changes.kept <= SMALL_TABLE_ROWS
+            and ("lookup since", (self.id.path, self.id.branch), name) in kept
+        ):
+            self._lookup_since(earlier, name)
 
     # Inside
 
@@ -290,16 +300,17 @@ class TableView:
         name, value = predicate.column, predicate.value.as_py()
         if not self._is_ranked_as(name, value):
             return None
+        # The column is in use as long as its ranks are, of this version or an earlier one.
+        column = self._cache.peek(("column", self.id, name))
         ranks = self._cache.peek(("ranks", self.id, name))
         if ranks is None:
             carried = self._equal_by_earlier(name, predicate)
             if carried is not None:
                 return carried
-            if self._cache.peek(("column", self.id, name)) is not None:
+            if column is not None:
                 ranks = self.ranks(name) if self._is_looked_up_often(name) else None
         if not isinstance(ranks, Ranks):
             return None
-        self._cache.peek(("column", self.id, name))  # in use as long as its ranks are
         rank = ranks.rank_of(value)
         if rank is None:
             return Live.none(self.size)
@@ -322,10 +333,34 @@ class TableView:
             moved = changes.moved(self._cache.get(key, lambda: postings(ranks)).of(rank))
             staying = moved[moved >= 0]
         if changes.added:
-            tail = self._tail_since(kept, name)
-            is_equal = pc.equal(tail, predicate.value)
-            new = pc.indices_nonzero(is_equal).to_numpy().astype(np.int64) + changes.kept
+            new = self._equal_since(kept, name, predicate) + changes.kept
         return Live(self.size, positions=np.concatenate([staying, new]))
+
+    def _equal_since(self, kept: Kept, name: str, predicate: Compare) -> IntArray:
+        """The same among the rows that came since, counted from the first of them.
+
+        They are compared one by one until that has been done often. More than some are always, for
+        ranking them again with every commit would take longer.
+        """
+        count = self.size - kept.changes.kept
+        if count > SMALL_TABLE_ROWS:
+            takes_time()
+        elif count > FEW_ROWS:
+            key = self._key_since(kept, name)
+            found = self._cache.peek(key)
+            if found is None and self._cache.touch(key) >= _USES_BEFORE_RANKING:
+                found = self._lookup_since(kept, name)
+            if isinstance(found, Lookup):
+                return found.of(predicate.value.as_py())
+        is_equal = pc.equal(self._tail_since(kept, name), predicate.value)
+        return np.asarray(pc.indices_nonzero(is_equal).to_numpy(), dtype=np.int64)
+
+    def _lookup_since(self, kept: Kept, name: str) -> Lookup:
+        key = self._key_since(kept, name)
+        return self._cache.get(key, lambda: lookup(self._tail_since(kept, name)))
+
+    def _key_since(self, kept: Kept, name: str) -> tuple[Hashable, ...]:
+        return "lookup since", self.id, kept.base, name
 
     def _is_ranked_as(self, name: str, value: object) -> bool:
         """Whether a value equals those of a column when Python says so."""

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from omnigraph.errors import OmnigraphError
 from omnigraph.policy import load_policy
 from omnigraph.server.admission import Admission
+from omnigraph.server.answers import Answers
 from omnigraph.server.call import Call, Serving
 from omnigraph.server.envelope import error_response, error_status, json_response
 from omnigraph.server.gate import ACTIONS, Gate
@@ -144,6 +145,7 @@ def _serving(settings: ServerSettings) -> Serving:
         )
     )
     graphs = open_graphs(settings)
+    readers = Threads(limits.read_threads, "omnigraph-read")
     return Serving(
         settings=settings,
         graphs=graphs,
@@ -151,7 +153,8 @@ def _serving(settings: ServerSettings) -> Serving:
         admission=Admission(limits, metrics.rejected.inc),
         metrics=metrics,
         slots=ExportSlots(limits, metrics),
-        readers=Threads(limits.read_threads, "omnigraph-read"),
+        readers=readers,
+        answers=Answers(readers),
         writers=Threads(settings.write_threads, "omnigraph-write"),
         exporters=Threads(limits.exports_max, "omnigraph-export"),
         apart=WriteProcess(settings, graphs, metrics),

@@ -3,9 +3,8 @@
     who is it → which graph → (body) → may they → is there room → do it
 
 Engine calls block, so they run in threads: reads and writes in pools of their own, so that no
-number of loads and merges makes a read wait. A query is tried on the event loop first: one that
-looks up a node in memory costs less than the way to a thread and back, and one that would take
-time says so before it begins. Nothing here blocks the event loop.
+number of loads and merges makes a read wait. Queries that need no waiting are answered without
+(answers.py). Nothing here blocks the event loop.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.requests import Request
 
-from omnigraph.at_once import TakesTime, at_once
 from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError
 from omnigraph.policy import Action
 from omnigraph.server.admission import Admission
+from omnigraph.server.answers import Answers
 from omnigraph.server.bodies import read_json
 from omnigraph.server.gate import ACTIONS, Gate
 from omnigraph.server.graphs import Graphs, OpenGraph
@@ -50,6 +49,7 @@ class Serving:
     metrics: Metrics
     slots: ExportSlots
     readers: Threads
+    answers: Answers
     writers: Threads
     exporters: Threads
     apart: WriteProcess
@@ -143,18 +143,9 @@ class Call:
         """Run a read in a thread."""
         return await self.serving.readers.run(work, *args, **kwargs)
 
-    async def answering(
-        self,
-        work: Callable[Arguments, Result],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Run a query: here if it can be answered at once, in a thread if it takes time."""
-        try:
-            with at_once():
-                return work(*args, **kwargs)
-        except TakesTime:
-            return await self.reading(work, *args, **kwargs)
+    async def answering(self, question: int, work: Callable[[], Result]) -> Result:
+        """Run a query of the graph; `question` tells it from others, whatever its parameters."""
+        return await self.serving.answers.run((self.graph.graph_id, question), work)
 
     async def writing(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -63,7 +64,8 @@ async def answer(call: Call, wanted: Read) -> Response:
         # A commit is as readable as the branch it was made on.
         branch = (await call.reading(graph.commit, wanted.snapshot)).branch
     call.permit(branch=branch, action=Action.READ)
-    data = await call.answering(run_read, graph, wanted, branch)
+    question = hash((wanted.source, wanted.name, branch, wanted.snapshot))
+    data = await call.answering(question, partial(run_read, graph, wanted, branch))
     return Response(data, media_type=JSON)
 
 
