@@ -202,7 +202,7 @@ def test_many_new_rows_are_not_gone_through_at_once(
     expected = warm(graph, BY_KEY, slug="p104")
     assert asked_at_once(graph, BY_KEY, slug="p104") == expected == [{"name": "n104", "age": 5}]
 
-    monkeypatch.setattr(table_view, "SMALL_TABLE_ROWS", 7)
+    monkeypatch.setattr(table_view, "NEW_ROWS_RANKED_MAX", 7)
     assert asked_at_once(graph, BY_KEY, slug="p104") is None
 
 

@@ -105,6 +105,38 @@ def test_old_news_do_not_hide_newer_rows(path: Path) -> None:
         assert ages(reader, "new0") == ages(reader, "new1") == [100]
 
 
+def test_news_that_come_during_a_look_are_taken(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Step] = []
+
+    class Late:
+        def __init__(self, reader: og.Graph) -> None:
+            self.foresee = ReadersOf(reader).foresee
+
+        def show(self, step: Step) -> None:
+            told.append(step)
+
+    with og.open(path) as reader, og.open(path, config={"read_ahead": Late(reader)}) as writer:
+        assert ages(reader, "p7") == [7]
+        writer.mutate(INSERT, params={"slug": "new", "age": 100})
+        look, looks = reader._coordinator._known_if_latest, []
+
+        def interrupted(branch: str, native_id: str | None) -> object:
+            known = look(branch, native_id)
+            looks.append(known)
+            if len(looks) == 2:  # by the thread whose turn it is to read
+                ReadersOf(reader).show(told[0])
+            return known
+
+        monkeypatch.setattr(reader._coordinator, "_known_if_latest", interrupted)
+        with counting() as counters:
+            assert ages(reader, "new") == [100]
+
+        assert looks[:2] == [None, None]
+        assert counters.control_reads == 0
+
+
 def test_a_told_branch_is_the_same_as_a_read_one(path: Path) -> None:
     with og.open(path) as reader, og.open(path, config={"read_ahead": ReadersOf(reader)}) as writer:
         assert ages(reader, "p7") == [7]

@@ -52,6 +52,7 @@ from omnigraph.storage.tables import TableStorage
 
 SMALL_TABLE_ROWS = 16_384
 FEW_ROWS = 256
+NEW_ROWS_RANKED_MAX = 65_536
 FEW_IDS = 1_024
 BATCH_ROWS = 8_192
 _USES_BEFORE_DECODING = 2
@@ -286,7 +287,7 @@ class TableView:
             if ("postings", name) in kept:
                 self._postings(name)
         elif (
-            FEW_ROWS < self.size - earlier.changes.kept <= SMALL_TABLE_ROWS
+            FEW_ROWS < self.size - earlier.changes.kept <= NEW_ROWS_RANKED_MAX
             and ("lookup since", (self.id.path, self.id.branch), name) in kept
         ):
             self._lookup_since(earlier, name)
@@ -343,7 +344,7 @@ class TableView:
         ranking them again with every commit would take longer.
         """
         count = self.size - kept.changes.kept
-        if count > SMALL_TABLE_ROWS:
+        if count > NEW_ROWS_RANKED_MAX:
             takes_time()
         elif count > FEW_ROWS:
             key = self._key_since(kept, name)

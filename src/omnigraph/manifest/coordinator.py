@@ -75,8 +75,9 @@ class Coordinator:
             return known
         # One thread reads for all of them; a publish of ours need not be read at all.
         with self.turn(branch):
+            expected = self._expected.get(branch)  # before a look, or what comes then is missed
             known = self._known_if_latest(branch, native_id)
-            if known is None and self._was_told(branch):
+            if known is None and expected is not None and self._was_told(branch, expected):
                 known = self._known_if_latest(branch, native_id)
             if known is not None:
                 return known
@@ -102,12 +103,10 @@ class Coordinator:
         with self._lock:
             self._expected.setdefault(branch, threading.Event())
 
-    def _was_told(self, branch: str) -> bool:
+    def _was_told(self, branch: str, expected: threading.Event) -> bool:
         """Wait a moment for what a branch is expected to become."""
-        with self._lock:
-            told = self._expected.get(branch)
-        if told is None or told.wait(TOLD_SECONDS):
-            return told is not None
+        if expected.wait(TOLD_SECONDS):
+            return True
         with self._lock:
             self._expected.pop(branch, None)
         return False
