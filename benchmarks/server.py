@@ -63,6 +63,7 @@ def _figures(url: str) -> Iterator[Figure]:
     yield from _latencies("served point query, 8 clients, closed loop", most)
     yield from _compared("a load", _load, url)
     yield from _compared("merges", _merge, url)
+    yield from _compared("a stranger", _keep_busy, url)
     yield Figure("writes refused of 64 at once from one actor", _refused(url), "count")
 
 
@@ -151,6 +152,22 @@ def _load(url: str, is_over: threading.Event) -> None:
 @cache
 def _load_body() -> bytes:
     return json.dumps({"data": _lines("p", LOAD_ROWS), "mode": "merge"}).encode()
+
+
+def _keep_busy(_: str, is_over: threading.Event) -> None:
+    """For comparison: a process that has nothing to do with the server, and its manners.
+
+    It keeps to the processor and the priority of long writes, so what queries suffer from it they
+    would suffer from any work beside them on this machine.
+    """
+    code = (
+        "from omnigraph.server.write_worker import leave_room; import numpy as np; leave_room()\n"
+        "values = np.random.rand(1_000_000)\n"
+        "while True: np.sort(values)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        is_over.wait()
+        process.kill()
 
 
 def _merge(url: str, is_over: threading.Event) -> None:

@@ -11,7 +11,7 @@ observe.py     around each request: id, log line, metrics (logs.py, metrics.py)
 operations.py  the table of operations: path, handler, models, words for the docs
 call.py        one request on its way: who, which graph, may they (auth.py, gate.py), is there room
                (admission.py), what did they send (bodies.py, json_values.py, request_models.py);
-               what blocks runs in threads.py
+               what blocks runs in threads.py, and queries that do not without (answers.py)
 routes_*.py    one handler an operation, by noun
 jobs.py        loads and merges, as values that run here or in write_process.py: a second process,
                whose other end is write_worker.py; write_messages.py is what they say

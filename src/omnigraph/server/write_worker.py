@@ -148,7 +148,7 @@ class _Readers:
         self._worker.show(self._graph_id, step)
 
 
-def _leave_room() -> None:
+def leave_room() -> None:
     """Leave a processor to queries: waiting for a turn on one is most of what they would notice."""
     os.nice(NICENESS)
     if hasattr(os, "sched_setaffinity"):
@@ -158,7 +158,7 @@ def _leave_room() -> None:
 
 def main() -> None:
     log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
-    _leave_room()
+    leave_room()
     channel = Channel(Connection(int(sys.argv[1])))
     setup, _ = channel.receive()
     assert isinstance(setup, Setup)
