@@ -101,7 +101,7 @@ def test_a_write_is_seen_though_the_clock_of_the_files_stands(
 ) -> None:
     """However many writes one tick has room for."""
     hour_ns = 3_600 * 10**9
-    now = time.time_ns()
+    now = time.time_ns() // 10**9 * 10**9 + 1
 
     def mark(path: str) -> tuple[int, int, int]:
         return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
@@ -114,6 +114,34 @@ def test_a_write_is_seen_though_the_clock_of_the_files_stands(
         with counting() as counters:
             assert len(names(graph)) == number + 2
         assert counters.head_probes == 0
+
+
+def test_a_clock_of_whole_seconds_has_room_for_too_much_in_one_tick(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two writes and a clean-up of the version between them would go unnoticed."""
+    hour_ns = 3_600 * 10**9
+    now = time.time_ns() // 10**9 * 10**9
+
+    def mark(path: str) -> tuple[int, int, int]:
+        return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
+
+    monkeypatch.setattr(unmoved, "_mark", mark)
+    names(graph)
+    with counting() as counters:
+        names(graph)
+    assert counters.head_probes == 1
+
+
+def test_names_that_are_asked_for_in_vain_are_not_kept(graph: og.Graph) -> None:
+    for number in range(10):
+        with pytest.raises(BranchNotFound):
+            names(graph, f"nothing-{number}")
+    assert not graph._unmoved._paths
+
+    settle()
+    names(graph)
+    assert set(graph._unmoved._paths) == {"main"}
 
 
 def test_what_was_too_new_when_it_was_looked_at_stays_so(

@@ -76,9 +76,7 @@ class Unmoved(Generic[_T]):
         """How the files of a branch stand now; None when that says nothing."""
         if not self._is_usable:
             return None
-        paths = self._paths.get(branch)
-        if paths is None:
-            paths = self._paths[branch] = self._watched(branch)
+        paths = self._paths.get(branch) or self._watched(branch)
         return Look(time.time_ns(), tuple(map(_mark, paths)))
 
     def find(self, branch: str, look: Look | None) -> _T | None:
@@ -105,6 +103,7 @@ class Unmoved(Generic[_T]):
         with self._lock:
             self._seen[branch] = _Seen(look.marks, found, following)
             self._seen.move_to_end(branch)
+            self._paths[branch] = self._watched(branch)
             if len(self._seen) > _BRANCHES_MAX:
                 name, _ = self._seen.popitem(last=False)
                 self._paths.pop(name, None)
@@ -114,6 +113,8 @@ class Unmoved(Generic[_T]):
         *schema, versions = look.marks
         if branch != MAIN or versions is None or not look.are_still(tuple(schema)):
             return None
+        if _is_coarse(versions[1]):
+            return None  # a tick has room for many writes
         manifest = TableLocation(self._root.child(self._manifest))
         if not os.path.lexists("/" + manifest_path(manifest, version)):
             return None  # its files are named in another way
@@ -138,5 +139,9 @@ def _mark(path: str) -> tuple[int, int, int] | None:
 
 
 def _while(changed_ns: int) -> int:
-    is_whole_second = changed_ns % _SECOND_NS == 0
-    return STILL_COARSE_NS if is_whole_second else STILL_NS
+    return STILL_COARSE_NS if _is_coarse(changed_ns) else STILL_NS
+
+
+def _is_coarse(changed_ns: int) -> bool:
+    """Whether a file system seems to keep whole seconds."""
+    return changed_ns % _SECOND_NS == 0

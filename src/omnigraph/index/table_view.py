@@ -52,7 +52,9 @@ from omnigraph.storage.tables import TableStorage
 
 SMALL_TABLE_ROWS = 16_384
 FEW_ROWS = 256
+"""So few are compared with one value as quickly as it is found by rank."""
 NEW_ROWS_RANKED_MAX = 65_536
+"""How many rows that came since a column was ranked are ranked themselves, with every commit."""
 FEW_IDS = 1_024
 BATCH_ROWS = 8_192
 _USES_BEFORE_DECODING = 2
