@@ -226,7 +226,7 @@ def test_new_rows_are_ranked_ahead_once_they_are_looked_up_often(
 def test_an_answer_at_once_is_never_from_before_a_write(graph: og.Graph, is_ours: bool) -> None:
     writer = graph if is_ours else og.open(graph.uri, durability="process")
     answered = 0
-    for number in range(20):
+    for number in range(8):
         warm(graph, BY_KEY, slug="p7")
         assert asked_at_once(graph, BY_KEY, slug="p7") is not None
         name = f"new{number}"
@@ -237,7 +237,7 @@ def test_an_answer_at_once_is_never_from_before_a_write(graph: og.Graph, is_ours
             graph.query(BY_KEY, params={"slug": "p7"})
         warm(graph, BY_KEY, slug="p7")
         answered += asked_at_once(graph, BY_KEY, slug="p7") == [{"name": name, "age": 7}]
-    assert answered == 20
+    assert answered == 8
 
 
 def test_the_past_takes_time(graph: og.Graph) -> None:
