@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 import omnigraph as og
+from omnigraph.at_once import TakesTime, at_once
 from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, GraphExists, GraphNotFound
+from omnigraph.storage.counters import Counters, counting
 from tests.graph.reading import SCHEMA, add, ages, heads, links, names, pins, run
 from tests.storage.conftest import Store
+
+ONE = "query one($name: String) { match { $p: Person { name: $name } } return { $p.age } }"
 
 
 @pytest.fixture
@@ -74,3 +78,15 @@ def test_a_reader_needs_no_write(graph: og.Graph, s3_store: Store) -> None:
     assert names(reader) == ["ann"]
     with pytest.raises(og.errors.BadRequestError, match="reading only"):
         add(reader, "person", name="bob")
+
+
+def test_nothing_on_an_object_store_is_asked_for_at_once(graph: og.Graph) -> None:
+    """Every read looks there first, and nobody knows how long that takes."""
+    add(graph, "person", name="ann")
+    for _ in range(3):
+        assert graph.query(ONE, params={"name": "ann"}).rows() == [{"p.age": None}]
+
+    with counting() as counters, pytest.raises(TakesTime), at_once():
+        graph.query(ONE, params={"name": "ann"})
+
+    assert counters == Counters()
