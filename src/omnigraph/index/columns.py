@@ -46,6 +46,24 @@ class Numbers:
         return int(self.array.nbytes)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RowIds:
+    """The stable row id of every position; `order` sorts them, None when they are sorted."""
+
+    ids: np.ndarray
+    order: IntArray | None
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.ids.nbytes + (0 if self.order is None else self.order.nbytes))
+
+
+def row_ids_of(ids: np.ndarray) -> RowIds:
+    """Make every row easy to find by its id."""
+    is_sorted = bool(np.all(ids[:-1] < ids[1:]))
+    return RowIds(ids, None if is_sorted else np.argsort(ids))
+
+
 class Ranks:
     """`codes[position]` is the rank of the value; `values[rank - 1]` is the value."""
 

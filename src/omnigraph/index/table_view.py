@@ -11,7 +11,6 @@ down to the scan. The answers are the same either way.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +26,12 @@ from omnigraph.index.columns import (
     Numbers,
     Postings,
     Ranks,
+    RowIds,
     lookup,
     numbers_to_sum,
     postings,
     ranked,
+    row_ids_of,
 )
 from omnigraph.index.earlier import Earlier, Kept, carried_column
 from omnigraph.index.live import Live
@@ -65,18 +66,6 @@ _TEXT_BYTES_GUESS = 32
 _ROWS_RANKED_AT_ONCE = 131_072
 _RANKS_FOR_POSTINGS = 16
 """With fewer distinct values each of them is so common that a mask is as good."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowIds:
-    """The stable row id of every position; `order` sorts them, None when they are sorted."""
-
-    ids: np.ndarray
-    order: IntArray | None
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.ids.nbytes + (0 if self.order is None else self.order.nbytes))
 
 
 class TableView:
@@ -484,8 +473,7 @@ class TableView:
         else:
             rows = self._tables.scan(self.handle, [], with_row_id=True)
             ids = rows.column(ROW_ID).to_numpy()
-        is_sorted = bool(np.all(ids[:-1] < ids[1:]))
-        return RowIds(ids, None if is_sorted else np.argsort(ids))
+        return row_ids_of(ids)
 
     def row_bytes(self, name: str) -> int:
         """About how many bytes one value of a column takes."""
