@@ -23,9 +23,9 @@ from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 
-from omnigraph.storage.datasets import max_fragment_id
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import max_fragment_id
 from omnigraph.storage.transactions import Stager
 
 TARGET_ROWS_PER_FRAGMENT = 1_048_576

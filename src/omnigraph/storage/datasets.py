@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
@@ -27,8 +27,6 @@ HANDLES_MAX = 32
 METADATA_BYTES_MAX = 8 * 1024 * 1024
 """Lance remembers every version that was opened: its default of 1 GiB is a day of writing."""
 INDEX_BYTES_MAX = 256 * 1024 * 1024
-_MANIFEST_MAX_FRAGMENT_ID = 11
-_MANIFEST_TRANSACTION_FILE = 12
 
 
 @cache
@@ -111,57 +109,3 @@ def manifest_size(location: TableLocation, version: int) -> int | None:
         return os.stat("/" + manifest_path(location, version)).st_size
     except FileNotFoundError:
         return None
-
-
-def max_fragment_id(dataset: LanceDataset) -> int:
-    """The greatest fragment id this lineage ever used; -1 when it used none.
-
-    Fragment ids must never be used twice: index coverage and cached row ids go by them.
-    """
-    value = _manifest_fields(dataset).get(_MANIFEST_MAX_FRAGMENT_ID, -1)
-    assert isinstance(value, int)
-    return value
-
-
-def transaction_file(dataset: LanceDataset) -> str | None:
-    """The name of the file that holds the transaction of this version: `<base>-<uuid>.txn`."""
-    name = _manifest_fields(dataset).get(_MANIFEST_TRANSACTION_FILE)
-    return name.decode() if isinstance(name, bytes) else None
-
-
-def transaction_uuid(dataset: LanceDataset) -> str | None:
-    """The UUID of the transaction that made this version."""
-    name = transaction_file(dataset)
-    return None if name is None else name.removesuffix(".txn").partition("-")[2] or None
-
-
-def _manifest_fields(dataset: LanceDataset) -> dict[int, int | bytes]:
-    """The top-level fields of the manifest's protobuf; repeated fields keep their last value."""
-    return dict(_protobuf_fields(dataset._ds.serialized_manifest()))
-
-
-def _protobuf_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    position = 0
-    while position < len(data):
-        key, position = _varint(data, position)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == 0:
-            value, position = _varint(data, position)
-            yield number, value
-            continue
-        width = {1: 8, 5: 4}.get(wire_type)
-        if width is None:
-            width, position = _varint(data, position)
-        yield number, data[position : position + width]
-        position += width
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, position

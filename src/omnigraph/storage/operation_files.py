@@ -12,8 +12,9 @@ from lance import LanceDataset
 from lance.dataset import Index, LanceOperation
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.datasets import manifest_path, transaction_file
+from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.durability import with_parents
+from omnigraph.storage.lance_manifest import transaction_file
 from omnigraph.storage.location import TableLocation
 
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from omnigraph.storage.blobs import blob_columns, read_blobs
 from omnigraph.storage.counters import record
-from omnigraph.storage.datasets import transaction_uuid
 from omnigraph.storage.filters import at_addresses
 from omnigraph.storage.handles import Piece, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.reads import ROW_ADDRESS, ROW_ID, projection, result_schema
 from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
 

@@ -26,7 +26,6 @@ from omnigraph.storage.datasets import (
     manifest_path,
     manifest_size,
     session,
-    transaction_uuid,
 )
 from omnigraph.storage.durability import Durability, sync_tree
 from omnigraph.storage.forks import Forks
@@ -45,6 +44,7 @@ from omnigraph.storage.handles import (
 )
 from omnigraph.storage.indexes import IndexStaging
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.loose import LooseRows, LooseStaging, referenced_files, scan_addresses_of
 from omnigraph.storage.pending import Pending

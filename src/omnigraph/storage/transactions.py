@@ -27,7 +27,6 @@ from omnigraph.storage.datasets import (
     Opener,
     manifest_path,
     manifest_size,
-    transaction_uuid,
 )
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.handles import (
@@ -38,6 +37,7 @@ from omnigraph.storage.handles import (
     TransactionInfo,
 )
 from omnigraph.storage.lance_errors import lance_errors, translate
+from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.operation_files import commit_files, staged_bytes, staged_files
 from omnigraph.storage.reads import row_count

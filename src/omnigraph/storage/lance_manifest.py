@@ -1,0 +1,191 @@
+"""Lance manifests as bytes: the few fields that pylance does not show, or cannot change.
+
+A version of a dataset is one protobuf message. Only top-level fields, the fields of the schema and
+the base paths are read here; everything else is passed through byte by byte. `LanceDataset` takes
+changed bytes as `serialized_manifest`: the files stay as they are, only this handle differs.
+
+    field  1  the schema: one message per column      2 name, 3 id, 4 parent id
+    field 11  the greatest fragment id ever used
+    field 12  the transaction file, `<read version>-<uuid>.txn`
+    field 18  base paths: where files of a fork's origin lie      1 id, 4 path (absolute)
+
+A version file is [earlier sections][u32 length][message][u64 offset][u16 major][u16 minor]["LANC"].
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+
+from lance import LanceDataset
+
+_FIELD, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _BASE_PATH = 1, 11, 12, 18
+_FIELD_NAME, _FIELD_ID, _FIELD_PARENT = 2, 3, 4
+_BASE_PATH_PATH = 4
+_FOOTER_BYTES = 16
+_MAGIC = b"LANC"
+_TOP_LEVEL = 2**64 - 1
+"""How protobuf spells the parent id -1: the column is not inside another one."""
+
+Value = int | bytes
+Edit = Callable[[int, Value], Value]
+
+
+def manifest_bytes(dataset: LanceDataset) -> bytes:
+    """The manifest of an open version."""
+    return bytes(dataset._ds.serialized_manifest())
+
+
+def max_fragment_id(dataset: LanceDataset) -> int:
+    """The greatest fragment id this lineage ever used; -1 when it used none.
+
+    Fragment ids must never be used twice: index coverage and cached row ids go by them.
+    """
+    value = dict(_fields(manifest_bytes(dataset))).get(_MAX_FRAGMENT_ID, -1)
+    assert isinstance(value, int)
+    return value
+
+
+def transaction_file(dataset: LanceDataset) -> str | None:
+    """The name of the file that holds the transaction of this version: `<base>-<uuid>.txn`."""
+    name = dict(_fields(manifest_bytes(dataset))).get(_TRANSACTION_FILE)
+    return name.decode() if isinstance(name, bytes) else None
+
+
+def transaction_uuid(dataset: LanceDataset) -> str | None:
+    """The UUID of the transaction that made this version."""
+    name = transaction_file(dataset)
+    return None if name is None else name.removesuffix(".txn").partition("-")[2] or None
+
+
+def rename_columns(manifest: bytes, names: Mapping[str, str]) -> bytes:
+    """Give top-level columns other names (old → new); their data stays where it is."""
+
+    def edit(number: int, value: Value) -> Value:
+        if number != _FIELD or not isinstance(value, bytes):
+            return value
+        facts = dict(_fields(value))
+        name = facts[_FIELD_NAME]
+        assert isinstance(name, bytes)
+        if facts.get(_FIELD_PARENT, 0) != _TOP_LEVEL or name.decode() not in names:
+            return value
+        new = names[name.decode()].encode()
+        return _rewrite(value, lambda each, old: new if each == _FIELD_NAME else old)
+
+    return _rewrite(manifest, edit)
+
+
+def base_paths(manifest: bytes) -> list[str]:
+    """Where a fork finds the files it shares with its origins."""
+    found = [value for number, value in _fields(manifest) if number == _BASE_PATH]
+    paths = [dict(_fields(value)).get(_BASE_PATH_PATH) for value in found if not _is_number(value)]
+    return [path.decode() for path in paths if isinstance(path, bytes)]
+
+
+def replace_base_paths(manifest: bytes, paths: Mapping[str, str]) -> bytes:
+    """Point base paths elsewhere (old → new)."""
+
+    def edit(number: int, value: Value) -> Value:
+        if number != _BASE_PATH or not isinstance(value, bytes):
+            return value
+        return _rewrite(value, lambda each, old: _moved(old) if each == _BASE_PATH_PATH else old)
+
+    def _moved(path: Value) -> Value:
+        assert isinstance(path, bytes)
+        return paths.get(path.decode(), path.decode()).encode()
+
+    return _rewrite(manifest, edit)
+
+
+def manifest_in(version_file: bytes) -> bytes:
+    """The manifest that a version file holds.
+
+    Raises:
+        ValueError: The file is not a version of a Lance dataset.
+    """
+    start, length = _message_span(version_file)
+    return version_file[start : start + length]
+
+
+def with_manifest(version_file: bytes, manifest: bytes) -> bytes:
+    """The same version file with another manifest; the sections before it stay where they are."""
+    start, _ = _message_span(version_file)
+    head = version_file[: start - 4]
+    return head + struct.pack("<I", len(manifest)) + manifest + version_file[-_FOOTER_BYTES:]
+
+
+def _message_span(version_file: bytes) -> tuple[int, int]:
+    if len(version_file) < _FOOTER_BYTES + 4 or version_file[-4:] != _MAGIC:
+        raise ValueError("not a version of a Lance dataset")
+    (offset,) = struct.unpack("<Q", version_file[-_FOOTER_BYTES : -_FOOTER_BYTES + 8])
+    if offset + 4 > len(version_file) - _FOOTER_BYTES:
+        raise ValueError("its manifest lies past its end")
+    (length,) = struct.unpack("<I", version_file[offset : offset + 4])
+    if offset + 4 + length != len(version_file) - _FOOTER_BYTES:
+        raise ValueError("its manifest has another length than it says")
+    return offset + 4, length
+
+
+# Protobuf
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int)
+
+
+def _fields(message: bytes | Value) -> Iterator[tuple[int, Value]]:
+    assert isinstance(message, bytes)
+    for number, _, value in _wire_fields(message):
+        yield number, value
+
+
+def _wire_fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
+    """Number, wire type and value of every field in order."""
+    position = 0
+    while position < len(message):
+        key, position = _varint(message, position)
+        number, wire_type = key >> 3, key & 7
+        if wire_type == 0:
+            value, position = _varint(message, position)
+            yield number, wire_type, value
+            continue
+        width = {1: 8, 5: 4}.get(wire_type)
+        if width is None:
+            width, position = _varint(message, position)
+        yield number, wire_type, message[position : position + width]
+        position += width
+
+
+def _rewrite(message: bytes, edit: Edit) -> bytes:
+    """The message with every value replaced by what `edit` makes of it."""
+    parts: list[bytes] = []
+    for number, wire_type, value in _wire_fields(message):
+        new = edit(number, value)
+        parts.append(_encode_varint(number << 3 | wire_type))
+        if isinstance(new, int):
+            parts.append(_encode_varint(new))
+            continue
+        if wire_type == 2:
+            parts.append(_encode_varint(len(new)))
+        parts.append(new)
+    return b"".join(parts)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, position
+
+
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
