@@ -340,6 +340,20 @@ class VersionNotFound(NotFoundError):
         self.branch = branch
 
 
+class CommitStateGone(VersionNotFound):
+    """The commit is part of the history, but the state it left cannot be read any more."""
+
+    def __init__(self, commit_id: str, version: int, branch: str) -> None:
+        NotFoundError.__init__(
+            self,
+            f"commit '{commit_id}' is known, but its state is gone: a cleanup removed it, or it "
+            f"went with branch '{branch}' — read a newer commit",
+        )
+        self.commit_id = commit_id
+        self.version = version
+        self.branch = branch
+
+
 class TableNotFound(NotFoundError):
     """There is no table dataset at the location."""
 

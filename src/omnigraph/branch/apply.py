@@ -28,6 +28,7 @@ from omnigraph.branch.plan import How, TablePlan
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, Publish, UpdatePin, publish
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import (
     CommittedVersion,
     IndexInfo,
@@ -67,6 +68,8 @@ class MergeRequest:
     read_versions: Mapping[str, int]
     actor: str | None
     properties: Mapping[str, Any]
+    ancestors: tuple[GraphCommit, ...] = ()
+    """The commits of the source that the target has not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +172,10 @@ def _append_without_lock(
     tables: TableStorage, request: MergeRequest, applied: Mapping[str, TablePlan]
 ) -> dict[str, StagedTransaction]:
     """Stage the new rows of tables that need no fork first: the bulk of the work, unlocked."""
-    lane = lane_of(request.target.branch)
     return {
         key: staged
         for key, plan in applied.items()
-        if plan.target_entry.table_branch == lane
+        if owns_lineage(request.target.branch, plan.target_entry.table_branch)
         and (staged := _stage_append(tables, plan, plan.target)) is not None
     }
 
@@ -286,6 +288,7 @@ def _publish_merge(
             changes=tuple(pointed),
             expected=request.read_versions,
             commits=(lineage,),
+            ancestors=request.ancestors,
         ),
     )
     if steps:
@@ -350,4 +353,5 @@ def _sidecar_of(
             for pin in pointed
         ),
         commit_properties=request.properties,
+        ancestors=request.ancestors,
     )

@@ -26,6 +26,7 @@ from omnigraph.manifest import (
     load_contract,
     reconcile,
 )
+from omnigraph.manifest.kept_commits import KeptCommits
 from omnigraph.manifest.targets import resolve
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.location import GraphRoot
@@ -68,7 +69,7 @@ class Handle:
         self._actor = actor
         self._lock = threading.Lock()
         self._is_closed = False
-        self._coordinator = Coordinator(store.manifest, self._show)
+        self._coordinator = Coordinator(store.manifest, KeptCommits(store.texts), self._show)
         self._cache = RuntimeCache(
             self._settings.cache_bytes, derived=_derived_store(store.root, mode)
         )

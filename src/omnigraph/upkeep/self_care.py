@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, staged_before
@@ -46,7 +47,7 @@ def _compact_table_if_due(environment: WriteEnvironment, branch: str, table_key:
     entry = environment.coordinator.last_seen(branch).entries.get(table_key)
     if entry is None or entry.version % CHECK_EVERY_VERSIONS:
         return
-    if entry.table_branch != lane_of(branch):
+    if not owns_lineage(branch, entry.table_branch):
         return
     tables = environment.tables
     location = tables.root.table(entry.table_path, entry.table_branch)

@@ -29,6 +29,7 @@ import pyarrow as pa
 from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, declared_indexes
 from omnigraph.errors import NotFoundError, OmnigraphError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.findings import Finding, Severity, VerifyReport
@@ -174,7 +175,7 @@ class _Verification:
         if handle.row_count != entry.row_count:
             message = f"has {handle.row_count} rows, the manifest says {entry.row_count}"
             yield Finding("pins", subject, message, BACKUP)
-        if entry.table_branch != (None if branch == MAIN else branch):
+        if not owns_lineage(branch, entry.table_branch):
             return  # a shared lineage: its own branch answers for its HEAD
         head = self.tables.head_version(handle.location)
         if head < entry.version:

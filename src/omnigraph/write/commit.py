@@ -49,6 +49,7 @@ from omnigraph.manifest import (
     UpdatePin,
     publish,
 )
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.storage.handles import CommittedVersion, StagedTransaction, TableHandle
 from omnigraph.storage.queues import Guard, QueueKey, WriterQueues
@@ -199,9 +200,8 @@ def _stage_without_lock(
     environment: WriteEnvironment, request: WriteRequest, prepared: PreparedWrite
 ) -> Mapping[str, StagedTransaction] | None:
     """Stage at the pins, or nothing yet when a table has to be forked first."""
-    lane = lane_of(request.branch)
     entries = prepared.changed()
-    if any(entry.table_branch != lane for entry in entries.values()):
+    if not all(owns_lineage(request.branch, each.table_branch) for each in entries.values()):
         return None
     return prepared.stage(
         {key: open_pin(environment.tables, entry) for key, entry in entries.items()}
@@ -231,11 +231,10 @@ def check_heads(
     environment: WriteEnvironment, branch: str, entries: Mapping[str, TableEntry]
 ) -> None:
     """Refuse to write on a table whose HEAD is not its pin: somebody's unfinished work is there."""
-    lane = lane_of(branch)
     for key, entry in sorted(entries.items()):
-        if entry.table_branch != lane:
+        if not owns_lineage(branch, entry.table_branch):
             continue
-        location = environment.tables.root.table(entry.table_path, lane)
+        location = environment.tables.root.table(entry.table_path, entry.table_branch)
         head = environment.tables.head_version(location)
         if head < entry.version:
             raise InvariantViolated(
@@ -247,18 +246,19 @@ def check_heads(
                 f"table '{key}' has Lance HEAD version {head} ahead of manifest version "
                 f"{entry.version}; "
             )
-            raise _unfinished(environment, key, lane, drift)
+            raise _unfinished(environment, key, entry.table_branch, drift)
 
 
 def _unfinished(
-    environment: WriteEnvironment, table_key: str, lane: str | None, drift: str
+    environment: WriteEnvironment, table_key: str, table_branch: str | None, drift: str
 ) -> OmnigraphError:
     """What to say of a HEAD that is ahead: a write that recovery has to undo, or real drift."""
     try:
         for operation_id in list_sidecars(environment.texts):
             sidecar = read_sidecar_if_exists(environment.texts, operation_id)
             if sidecar is not None and any(
-                pin.table_key == table_key and pin.table_branch == lane for pin in sidecar.pins
+                pin.table_key == table_key and pin.table_branch == table_branch
+                for pin in sidecar.pins
             ):
                 return RecoveryRequired(
                     f"{drift}a pending recovery sidecar requires rollback — reopen the graph "

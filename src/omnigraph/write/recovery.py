@@ -24,7 +24,15 @@ from ulid import ULID
 
 from omnigraph.errors import ConflictError, InvariantViolated
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, UpdatePin, publish
+from omnigraph.manifest import (
+    MAIN,
+    GraphCommit,
+    Lineage,
+    ManifestState,
+    Publish,
+    UpdatePin,
+    publish,
+)
 from omnigraph.manifest.model import Change
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY, Guard, QueueKey
@@ -199,6 +207,7 @@ def _roll_forward(
         commits=_original_commit(sidecar, record) + _recovery_commit(record),
         if_commit=sidecar.if_commit,
         schema_hash=sidecar.schema.schema_hash,
+        ancestors=sidecar.ancestors,
     )
     _close(environment, audit, sidecar, record)
 
@@ -271,11 +280,12 @@ def _publish(
     commits: tuple[Lineage, ...],
     if_commit: str | None = None,
     schema_hash: str | None = None,
+    ancestors: tuple[GraphCommit, ...] = (),
 ) -> None:
     with publish_turn(environment, branch):
         publish(
             environment.coordinator,
-            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash),
+            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash, ancestors),
         )
     hit(Failpoint.RECOVERY_AFTER_PUBLISH)
 

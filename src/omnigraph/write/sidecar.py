@@ -14,12 +14,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest import GraphCommit
 
 DIRECTORY = "__recovery"
 SCHEMA_VERSION = 2
@@ -103,7 +104,7 @@ class Sidecar:
     """The intent of one write. `branch` is None for main; `started_at` is in microseconds.
 
     `switches` and `commit_properties` belong to the write as well: a publish without them would
-    show half of a merge.
+    show half of a merge. So do `ancestors`, the commits that a merge brings along.
 
     `read_versions` and `if_commit` are what the write's publish would have insisted on: recovery
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
@@ -125,6 +126,7 @@ class Sidecar:
     switches: tuple[SidecarSwitch, ...] = ()
     commit_properties: Mapping[str, Any] = field(default_factory=dict)
     schema: SchemaIntent = SchemaIntent()
+    ancestors: tuple[GraphCommit, ...] = ()
 
 
 class SidecarStore(Protocol):
@@ -212,6 +214,7 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "merge_source_commit_id": sidecar.merge_source_commit_id,
         "switches": [_switch_to_json(each) for each in sidecar.switches] or None,
         "lineage": _lineage_to_json(sidecar),
+        "ancestors": [asdict(each) for each in sidecar.ancestors] or None,
         **_schema_to_json(sidecar.schema),
     }
     kept = {"branch", "actor_id"}
@@ -336,6 +339,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
         switches=tuple(map(_switch_from_json, _optional(value, "switches", list) or [])),
         commit_properties=_optional(lineage, "properties", dict) or {},
         schema=_schema_from_json(value),
+        ancestors=tuple(GraphCommit(**each) for each in _optional(value, "ancestors", list) or []),
     )
 
 
