@@ -25,7 +25,7 @@ from omnigraph.manifest import MAIN, Coordinator, ManifestState, Snapshot, Table
 from omnigraph.manifest.branch_names import branch_of_fork, owns_lineage
 from omnigraph.manifest.coordinator import is_on_line
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.commit import WriteEnvironment, queue_keys
+from omnigraph.write.environment import WriteEnvironment, queue_keys
 
 log = logging.getLogger("omnigraph.branch")
 

@@ -15,7 +15,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import ManifestState
 from omnigraph.manifest.branch_names import branch_of_fork
 from omnigraph.storage.handles import BranchInfo
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment
 
 
 def reclaim_forks(
