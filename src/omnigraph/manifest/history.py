@@ -81,9 +81,10 @@ def _missing_commits(coordinator: Coordinator, known_ids: pa.Array) -> list[Grap
     missing: dict[str, GraphCommit] = {}
     for branch in coordinator.branches():
         try:
-            rows = coordinator.last_seen(branch).commit_rows
+            state = coordinator.last_seen(branch)
         except BranchNotFound:
             continue  # deleted since it was listed
+        rows = pa.concat_tables([state.commit_rows, state.ancestor_rows])
         unknown = pc.invert(pc.is_in(rows["object_id"], known_ids))
         for row in rows.filter(unknown).to_pylist():
             missing[row["object_id"]] = commit_of_row(row)
