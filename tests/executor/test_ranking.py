@@ -93,7 +93,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Graph:
         slug: String @key  a: Vector(2)  b: Vector(2)  c: Vector(2)  body: String? @index
     }"""
     arms = {"a": {"x": 1, "y": 5}, "b": {"x": 13, "y": 8}, "c": {"x": 20, "y": 14}}
-    texts = dict(z17="pear", z16="pear tree", z00="pear tree garden", z01="pear tree garden gate")
+    texts = {"z17": "pear", "z16": "pear tree", "z00": "pear tree now", "z01": "pear tree now too"}
     others = [f"z{number:02}" for number in range(18)]
     data: dict[str, dict[str, Any]] = {
         slug: {"slug": slug, "body": texts.get(slug)} for slug in ["x", "y", *others]
