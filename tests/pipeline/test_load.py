@@ -447,6 +447,27 @@ def test_ingest_makes_the_branch_when_it_is_missing(loads: Loads) -> None:
     assert "bot" in [commit.actor for commit in loads.graph.commits("new")]
 
 
+@pytest.mark.accepts("S-074", "S-075")
+def test_a_missing_branch_starts_from_the_base_that_is_named(loads: Loads) -> None:
+    loads.graph.create_branch("side")
+    loads.load(lines(person("main")))
+    loads.load(lines(person("side")), branch="side")
+
+    made = loads.graph.ingest(
+        lines(person("x"), knows("x", "side")),
+        branch="new",
+        from_branch="side",
+        engine=loads.engine,
+    )
+    loaded = loads.load(lines(person("y")), branch="other", base="side")
+
+    assert (made.base_branch, made.branch_created) == ("side", True)
+    assert loads.ids("Person", branch="new") == ["side", "x"]
+    assert (loaded.base_branch, loaded.branch_created) == ("side", True)
+    assert loads.ids("Person", branch="other") == ["side", "y"]
+    assert loads.ids("Person") == ["main"]
+
+
 def test_a_missing_branch_is_an_error_without_a_base(loads: Loads) -> None:
     with pytest.raises(BranchNotFound):
         loads.load(lines(*PEOPLE), branch="nowhere")
