@@ -73,5 +73,6 @@ class Garbage:
             if is_dry_run:
                 stats = dataset.explain_cleanup_old_versions(**policy).stats
             else:
+                # Inline commit: removing versions makes none, so no HEAD moves.
                 stats = dataset.cleanup_old_versions(**policy)
         return Removed(int(stats.old_versions), int(stats.bytes_removed))
