@@ -260,7 +260,7 @@ def test_a_parameter_beside_an_aggregate_is_a_grouping_key(
     """It has one value, so it adds no group; like every key it leaves no row where nothing is."""
     head = f"query q($v: {declared}) {{ match {{ $p: Person"
     whole = f"{head} }} return {{ count($p) as n, $v as v }} }}"
-    grouped = f"{head} }} return {{ $v, $p.name, count($p) as n }} order {{ $v, $p.name }} }}"
+    grouped = f"{head} }} return {{ $v, $p.name, count($p) as n }} order {{ n, $p.name }} }}"
     nothing = f'{head} $p.name = "nobody" }} return {{ $v, count($p) as n }} }}'
     listed = f'{head} $p.name = "nobody" }} return {{ $v, $p.name }} }}'
 
