@@ -200,6 +200,17 @@ def parse_datetime(text: str) -> int:
     return days * _DAY_MS + time_ms
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be stored: half of a surrogate pair has no form in UTF-8."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def repeat(value: pa.Scalar, count: int) -> pa.Array:
     """One value, `count` times."""
     import pyarrow as pa

@@ -240,10 +240,8 @@ def _groups(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array] | None:
     if plan.order:
         places = sorted_places(columns, partials.groups, plan.limit)
     chosen = pa.array(places[: plan.limit])
-    by_expression: dict[Projected, pa.Array] = {
-        **found,
-        **dict(zip(keys, key_columns, strict=True)),
-    }
+    by_expression: dict[Projected, pa.Array] = dict(zip(keys, key_columns, strict=True))
+    by_expression.update(found.items())
     return [
         repeat(run.values.projected(each), len(chosen))
         if isinstance(each, (Constant, Param))

@@ -92,6 +92,8 @@ def table_key(catalog: Catalog, name: str, *, kind: str | None = None) -> str:
     Raises:
         BadRequestError: There is no such type.
     """
+    if not isinstance(name, str):
+        raise BadRequestError(f"the name of a type is {name!r:.60}, expected a string")
     found = catalog.by_table_key(name)
     if found is None and kind != "edge":
         found = catalog.node(name)
