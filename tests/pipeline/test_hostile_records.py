@@ -72,7 +72,7 @@ def test_a_value_that_cannot_be_stored_is_a_bad_row(graph: og.Graph, place: int)
 def test_bad_rows_are_named_and_put_aside_with_what_they_held(
     graph: og.Graph, tmp_path: Path
 ) -> None:
-    bad = [
+    bad: list[dict[str, Any]] = [
         {"type": "Doc", "data": {"slug": "\ud800"}},
         {"type": "Doc", "data": {"slug": "x", "n": 2**64}},
         {"edge": "Cites", "from": "a\udfff", "to": "b"},
