@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,24 @@ def test_a_blob_is_base64_and_bad_base64_is_named(loads: Loads) -> None:
 def test_a_file_that_is_not_there_says_so(loads: Loads) -> None:
     with pytest.raises(BadRequestError, match=r"absent.jsonl': no such file"):
         loads.load(loads.directory / "absent.jsonl")
+
+
+def test_what_is_no_regular_file_is_refused(loads: Loads) -> None:
+    """A device has no end and no size, and a pipe can be read only once."""
+    pipe = loads.directory / "pipe.jsonl"
+    os.mkfifo(pipe)
+
+    for path, reason in (
+        ("/dev/zero", "it is a device"),
+        ("/dev/null", "it is a device"),
+        (pipe, "it is a pipe,"),
+        (loads.directory, "it is a directory"),
+        ("a\0b.jsonl", "its name has a NUL"),
+    ):
+        with pytest.raises(BadRequestError, match=f"{reason} .* nothing was written"):
+            loads.load(path)
+        with pytest.raises(BadRequestError, match=f"{reason} .* nothing was written"):
+            loads.load([path])
 
 
 def test_a_compressed_file_that_is_cut_off_says_so(loads: Loads) -> None:

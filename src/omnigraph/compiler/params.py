@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from omnigraph.at_once import takes_time
 from omnigraph.errors import BadRequestError, ParamsError
 from omnigraph.ir.query import Parameter
-from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar
+from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar, is_unicode
 
 ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
 
@@ -97,6 +97,8 @@ def _scalar(name: str, wanted: Scalar, value: Any) -> ParamValue:
         return _instant_text(value)
     if not isinstance(value, str):
         raise _error(name, f"expected string, got {_kind(value)}")
+    if not is_unicode(value):
+        raise _error(name, "is not valid Unicode: it has a lone surrogate")
     return value
 
 

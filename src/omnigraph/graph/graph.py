@@ -8,6 +8,7 @@ from typing import Any
 
 from omnigraph.catalog import build_catalog
 from omnigraph.errors import BadRequestError, GraphNotFound
+from omnigraph.graph.arguments import check_call, check_calls
 from omnigraph.graph.branching import Branching
 from omnigraph.graph.handle import Mode
 from omnigraph.graph.maintaining import Maintaining
@@ -25,10 +26,12 @@ from omnigraph.storage.durability import Durability
 from omnigraph.syntax import parse_schema
 
 
+@check_calls
 class Graph(Reading, Writing, Branching, Maintaining):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
 
+@check_call
 def init(
     uri: str | Path,
     *,
@@ -63,6 +66,7 @@ def init(
     )
 
 
+@check_call
 def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     uri: str | Path,
     *,
