@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,21 +63,22 @@ def test_a_query_at_a_version_answers_as_main_did_then(graph: og.Graph) -> None:
     slugs = """query at($n: I32) {
         match { $l: Left  $l.n = $n  $l joins $r } return { $l.slug, $r.slug } order { $l.slug }
     }"""
-    then: dict[int, list[list[object]]] = {}
+    then: dict[int, list[Any]] = {}
 
-    def ask(version: int) -> list[list[object]]:
+    def ask(version: int) -> list[Any]:
         asked = [graph.run_query_at(version, slugs, params={"n": n}) for n in (0, 1)]
         assert {each.manifest_version for each in asked} == {version}
         joined = graph.run_query_at(version, COUNTS, "joined").rows()
         return [[row["l.slug"] for row in each.rows()] for each in asked] + [joined]
 
     then[graph.snapshot().manifest_version] = [[], [], [{"n": 0}]]
-    for name, slug, answer in (
+    changes: list[tuple[str, str, list[Any]]] = [
         ("pair", "a", [["a"], [], [{"n": 1}]]),
         ("pair", "b", [["a", "b"], [], [{"n": 2}]]),
         ("touch", "a", [["b"], ["a"], [{"n": 2}]]),
         ("drop", "b", [[], ["a"], [{"n": 1}]]),
-    ):
+    ]
+    for name, slug, answer in changes:
         then[graph.mutate(WRITES, name, {"s": slug}).manifest_version] = answer
     graph.create_branch("side")
     graph.mutate(WRITES, "pair", {"s": "z"}, branch="side")
