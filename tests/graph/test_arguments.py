@@ -178,3 +178,24 @@ def test_python_itself_refuses_what_is_missing_or_unknown(graph: og.Graph) -> No
         graph.query()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="barnch"):
         graph.query(READ, barnch="main")  # type: ignore[call-arg]
+
+
+def test_what_is_inside_an_argument_is_refused_as_well(graph: og.Graph) -> None:
+    huge = 10**5_000
+
+    for act in (
+        lambda: graph.diff("main@" + "9" * 5_000, "main"),
+        lambda: graph.diff("main", "main@-1"),
+        lambda: graph.merge(
+            "side",
+            preview=True,
+            resolve=[{"table_key": "node:Person", "row_id": [], "take": "ours"}],
+        ),
+        lambda: reopen(graph, config={"cache_bytes": -huge}),
+        lambda: reopen(graph, config={"spark": huge}),
+        lambda: reopen(graph, config={"read_ahead": huge}),
+        lambda: graph.query(READ, params={"n": huge}),
+        lambda: graph.query(READ, params={"n": 2**64}),
+    ):
+        with pytest.raises(OmnigraphError):
+            act()

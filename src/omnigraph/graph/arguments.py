@@ -76,13 +76,13 @@ def _check(name: str, value: object, expected: _Expected | None) -> None:
     if expected is None:
         return
     if not expected.accepts(value):
-        raise BadRequestError(f"{name} is {_show(value)}, expected {expected}")
+        raise BadRequestError(f"{name} is {show_value(value)}, expected {expected}")
     texts = value if isinstance(value, list | tuple) else (value,)
     if not all(is_unicode(text) for text in texts if isinstance(text, str)):
         raise BadRequestError(f"{name} is not valid Unicode: it has a lone surrogate")
 
 
-def _show(value: object) -> str:
+def show_value(value: object) -> str:
     """A value, or its type where it may be long."""
     is_short = value is None or isinstance(value, bool | float)
     is_short |= isinstance(value, str) and len(value) <= _SHOWN_MAX
