@@ -11,13 +11,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import obstore
 import pytest
 
 import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, armed
 from omnigraph.storage.counters import counting
 from omnigraph.storage.lance_manifest import base_paths, manifest_in
-from tests.graph.reading import add, ages, names, new_graph, sidecars
+from omnigraph.storage.text_s3 import s3_bucket
+from tests.graph.reading import SCHEMA, add, ages, names, new_graph, sidecars
+from tests.storage.conftest import Store
 
 BRANCHES = {
     "main": ["ann", "bob", "main"],
@@ -319,3 +322,42 @@ def test_what_a_dead_load_left_in_a_copy_is_not_looked_for_in_the_original(
     assert (home / people / "data" / "left.lance").exists()
     assert not (tmp_path / "there" / people / "data" / "left.lance").exists()
     assert not list((tmp_path / "there" / "__load").iterdir())
+
+
+def test_a_prefix_that_was_synced_to_another_is_a_graph_of_its_own(s3_store: Store) -> None:
+    """The same on an object store, with the original still there and then gone."""
+    options = s3_store.storage_options
+    here = og.init(s3_store.root.uri, schema=SCHEMA, storage_options=options)
+    add(here, "pair", a="ann", b="bob")
+    here.create_branch("team/a")
+    add(here, "person", branch="team/a", name="cy")
+    here.create_branch("other", from_="team/a")
+    add(here, "person", branch="other", name="dee")
+    there = sync_prefix(s3_store, "-copy")
+
+    assert shown(og.open(there, mode="r", storage_options=options)) == shown(here)
+    copied = og.open(there, storage_options=options)
+    add(copied, "gone", branch="other", name="ann")
+    copied.cleanup(keep=1, confirm=True)
+    add(here, "age", branch="other", name="ann", age=3)
+    assert ages(here, "other") == {"ann": 3, "bob": None, "cy": None, "dee": None}
+    here._store.texts.store.delete_prefix(f"{s3_store.root.uri}/")
+
+    again = og.open(there, storage_options=options)
+    assert shown(again) == {
+        "main": ["ann", "bob"],
+        "other": ["bob", "cy", "dee"],
+        "team/a": ["ann", "bob", "cy"],
+    }
+    again.merge("other", into="main")
+    assert names(again) == ["bob", "cy", "dee"]
+    assert again.verify().is_clean
+
+
+def sync_prefix(store: Store, suffix: str) -> str:
+    """Copy every object of the graph to a prefix beside it; returns the new root."""
+    bucket, key = s3_bucket(store.root.uri, store.storage_options)
+    for page in obstore.list(bucket, prefix=f"{key}/"):
+        for item in page:
+            obstore.copy(bucket, item["path"], item["path"].replace(key, key + suffix, 1))
+    return store.root.uri + suffix
