@@ -13,6 +13,7 @@ from omnigraph.graph.branching import Branching
 from omnigraph.graph.handle import Mode
 from omnigraph.graph.maintaining import Maintaining
 from omnigraph.graph.reading import Reading
+from omnigraph.graph.relocating import mark_location, settle_location
 from omnigraph.graph.settings import read_settings
 from omnigraph.graph.store import open_store
 from omnigraph.graph.writing import Writing
@@ -61,6 +62,7 @@ def init(
         catalog=catalog,
         actor=actor,
     )
+    mark_location(store)
     return Graph(
         store, mode="rw", actor=actor, self_care=self_care, settings=settings, policy=policy
     )
@@ -99,6 +101,7 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     if not store.manifest.exists():
         raise GraphNotFound(str(uri))
     if mode == "rw":
+        settle_location(store)
         migrate(store.manifest)
     else:
         read_stamp(store.manifest)
