@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,9 +63,9 @@ def test_a_query_at_a_version_answers_as_main_did_then(graph: og.Graph) -> None:
     slugs = """query at($n: I32) {
         match { $l: Left  $l.n = $n  $l joins $r } return { $l.slug, $r.slug } order { $l.slug }
     }"""
-    then: dict[int, list[list[object]]] = {}
+    then: dict[int, list[Any]] = {}
 
-    def ask(version: int) -> list[list[object]]:
+    def ask(version: int) -> list[Any]:
         asked = [graph.run_query_at(version, slugs, params={"n": n}) for n in (0, 1)]
         assert {each.manifest_version for each in asked} == {version}
         joined = graph.run_query_at(version, COUNTS, "joined").rows()
