@@ -49,6 +49,7 @@ from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.loose import LooseRows, LooseStaging, referenced_files, scan_addresses_of
 from omnigraph.storage.pending import Pending
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate
+from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, RowStaging
 from omnigraph.storage.text import open_text_store
@@ -73,15 +74,16 @@ class TableStorage:
         self._durability = durability
         self._handles = HandleCache()
         self._places = row_versions.Places()
-        self._committer = Committer(self._opener, durability)
-        stager = Stager(durability)
+        self._recorder = Recorder(options)
+        self._committer = Committer(self._opener, durability, self._recorder)
+        stager = Stager(durability, self._recorder)
         self._stager = stager
         self._rows = RowStaging(stager)
         self._indexes = IndexStaging(stager)
         self._compaction = CompactionStaging(stager)
         self._loose = LooseStaging(stager, options)
         self._texts = open_text_store(root, options, durability)
-        self._forks = Forks(self._opener, self._texts, durability)
+        self._forks = Forks(self._opener, self._texts, durability, self._recorder)
         self.root = root
         self.storage_options: Mapping[str, str] = options
         self.durability = durability
@@ -382,6 +384,7 @@ class TableStorage:
             )
             if self._durability == "power" and self.root.is_local:
                 sync_tree(location.uri)
+        self._recorder.record_inline(location, dataset)
         record(commits=1)
         uuid = transaction_uuid(dataset)
         assert uuid is not None
