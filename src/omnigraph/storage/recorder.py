@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from urllib.parse import quote
+from uuid import uuid4
 
 from lance import LanceDataset
 from lance.dataset import LanceOperation
@@ -98,6 +100,17 @@ class Recorder:
         written += [f"_transactions/{transaction}"] if transaction is not None else []
         self._record(fork, version, "fork", None, written, {})
 
+    def record_files(self, uri: str, paths: Iterable[str]) -> None:
+        """Record files of a dataset, on whichever lineage they lie, as they are now."""
+        by_lineage: dict[str | None, list[str]] = {}
+        for path in paths:
+            by_lineage.setdefault(_branch_of(path), []).append(path)
+        for branch, found in by_lineage.items():
+            location = TableLocation(uri, branch)
+            below = [each.removeprefix(lineage_prefix(location)) for each in found]
+            self._record(location, 0, f"recorded-{uuid4().hex}", None, below, {})
+        wait_for_records()
+
     def _record(
         self,
         location: TableLocation,
@@ -149,6 +162,12 @@ class Recorder:
 def lineage_prefix(location: TableLocation) -> str:
     """Where a lineage lies below its dataset: nothing for the main one."""
     return "" if location.branch is None else f"tree/{location.branch}/"
+
+
+def _branch_of(path: str) -> str | None:
+    """The lineage that a file below a dataset lies on: forks keep theirs below `tree/`."""
+    inside = re.match(r"tree/(.+?)/(?:_versions|_transactions|_deletions|_indices|data)/", path)
+    return None if inside is None else inside[1]
 
 
 def version_file(version: int) -> str:
