@@ -129,6 +129,7 @@ def test_every_point_of_a_writer_is_in_the_matrix() -> None:
     covered = {cell.point for cell in [*GRAPH_CELLS, *INIT_CELLS]}
     covered |= {cell.recovery_point for cell in GRAPH_CELLS if cell.recovery_point is not None}
     own_tests = ("branch_merge", "schema_apply", "ensure_indices", "cleanup", "repair", "load")
+    own_tests += ("checksums",)
     unreached = {
         point
         for point in set(Failpoint) - covered

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph as og
+from omnigraph import failpoints
 from tests.upkeep.graphs import new_library
 
 SCHEMA = """
@@ -109,3 +110,11 @@ def without(path: Path) -> Iterator[None]:
 def log_lines(path: Path) -> list[dict[str, Any]]:
     """The records of a log, read without our own reader."""
     return [json.loads(line.rsplit(b" ", 2)[0]) for line in path.read_bytes().splitlines()]
+
+
+def insert_author(path: str, arm: str) -> str:
+    """Work for a process of its own: one insert, with a point armed."""
+    graph = og.open(path, self_care=False)
+    failpoints.arm_from_environment(arm)
+    graph.mutate('query q() { insert Author { slug: "zed", name: "Zed" } }')
+    return "acknowledged"

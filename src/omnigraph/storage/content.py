@@ -83,8 +83,8 @@ def latest_version_file(listed: Mapping[str, Listed], prefix: str) -> str | None
     return min(found, default=None)
 
 
-def _ref_of(prefix: str) -> str:
-    branch = prefix.removeprefix("tree/").rstrip("/")
+def ref_of(branch: str) -> str:
+    """The file by which Lance knows a fork."""
     return f"{REFS}/{quote(branch, safe='')}.json"
 
 
@@ -96,7 +96,9 @@ class _Inspection:
 
     def run(self) -> DatasetContent:
         lineages = lineages_of(self.listed)
-        ownerless = {each for each in lineages if each and _ref_of(each) not in self.listed}
+        ownerless = {
+            each for each in lineages if each and ref_of(_branch_of(each)) not in self.listed
+        }
         found = DatasetContent(
             self.files.uri,
             self.listed,
@@ -167,6 +169,10 @@ class _Inspection:
         return FileProblem(
             path, f"takes its rows from another place: '{foreign[0]}'", is_moved=True
         )
+
+
+def _branch_of(prefix: str) -> str:
+    return prefix.removeprefix("tree/").rstrip("/")
 
 
 def _in_order(values: Mapping[str, Checksum]) -> list[Checksum]:

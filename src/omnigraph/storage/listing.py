@@ -15,6 +15,7 @@ from omnigraph.storage.checksums import (
     is_same,
     read_chunks,
 )
+from omnigraph.storage.durability import sync_paths
 from omnigraph.storage.lance_errors import lance_errors
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Files:
             os.close(descriptor)
 
     def write(self, relative: str, data: bytes) -> None:
-        """Create or replace a small file as a whole, without a sync."""
+        """Create or replace a small file as a whole, durably."""
         if not self.is_local:
             import obstore
 
@@ -97,7 +98,9 @@ class Files:
         temporary = f"{path}#{os.getpid()}"
         with open(temporary, "wb") as file:
             file.write(data)
+        sync_paths([temporary])
         os.replace(temporary, path)
+        sync_paths([os.path.dirname(path)])
 
     def remove(self, relatives: Iterable[str]) -> None:
         """Remove files; one that is not there is success."""

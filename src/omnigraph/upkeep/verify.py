@@ -31,10 +31,11 @@ import pyarrow as pa
 from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, declared_indexes
 from omnigraph.errors import NotFoundError, OmnigraphError, StorageError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
+from omnigraph.storage.content import ref_of
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.findings import Finding, Severity, Verification
-from omnigraph.upkeep.verify_files import BACKUP, FileCheck
+from omnigraph.upkeep.verify_files import BACKUP, UNREADABLE, FileCheck, reason_of
 from omnigraph.write.bad_rows import BadRows
 from omnigraph.write.commit import WriteEnvironment
 from omnigraph.write.fork import open_pin
@@ -101,16 +102,17 @@ class _Verifier:
     def run(self, read_catalog: Callable[[], Catalog]) -> Iterator[Finding]:
         self.files.inspect()
         yield from self._sidecars()
+        catalog = None
         try:
-            catalog = read_catalog()
-        except OmnigraphError as error:
-            yield Finding("schema", "the schema", f"cannot be read: {error.message}", SCHEMA)
-            catalog = None
+            if self.files.manifest_problem(MAIN) is None:
+                catalog = read_catalog()
+        except UNREADABLE as error:
+            yield Finding("schema", "the schema", f"cannot be read: {reason_of(error)}", SCHEMA)
         for branch in self.environment.coordinator.branches():
             try:
                 snapshot, commits = self._read_branch(branch)
-            except OmnigraphError as error:
-                message = f"its manifest cannot be read: {error.message}"
+            except UNREADABLE as error:
+                message = f"its manifest cannot be read: {reason_of(error)}"
                 yield Finding("manifest", f"branch '{branch}'", message, BACKUP)
                 continue
             self.branches_checked += 1
@@ -178,15 +180,16 @@ class _Verifier:
             yield Finding("pins", subject, message, BACKUP)
             return None
         if fork is not None and not self.files.names_ref(uri, fork):
-            message = f"its fork '{fork}' has lost its ref below '{uri}/_refs'"
-            yield Finding("pins", subject, message, BACKUP)
+            ref = f"{uri}/{ref_of(fork)}"
+            message = f"its fork '{fork}' has lost its ref '{ref}'"
+            yield Finding("pins", subject, message, BACKUP, file=ref)
         try:
             handle = open_pin(self.tables, entry)
             if self.files.note(entry.table_key, branch, handle) is not None:
                 self._broken.add(_lineage(entry))
-        except OmnigraphError as error:
+        except UNREADABLE as error:
             missing = isinstance(error, NotFoundError)
-            what = "is missing" if missing else f"cannot be opened: {error.message}"
+            what = "is missing" if missing else f"cannot be opened: {reason_of(error)}"
             yield Finding("pins", subject, f"its pinned version {entry.version} {what}", BACKUP)
             return None
         return handle
@@ -211,10 +214,10 @@ class _Verifier:
             yield Finding("tables", subject, f"its columns are {listed}", SCHEMA)
         try:
             self.columns[lineage] = self._key_columns(entity, handle)
-        except OmnigraphError as error:
+        except UNREADABLE as error:
             self._broken.add(lineage)
             if not damaged:
-                yield Finding("files", subject, f"cannot be read: {error.message}", BACKUP)
+                yield Finding("files", subject, f"cannot be read: {reason_of(error)}", BACKUP)
             return None
         yield from _guarded(subject, self._keys(entity, self.columns[lineage]))
         yield from _guarded(subject, self._indexes(entity, handle))
@@ -300,10 +303,8 @@ def _guarded(subject: str, findings: Iterator[Finding]) -> Iterator[Finding]:
     """Go on where a check meets something that cannot be decoded: that is a finding too."""
     try:
         yield from findings
-    except OmnigraphError as error:
-        yield Finding("files", subject, f"cannot be checked: {error.message}", BACKUP)
-    except (ValueError, pa.ArrowException):
-        yield Finding("files", subject, "its rows cannot be decoded", BACKUP)
+    except UNREADABLE as error:
+        yield Finding("files", subject, f"cannot be checked: {reason_of(error)}", BACKUP)
 
 
 def _bad(check: str, entity: EntityType, bad: BadRows) -> Iterator[Finding]:

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest import MAIN, GraphCommit
 from omnigraph.manifest.contract import damaged_texts
@@ -33,6 +35,14 @@ CLEANUP = "run `omnigraph cleanup` again"
 CONTROL_TABLES = ("__manifest", "_graph_commits.lance", "_graph_commit_recoveries.lance")
 IDS_SHOWN = 3
 _ROWS = ("version", "data", "deletion")
+
+UNREADABLE = (OmnigraphError, ValueError, LookupError, TypeError, pa.ArrowException)
+"""What comes of decoding damaged rows: our own errors, and those of JSON, text and Arrow."""
+
+
+def reason_of(error: Exception) -> str:
+    """What to say of an error that damaged rows have led to."""
+    return error.message if isinstance(error, OmnigraphError) else "its rows cannot be decoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +139,9 @@ class FileCheck:
 
     def findings(self) -> Iterator[Finding]:
         """One finding per file that is not as it was written, and what could not be compared."""
-        for name, problem in damaged_texts(self._environment.texts).items():
+        for name, wrong in damaged_texts(self._environment.texts).items():
             file = self._tables.root.child(name)
-            message = f"the file '{file}' {problem}"
+            message = f"the file '{file}' {wrong}"
             yield Finding("content", name, message, BACKUP, file=file)
         lacking = self.unrecorded() if self._content else {}
         for uri, content in self.datasets.items():
@@ -210,7 +220,7 @@ class FileCheck:
             return ""
         try:
             ids = self._tables.first_ids(need.handle, need.file.fragment_id, IDS_SHOWN)
-        except OmnigraphError:
+        except UNREADABLE:
             return ""
         return f" from {', '.join(map(repr, ids))} on" if ids else ""
 
@@ -244,7 +254,7 @@ class FileCheck:
             return commit.manifest_version
         try:
             state = self._environment.coordinator.at_version(commit.branch, commit.manifest_version)
-        except OmnigraphError:
+        except UNREADABLE:
             return 0  # removed by a clean-up: older than what is left
         entry = state.entries.get(table_key)
         return 0 if entry is None else entry.version
@@ -253,7 +263,7 @@ class FileCheck:
         if branch not in self._commits:
             try:
                 found = self._environment.coordinator.commits(branch)
-            except OmnigraphError:
+            except UNREADABLE:
                 found = []
             self._commits[branch] = found[::-1]
         return self._commits[branch]
