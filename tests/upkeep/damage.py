@@ -12,7 +12,7 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph import failpoints
-from tests.upkeep.graphs import new_library
+from tests.upkeep.graphs import READS, new_library
 
 SCHEMA = """
 node Author {
@@ -31,7 +31,7 @@ BRANCH = "dev/x"
 LARGE_BLOB = 100_000
 """So large that Lance keeps it in a file of its own."""
 
-NOT_NEEDED = ("__locks", "__derived", "__quarantine", "__load")
+NOT_NEEDED = ("__locks", "__quarantine", "__load")
 HINT = "latest_version_hint.json"
 
 
@@ -70,6 +70,7 @@ def new_graph_of_all_kinds(path: Path, **options: Any) -> og.Graph:
     graph.load([author(20)], mode="append", branch=BRANCH)
     graph.optimize()
     graph.mutate('query q() { delete Author where slug = "a002" }')
+    graph.query(READS, "written")  # keeps the adjacency that it has built
     return graph
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.index.derived import DerivedStore
 from omnigraph.manifest import MAIN, GraphCommit
 from omnigraph.manifest.contract import damaged_texts
 from omnigraph.storage.content import (
@@ -143,6 +145,7 @@ class FileCheck:
             file = self._tables.root.child(name)
             message = f"the file '{file}' {wrong}"
             yield Finding("content", name, message, BACKUP, file=file)
+        yield from self._derived() if self._content else ()
         lacking = self.unrecorded() if self._content else {}
         for uri, content in self.datasets.items():
             if content.unreadable is not None:
@@ -151,6 +154,16 @@ class FileCheck:
             for problem in content.problems:
                 yield self._problem(uri, problem)
             yield from self._remarks(uri, content, lacking.get(uri))
+
+    def _derived(self) -> Iterator[Finding]:
+        root = self._tables.root
+        if not root.is_local:
+            return
+        damaged = DerivedStore(Path(root.local_path), is_writable=False).damaged()
+        for file, problem in damaged.items():
+            fix = f"remove '{file.rpartition('/')[0]}': it is built again"
+            message = f"the file '{file}' {problem}"
+            yield Finding("content", "'__derived'", message, fix, file=file)
 
     def unrecorded(self) -> dict[str, list[str]]:
         """Dataset → paths below it that a branch needs and no record names."""
