@@ -53,11 +53,12 @@ def with_large_blob() -> pa.Table:
 
 
 def files(top: str) -> set[str]:
+    """All but hints and checksums: both may be lost, and are not synced on their own."""
     return {
         os.path.join(directory, name)
         for directory, _, names in os.walk(top)
         for name in names
-        if name != HINT
+        if name != HINT and not directory.endswith("_checksums")
     }
 
 

@@ -11,6 +11,7 @@ before it can do harm, and a schema applied by another process is picked up.
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass
 
 from omnigraph.catalog import Catalog, build_catalog, catalog_from_json, catalog_to_json
@@ -26,6 +27,8 @@ STAGING_SUFFIX = ".staging"
 
 _FORMAT_VERSION = 1
 _IDENTITY_VERSION = 1
+_UNRECORDED = {"format_version", "schema_ir_hash", "schema_identity_version"}
+_DAMAGED = "is damaged: its text is not what was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,50 @@ class SchemaContract:
 
 def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
     """The contents of the three files for an accepted schema."""
-    state = {
+    state: dict[str, object] = {
         "format_version": _FORMAT_VERSION,
         "schema_ir_hash": catalog.shape_hash,
         "schema_identity_version": _IDENTITY_VERSION,
     }
-    return {
-        SOURCE_FILE: source,
-        IR_FILE: catalog_to_json(catalog),
-        STATE_FILE: json.dumps(state, indent=2),
-    }
+    texts = {SOURCE_FILE: source, IR_FILE: catalog_to_json(catalog)}
+    state["files"] = {name: _checksum(text) for name, text in texts.items()}
+    return texts | {STATE_FILE: _state_text(state)}
+
+
+def damaged_texts(store: GraphTexts) -> dict[str, str]:
+    """File → what is wrong with it, of the schema files that are not as they were written."""
+    try:
+        state = store.read_text_if_exists(STATE_FILE)
+        facts = json.loads(state or "")
+        claimed = facts.pop("checksum", None)
+    except OmnigraphError as error:
+        return {STATE_FILE: f"cannot be read: {error.message}"}
+    except (ValueError, AttributeError):
+        return {STATE_FILE: "is missing" if state is None else "is damaged: it is no JSON object"}
+    if claimed is None and facts.keys() <= _UNRECORDED:
+        return {}  # written by a version that recorded none
+    if claimed is None or state != _state_text(facts):
+        return {STATE_FILE: _DAMAGED}
+    found = {name: _text_problem(store, name, each) for name, each in facts["files"].items()}
+    return {name: problem for name, problem in found.items() if problem is not None}
+
+
+def _text_problem(store: GraphTexts, name: str, expected: str) -> str | None:
+    try:
+        text = store.read_text_if_exists(name)
+    except OmnigraphError as error:
+        return f"cannot be read: {error.message}"
+    if text is None:
+        return "is missing"
+    return None if _checksum(text) == expected else _DAMAGED
+
+
+def _state_text(facts: dict[str, object]) -> str:
+    return json.dumps(facts | {"checksum": _checksum(json.dumps(facts))}, indent=2)
+
+
+def _checksum(text: str) -> str:
+    return f"crc32:{zlib.crc32(text.encode()):08x}"
 
 
 def staging_name(name: str) -> str:

@@ -35,6 +35,7 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.operation_files import version_files
 from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.staging import DATA_STORAGE_VERSION
 from omnigraph.storage.tables import PRIMARY_KEY
 from omnigraph.storage.text import open_text_store
@@ -66,7 +67,9 @@ class ControlTable:
         self._is_local = root.is_local
         self._durability = durability
         self._opener = Opener(options)
-        self._forks = Forks(self._opener, open_text_store(root, options, durability), durability)
+        self._recorder = Recorder(options)
+        texts = open_text_store(root, options, durability)
+        self._forks = Forks(self._opener, texts, durability, self._recorder)
 
     # Creating
 
@@ -92,6 +95,7 @@ class ControlTable:
             )
             if self._is_power:
                 sync_tree(self.uri)
+        self._recorder.record_inline(TableLocation(self.uri), dataset)
         return int(dataset.version)
 
     def exists(self) -> bool:
@@ -202,11 +206,13 @@ class ControlTable:
         """Merge small fragments into few; the rows stay. Returns the latest version."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
+        before = int(dataset.version)
         with lance_errors("compacting", location):
             # Inline commit: a compaction changes no row, and the caller holds the publish turn.
             dataset.optimize.compact_files()
             if self._is_power:
                 sync_tree(location.physical_uri)
+        self._recorder.record_inline(location, dataset, since=before)
         record(control_compactions=1)
         return int(dataset.version)
 
@@ -294,6 +300,7 @@ class ControlTable:
     def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
         if self._is_power:
             sync_paths(version_files(location, dataset))
+        self._recorder.record_inline(location, dataset)
 
 
 @contextmanager

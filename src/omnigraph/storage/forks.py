@@ -27,7 +27,9 @@ from omnigraph.storage.datasets import Opener
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree, with_parents
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.lance_errors import is_missing_ref, is_ref_in_use, lance_errors
+from omnigraph.storage.lance_manifest import transaction_file
 from omnigraph.storage.location import TableLocation
+from omnigraph.storage.recorder import Recorder, wait_for_records
 from omnigraph.storage.text import TextStore
 
 _REFS = "_refs/branches"
@@ -40,6 +42,7 @@ class Forks:
     opener: Opener
     texts: TextStore
     durability: Durability
+    recorder: Recorder
 
     def create(self, source: TableLocation, version: int, branch: str) -> TableLocation:
         """Fork `branch` from an exact version. The caller holds the table's writer queue."""
@@ -49,7 +52,7 @@ class Forks:
         self._refuse_taken(fork)
         try:
             with lance_errors("forking a table", source):
-                dataset.create_branch(branch, (source.branch, version))
+                made = dataset.create_branch(branch, (source.branch, version))
         except (StorageFull, StoragePermissionDenied):
             raise  # the files that are there now are our own
         except OmnigraphError:
@@ -59,6 +62,7 @@ class Forks:
             with lance_errors("flushing a fork", fork):
                 sync_tree(fork.physical_uri)
                 sync_paths(with_parents([_ref(source.uri, branch)], source.uri))
+        self.recorder.record_fork(fork, version, transaction_file(made))
         record(forks=1)
         return fork
 
@@ -107,6 +111,7 @@ class Forks:
     def delete(self, uri: str, branch: str) -> None:
         """Delete a fork and its files. The caller holds the table's writer queue."""
         dataset = self.opener.head(TableLocation(uri))
+        wait_for_records()  # none may be written where the next fork of this name will be
         try:
             with lance_errors("deleting a fork", uri):
                 dataset.branches.delete(branch)

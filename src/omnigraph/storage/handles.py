@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.dataset import LanceOperation
 
+    from omnigraph.storage.checksums import Checksums
+
 
 @dataclass(frozen=True, slots=True)
 class TableHandle:
@@ -98,6 +100,7 @@ class StagedTransaction:
     rows: int
     location: TableLocation
     staged_bytes: int = 0
+    checksums: Checksums = field(default_factory=dict, repr=False, compare=False)
     _operation: LanceOperation.BaseOperation = field(repr=False, compare=False, kw_only=True)
     _dataset: LanceDataset = field(repr=False, compare=False, kw_only=True)
     _once: CommitOnce = field(

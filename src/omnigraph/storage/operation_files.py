@@ -20,12 +20,16 @@ from omnigraph.storage.location import TableLocation
 
 def staged_files(operation: LanceOperation.BaseOperation, top: str) -> list[str]:
     """The files an operation has written below the dataset at `top`, and their directories."""
-    files = [
+    return with_parents(existing_files(operation, top), top)
+
+
+def existing_files(operation: LanceOperation.BaseOperation, top: str) -> list[str]:
+    """What an operation has written below the dataset at `top`."""
+    return [
         path
-        for relative in _relative_files(operation)
+        for relative in relative_files(operation)
         for path in _existing(os.path.join(top, relative))
     ]
-    return with_parents(files, top)
 
 
 def commit_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
@@ -87,7 +91,8 @@ def _updated_fragments(operation: LanceOperation.BaseOperation) -> Iterable[Frag
             return []
 
 
-def _relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
+def relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
+    """The files, and directories of files, that an operation has written, below its lineage."""
     for fragment in new_fragments(operation):
         for file in fragment.files:
             yield f"data/{file.path}"

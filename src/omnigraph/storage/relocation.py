@@ -29,6 +29,7 @@ from omnigraph.storage.lance_manifest import (
 )
 from omnigraph.storage.location import GraphRoot, TableLocation, graph_root
 from omnigraph.storage.objects import read_object, replace_object
+from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.text import TextStore, open_text_store
 
 MARKER = "__location.json"
@@ -73,7 +74,8 @@ def mend_forks(
     Safe beside readers and writers: a file is replaced as a whole by one of the same content.
     """
     texts = open_text_store(graph_root(uri), storage_options, durability)
-    forks = Forks(Opener(storage_options), texts, durability).names(uri)
+    recorder = Recorder(storage_options)
+    forks = Forks(Opener(storage_options), texts, durability, recorder).names(uri)
     files = [
         file
         for fork in sorted(forks)

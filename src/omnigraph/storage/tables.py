@@ -19,6 +19,7 @@ from omnigraph.errors import BadRequestError, NotFoundError, TableNotFound
 from omnigraph.storage import indexes, pending, reads, row_versions, search, vectors
 from omnigraph.storage.blobs import blob_columns, logical_schema, read_blobs, stored_schema
 from omnigraph.storage.compaction import TARGET_ROWS_PER_FRAGMENT, CompactionStaging
+from omnigraph.storage.content import DatasetContent, inspect_dataset
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import (
     HandleCache,
@@ -49,11 +50,18 @@ from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.loose import LooseRows, LooseStaging, referenced_files, scan_addresses_of
 from omnigraph.storage.pending import Pending
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate
+from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, RowStaging
 from omnigraph.storage.text import open_text_store
 from omnigraph.storage.transactions import OPERATION_ID, Committer, Stager, read_transaction
-from omnigraph.storage.version_files import files_of, problem_of
+from omnigraph.storage.version_files import (
+    VersionFile,
+    files_of,
+    first_ids,
+    own_files_of,
+    problem_of,
+)
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 SMALL_FRAGMENT_ROWS = 8_192
@@ -73,15 +81,16 @@ class TableStorage:
         self._durability = durability
         self._handles = HandleCache()
         self._places = row_versions.Places()
-        self._committer = Committer(self._opener, durability)
-        stager = Stager(durability)
+        self._recorder = Recorder(options)
+        self._committer = Committer(self._opener, durability, self._recorder)
+        stager = Stager(durability, self._recorder)
         self._stager = stager
         self._rows = RowStaging(stager)
         self._indexes = IndexStaging(stager)
         self._compaction = CompactionStaging(stager)
         self._loose = LooseStaging(stager, options)
         self._texts = open_text_store(root, options, durability)
-        self._forks = Forks(self._opener, self._texts, durability)
+        self._forks = Forks(self._opener, self._texts, durability, self._recorder)
         self.root = root
         self.storage_options: Mapping[str, str] = options
         self.durability = durability
@@ -359,8 +368,32 @@ class TableStorage:
 
     def damaged_files(self, handle: TableHandle) -> dict[str, str]:
         """URI → what is wrong with it, of every file this version needs. Looks, reads nothing."""
-        found = {file.uri: problem_of(file, self._texts) for file in files_of(handle)}
+        found = {file.uri: problem_of(file, self.storage_options) for file in files_of(handle)}
         return {uri: problem for uri, problem in found.items() if problem is not None}
+
+    def needed_files(self, handle: TableHandle) -> list[VersionFile]:
+        """Every file that a read of this version may touch, its own included."""
+        return [*own_files_of(handle), *files_of(handle)]
+
+    def first_ids(self, handle: TableHandle, fragment_id: int, count: int) -> list[str]:
+        """The ids of the first rows of a fragment, as far as they can be read."""
+        return first_ids(handle, fragment_id, count)
+
+    def dataset_uris(self) -> list[str]:
+        """Every node and edge table below the root, shown or not."""
+        return [
+            f"{top}/{name}"
+            for top in map(self.root.child, ("nodes", "edges"))
+            for name in sorted(self._texts.list_folders(top))
+        ]
+
+    def inspect(self, uri: str, *, content: bool) -> DatasetContent:
+        """Compare the files below a dataset with what was recorded when they were written."""
+        return inspect_dataset(uri, self.storage_options, content=content)
+
+    def record_files(self, uri: str, paths: Collection[str]) -> None:
+        """Record files of a dataset, by their path below it, as they are now."""
+        self._recorder.record_files(uri, paths)
 
     def describe_indices(self, handle: TableHandle) -> list[IndexInfo]:
         """The indexes of this version and how much of it they cover."""
@@ -383,6 +416,7 @@ class TableStorage:
             )
             if self._durability == "power" and self.root.is_local:
                 sync_tree(location.uri)
+        self._recorder.record_inline(location, dataset)
         record(commits=1)
         uuid = transaction_uuid(dataset)
         assert uuid is not None
