@@ -49,7 +49,7 @@ node Human @rename_from("Person") {
     photo: Blob?
 }
 node City { code: String @key }
-edge DwellsIn @rename_from("LivesIn"): Human -> City { since: I32? }
+edge DwellsIn: Human -> City @rename_from("LivesIn") { since: I32? }
 """
 
 WITHOUT_CITIES = """
@@ -61,6 +61,10 @@ node Person {
     photo: Blob?
 }
 """
+
+BACK = FIRST.replace("@key", '@key @rename_from("full_name")', 1).replace(
+    "age: I32", 'age: I32 @rename_from("years")'
+)
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -122,7 +126,9 @@ def test_an_older_commit_answers_in_the_names_of_its_own_schema(graph: og.Graph)
 def test_the_names_of_today_find_the_old_values_through_identities(graph: og.Graph) -> None:
     before = head(graph)
     graph.apply_schema(RENAMED)
-    graph.mutate('query q() { update Person set { years: 99, email: "a@b" } where full_name="ann" }')
+    graph.mutate(
+        'query q() { update Person set { years: 99, email: "a@b" } where full_name="ann" }'
+    )
 
     assert asked(graph, PEOPLE_NOW, commit=before) == [
         {"p.full_name": "ann", "p.years": 31},
@@ -130,15 +136,17 @@ def test_the_names_of_today_find_the_old_values_through_identities(graph: og.Gra
     ]
     assert asked(
         graph,
-        'match { $p: Person { full_name: "bob" } $p.years >= 42 } return { $p.full_name, $p.email }',
+        'match { $p: Person { full_name: "bob" } $p.years >= 42 } return { $p.years, $p.email }',
         commit=before,
-    ) == [{"p.full_name": "bob", "p.email": None}]
+    ) == [{"p.years": 42, "p.email": None}]
     assert (
         asked(graph, 'match { $p: Person { email: "a@b" } } return { $p.full_name }', commit=before)
         == []
     )
     assert asked(graph, "match { $v: Venue } return { $v.title }", commit=before) == []
-    assert asked(graph, "match { $p: Person  $p visited $v } return { $v.title }", commit=before) == []
+    assert (
+        asked(graph, "match { $p: Person  $p visited $v } return { $v.title }", commit=before) == []
+    )
     assert asked(
         graph,
         'match { $p: Person  search($p.bio, "river") } return { $p.years } order { $p.years }',
@@ -239,7 +247,7 @@ def test_frames_entities_and_blobs_of_an_older_commit_are_in_its_schema(graph: o
     by_new_name = graph.nodes("Person", commit=before, columns=["years"])
     assert sorted(by_new_name.to_arrow()["years"].to_pylist()) == [31, 42]
     assert graph.nodes("Venue", commit=before).count_rows() == 0
-    with pytest.raises(BadRequestError, match="unknown type 'Ghost'"):
+    with pytest.raises(BadRequestError, match="unknown type 'node:Ghost'"):
         graph.nodes("Ghost", commit=before)
     was = graph.entity_at("node:Person", ann, version)
     assert was is not None
@@ -321,7 +329,7 @@ def test_every_step_of_the_feed_is_in_its_own_pair_of_schemas(graph: og.Graph) -
     graph.apply_schema(RENAMED)
     graph.mutate('query q() { insert Venue { title: "hall" } }')
     graph.mutate('query q() { update Person set { years: 50 } where full_name = "bob" }')
-    graph.apply_schema(FIRST.replace("name:", 'name: String @key @rename_from("full_name")\n//'))
+    graph.apply_schema(BACK)
 
     blocks = list(graph.changes(start))
 
@@ -331,7 +339,7 @@ def test_every_step_of_the_feed_is_in_its_own_pair_of_schemas(graph: og.Graph) -
         [],
         [("insert", "Venue", "hall")],
         [("update", "Person", "bob")],
-        [("update", "Person", "ann"), ("update", "Person", "bob"), ("delete", "Venue", "hall")],
+        [("delete", "Venue", "hall")],
     ]
     assert [len(block.changes) for block in graph.changes(start, types=["Venue"])] == [0, 1, 0, 1]
 
@@ -369,9 +377,6 @@ def test_a_commit_whose_schema_text_is_gone_is_read_by_the_names_that_match(
     kept = Path(graph.uri) / "__schemas"
     schema = og.open(graph.uri, mode="r").diff(before, "main").to_json()["from_schema"]
     (kept / f"{schema}.json").unlink()
-    from omnigraph.manifest import schemas
-
-    schemas.forget()
     graph = og.open(graph.uri, mode="r")
 
     assert asked(graph, "match { $p: Person } return { $p.bio, $p.years }", commit=before)[0] == {

@@ -50,6 +50,7 @@ def followed(state: ManifestState, step: Step) -> ManifestState:
         entries=dict(sorted(entries.items())),
         hidden=hidden,
         schema_hash=step.schema_hash or state.schema_hash,
+        schema_id=step.schema_id if step.schema_hash is not None else state.schema_id,
     )
     if not step.commits:
         return new

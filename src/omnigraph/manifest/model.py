@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.storage.handles import ShownColumns
+
 MAIN = "main"
 
 
@@ -15,7 +17,8 @@ MAIN = "main"
 class TableEntry:
     """One pin: the version of a table that a branch shows.
 
-    `table_branch` is the Lance branch that owns the version, None for the main lineage.
+    `table_branch` is the Lance branch that owns the version, None for the main lineage. `shown`
+    is for a table that is read in another schema than its own (see `in_schema.py`).
     """
 
     table_key: str
@@ -24,6 +27,7 @@ class TableEntry:
     table_branch: str | None
     row_count: int
     transaction_uuid: str | None = None
+    shown: ShownColumns | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,15 @@ class Snapshot:
     entries: Mapping[str, TableEntry]
     head: GraphCommit
     schema_hash: str | None = None
+    schema_id: str | None = None
+
+    @property
+    def schema_name(self) -> str | None:
+        """What the schema of the snapshot is kept under; None when the manifest does not say.
+
+        A manifest from before schemas had ids names the hash alone.
+        """
+        return self.schema_id or self.schema_hash
 
     def version_of(self, table_key: str) -> int:
         """The pinned version, 0 for a table that is not there."""
@@ -70,8 +83,8 @@ class ManifestState:
 
     `hidden` holds the tombstone version of each table that has one. `native_id` tells two branches
     apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
-    kind `graph_commit`, not yet read. `schema_hash` names the schema the tables are in; None when
-    the manifest does not say.
+    kind `graph_commit`, not yet read. `schema_hash` names the schema the tables are in by what it
+    means and `schema_id` exactly, with its identities; None when the manifest does not say.
     """
 
     branch: str
@@ -82,9 +95,12 @@ class ManifestState:
     head: GraphCommit
     native_id: str | None = None
     schema_hash: str | None = None
+    schema_id: str | None = None
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.branch, self.version, self.entries, self.head, self.schema_hash)
+        return Snapshot(
+            self.branch, self.version, self.entries, self.head, self.schema_hash, self.schema_id
+        )
 
     def latest_version(self, table_key: str) -> int:
         """What an expectation is compared with: the pin, else the tombstone, else 0."""
@@ -144,7 +160,7 @@ class Publish:
     `expected` names the version of every table the write touched or read. `commits` go on top of
     the head, one on the other; there is none in a publish that keeps the content of the graph,
     such as a compaction. With `if_commit` the publish happens only while that commit is the head.
-    `schema_hash` names the schema the tables are in from then on, when that changes.
+    `schema_hash` and `schema_id` name the schema the tables are in from then on, when that changes.
     """
 
     branch: str
@@ -153,6 +169,7 @@ class Publish:
     commits: tuple[Lineage, ...] = ()
     if_commit: str | None = None
     schema_hash: str | None = None
+    schema_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +185,4 @@ class Step:
     changes: tuple[Change, ...]
     commits: tuple[GraphCommit, ...] = ()
     schema_hash: str | None = None
+    schema_id: str | None = None

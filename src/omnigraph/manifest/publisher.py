@@ -60,7 +60,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         rows = [row_of_change(change) for change in request.changes]
         rows += [row_of_commit(commit) for commit in commits]
         if request.schema_hash is not None:
-            rows.append(row_of_schema(request.schema_hash))
+            rows.append(row_of_schema(request.schema_hash, request.schema_id))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(row_of_head(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
@@ -71,6 +71,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             request.changes,
             tuple(commits),
             request.schema_hash,
+            request.schema_id,
         )
         try:
             made = coordinator.merge(state, table_of(rows), step)

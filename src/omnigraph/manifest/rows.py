@@ -6,7 +6,7 @@ table_version    {table_key}${version:020d}               that version is publis
 table_tombstone  {table_key}$tombstone${version:020d}     versions up to it are hidden
 graph_commit     {commit ULID}                            one commit of the graph
 graph_head       graph_head:{branch}                      the row every publish contends for
-schema           schema                                   the hash of the schema the tables are in
+schema           schema                                   hash and id of the schema of the tables
 """
 
 from __future__ import annotations
@@ -119,11 +119,14 @@ def row_of_head(branch: str, commit_id: str) -> Row:
     }
 
 
-def row_of_schema(schema_hash: str) -> Row:
+def row_of_schema(schema_hash: str, schema_id: str | None) -> Row:
+    metadata = {"schema_ir_hash": schema_hash}
+    if schema_id is not None:
+        metadata["schema_id"] = schema_id
     return {
         "object_id": "schema",
         "object_type": "schema",
-        "metadata": json.dumps({"schema_ir_hash": schema_hash}),
+        "metadata": json.dumps(metadata),
         "table_key": LINEAGE_KEY,
     }
 
@@ -146,6 +149,7 @@ def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None
     )
     tombstones = by_type["table_tombstone"]
     hidden = _greatest(tombstones["table_key"], tombstones["table_version"])
+    schema = _schema_facts(by_type["schema"])
     return ManifestState(
         branch=branch,
         version=version,
@@ -154,17 +158,19 @@ def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None
         commit_rows=commit_rows,
         head=commit_of_row(commit_rows.take(newest_first[:1]).to_pylist()[0]),
         native_id=native_id,
-        schema_hash=_schema_hash(by_type["schema"]),
+        schema_hash=schema.get("schema_ir_hash"),
+        schema_id=schema.get("schema_id"),
     )
 
 
 _FOLDED_TYPES = ("table", "table_version", "table_tombstone", "graph_commit", "schema")
 
 
-def _schema_hash(rows: pa.Table) -> str | None:
+def _schema_facts(rows: pa.Table) -> dict[str, str]:
     for row in rows.to_pylist():
-        return str(json.loads(_required(row, "metadata"))["schema_ir_hash"])
-    return None
+        facts: dict[str, str] = json.loads(_required(row, "metadata"))
+        return facts
+    return {}
 
 
 def _greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str, int]:

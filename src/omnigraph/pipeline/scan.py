@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.errors import BadRequestError
 from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.engine import SparkUse
-from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.handles import ShownColumns, TableHandle
 from omnigraph.storage.location import TableLocation, graph_root
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.fork import open_pin
@@ -30,12 +30,14 @@ class Pin:
     uri: str
     branch: str | None
     version: int
+    shown: ShownColumns | None = None
 
 
 def open_pinned(pin: Pin) -> tuple[TableStorage, TableHandle]:
     """Open a pinned version in whatever process this is."""
     tables = TableStorage(graph_root(pin.root), dict(pin.storage_options))
-    return tables, tables.open_at(TableLocation(pin.uri, pin.branch), pin.version)
+    location = TableLocation(pin.uri, pin.branch)
+    return tables, tables.open_at(location, pin.version, shown=pin.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,14 @@ class TableScan:
         """What another process needs to read the same rows."""
         location = self._handle.location
         options = tuple(sorted(self._tables.storage_options.items()))
-        version = self._handle.version
-        return Pin(str(self._tables.root), options, location.uri, location.branch, version)
+        return Pin(
+            str(self._tables.root),
+            options,
+            location.uri,
+            location.branch,
+            self._handle.version,
+            self._handle.shown,
+        )
 
     def count_rows(self) -> int:
         return self._handle.row_count

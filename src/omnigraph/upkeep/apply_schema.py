@@ -38,8 +38,10 @@ from omnigraph.manifest import (
     load_contract,
     publish,
 )
+from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.model import Change
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
+from omnigraph.manifest.schemas import keep_schema
 from omnigraph.storage.handles import StagedTransaction
 from omnigraph.storage.location import table_path
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
@@ -181,6 +183,7 @@ class _Change:
         # No `try/finally` from here on: the sidecar alone tells our half-done work from damage.
         made = self._write_tables(state, changes, staged, sidecar.operation_id)
         hit(Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE)
+        keep_schema(environment.texts, self.source, self.desired)
         write_staging(environment.texts, self.source, self.desired)
         hit(Failpoint.SCHEMA_APPLY_AFTER_STAGING_WRITE)
         with publish_turn(environment, MAIN):
@@ -192,6 +195,7 @@ class _Change:
                     expected=sidecar.read_versions,
                     commits=(self._lineage(sidecar),),
                     schema_hash=self.desired.shape_hash,
+                    schema_id=sidecar.schema.schema_id,
                 ),
             )
         hit(Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT)
@@ -297,6 +301,7 @@ class _Change:
                 ),
                 tombstones=_tombstones(state, changes),
                 schema_hash=self.desired.shape_hash,
+                schema_id=schema_id(self.source, self.desired),
                 purged=self._purged(state, changes),
             ),
         )

@@ -199,6 +199,7 @@ def _roll_forward(
         commits=_original_commit(sidecar, record) + _recovery_commit(record),
         if_commit=sidecar.if_commit,
         schema_hash=sidecar.schema.schema_hash,
+        schema_id=sidecar.schema.schema_id,
     )
     _close(environment, audit, sidecar, record)
 
@@ -271,11 +272,12 @@ def _publish(
     commits: tuple[Lineage, ...],
     if_commit: str | None = None,
     schema_hash: str | None = None,
+    schema_id: str | None = None,
 ) -> None:
     with publish_turn(environment, branch):
         publish(
             environment.coordinator,
-            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash),
+            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash, schema_id),
         )
     hit(Failpoint.RECOVERY_AFTER_PUBLISH)
 
