@@ -19,7 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Snapshot, TableEntry
-from omnigraph.write.commit import WriteEnvironment, queue_keys
+from omnigraph.write.environment import WriteEnvironment, queue_keys
 
 log = logging.getLogger("omnigraph.branch")
 

@@ -25,7 +25,7 @@ from omnigraph.branch.settle import Settlement, settle
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError, MergeConflict, MergeConflicts, OmnigraphError
 from omnigraph.manifest import GraphCommit, ManifestState
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment
 
 
 class MergeOutcome(StrEnum):

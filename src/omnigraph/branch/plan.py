@@ -32,7 +32,7 @@ from omnigraph.errors import ConflictError
 from omnigraph.manifest import MAIN, Snapshot, TableEntry
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.commit import lane_of
+from omnigraph.write.environment import lane_of
 
 
 class How(StrEnum):

@@ -198,6 +198,10 @@ class Coordinator:
                 self._fragments[state.branch] += 1
         return made
 
+    def make_durable(self, branch: str) -> None:
+        """Sync what a branch shows now: a publish that failed may have become visible first."""
+        self._control.make_durable(_lane(branch))
+
     def follow(self, step: Step) -> None:
         """Take the step that another process has told of, when it goes on from what is known."""
         with self._lock:

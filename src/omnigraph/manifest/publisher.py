@@ -81,7 +81,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         return made
     raise ConflictError(
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
-        "concurrent writers — retry"
+        "concurrent writers — nothing was written; retry"
     )
 
 

@@ -32,7 +32,8 @@ from omnigraph.storage.location import TableLocation, table_path
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.upkeep.orphan_forks import reclaim_forks
-from omnigraph.write.commit import WriteEnvironment, check_heads, publish_turn, queue_keys
+from omnigraph.write.drift import check_heads
+from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.purge import empty_table
 
 MANIFEST = "__manifest"

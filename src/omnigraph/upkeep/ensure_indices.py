@@ -17,7 +17,8 @@ from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.storage.handles import StagedIndexes, TableHandle
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, staged_before
 from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, wanted_indexes
-from omnigraph.write.commit import WriteEnvironment, check_heads, lane_of, queue_keys
+from omnigraph.write.drift import check_heads
+from omnigraph.write.environment import WriteEnvironment, lane_of, queue_keys
 from omnigraph.write.fork import fork_for_write, open_pin
 from omnigraph.write.sidecar import WriterKind
 

@@ -13,7 +13,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import ManifestState
 from omnigraph.storage.handles import BranchInfo
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment
 
 
 def reclaim_forks(

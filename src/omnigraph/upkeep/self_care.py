@@ -18,7 +18,7 @@ from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, staged_before
 from omnigraph.upkeep.index_work import existing_btrees
-from omnigraph.write.commit import WriteEnvironment, lane_of, publish_turn
+from omnigraph.write.environment import WriteEnvironment, lane_of, publish_turn
 from omnigraph.write.sidecar import WriterKind
 
 CHECK_EVERY_VERSIONS = 32

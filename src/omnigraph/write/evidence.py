@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from omnigraph.errors import (
     BadRequestError,
     RecoveryRequired,
@@ -39,6 +42,11 @@ class Found:
     seen: Observation
     table_class: TableClass
     proved: RecoveryKind | None
+
+
+def has_commit(state: ManifestState, commit_id: str) -> bool:
+    """Whether a graph commit is in the history of a branch."""
+    return bool(pc.index(state.commit_rows["object_id"], pa.scalar(commit_id)).as_py() >= 0)
 
 
 def look_at(tables: TableStorage, state: ManifestState, sidecar: Sidecar) -> list[Found]:

@@ -108,7 +108,7 @@ class Sidecar:
 
     `read_versions` and `if_commit` are what the write's publish would have insisted on: recovery
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
-    same name.
+    same name. `merge_source_branch` is where a merge reads rows: it holds the queues there as well.
     """
 
     operation_id: str
@@ -119,6 +119,7 @@ class Sidecar:
     commit_id: str | None
     pins: tuple[SidecarPin, ...]
     merge_source_commit_id: str | None = None
+    merge_source_branch: str | None = None
     schema_version: int = SCHEMA_VERSION
     branch_id: str | None = None
     read_versions: Mapping[str, int] = field(default_factory=dict)
@@ -167,7 +168,7 @@ def confirm_sidecar(store: SidecarStore, sidecar: Sidecar, achieved: Mapping[str
     if missing:
         raise InvariantViolated(
             f"sidecar {sidecar.operation_id} cannot be confirmed: no version was achieved for "
-            f"{', '.join(missing)} — reopen the graph read-write to undo the write"
+            f"{', '.join(missing)}"
         )
     hit(Failpoint.RECOVERY_SIDECAR_CONFIRM)
     pins = (replace(pin, confirmed_version=achieved[pin.table_key]) for pin in sidecar.pins)
@@ -211,6 +212,7 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "read_versions": dict(sorted(sidecar.read_versions.items())) or None,
         "if_commit": sidecar.if_commit,
         "merge_source_commit_id": sidecar.merge_source_commit_id,
+        "merge_source_branch": sidecar.merge_source_branch,
         "switches": [_switch_to_json(each) for each in sidecar.switches] or None,
         "lineage": _lineage_to_json(sidecar),
         **_schema_to_json(sidecar.schema),
@@ -331,6 +333,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
         commit_id=_optional(lineage, "commit_id", str),
         pins=pins,
         merge_source_commit_id=_optional(value, "merge_source_commit_id", str),
+        merge_source_branch=_optional(value, "merge_source_branch", str),
         schema_version=version,
         branch_id=_optional(value, "branch_id", str),
         read_versions={key: _version(reads, key) for key in reads},
