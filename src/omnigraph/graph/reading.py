@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -265,14 +266,15 @@ class Reading(Handle):
         from omnigraph.graph.graph import open as open_graph  # it knows this class
 
         tables, spark = self._store.tables, self._settings.spark
-        _, _, scan = self._read_as(
+        catalog, _, scan = self._read_as(
             (branch, commit, version, at),
             schema,
             lambda catalog, snapshot: scan_at(
                 tables, snapshot, table_key(catalog, type), columns, open_graph, spark
             ),
         )
-        return scan
+        is_current = catalog is self._contract.catalog
+        return replace(scan, schema_of="current" if is_current else "commit")
 
     def entity_at(
         self,

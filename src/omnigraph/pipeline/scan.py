@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,12 +42,16 @@ def open_pinned(pin: Pin) -> tuple[TableStorage, TableHandle]:
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """One table at one version. Immutable: it gives the same rows for ever."""
+    """One table at one version. Immutable: it gives the same rows for ever.
+
+    `schema_of` says whose names it has: those of the `commit`, or the `current` ones.
+    """
 
     table_key: str
     manifest_version: int
     branch: str
     columns: tuple[str, ...] | None = None
+    schema_of: str = "commit"
     _tables: TableStorage = field(repr=False, kw_only=True)
     _handle: TableHandle = field(repr=False, kw_only=True)
     _opener: Callable[..., Any] = field(repr=False, kw_only=True, compare=False)
@@ -66,16 +70,7 @@ class TableScan:
             raise BadRequestError(
                 f"there is no column '{unknown[0]}' — the table has {self._handle.schema.names}"
             )
-        return TableScan(
-            self.table_key,
-            self.manifest_version,
-            self.branch,
-            tuple(columns),
-            _tables=self._tables,
-            _handle=self._handle,
-            _opener=self._opener,
-            _spark=self._spark,
-        )
+        return replace(self, columns=tuple(columns))
 
     def pin(self) -> Pin:
         """What another process needs to read the same rows."""
@@ -123,6 +118,7 @@ class TableScan:
             "type": self.table_key,
             "branch": self.branch,
             "version": str(self.manifest_version),
+            "schema": self.schema_of,
         }
         return options | {
             f"storage.{name}": value for name, value in self._tables.storage_options.items()
