@@ -81,7 +81,9 @@ class Snapshot:
 class ManifestState:
     """All rows of a branch's manifest at one version, folded.
 
-    `hidden` holds the tombstone version of each table that has one. `native_id` tells two branches
+    `hidden` holds the tombstone version of each table that has one, `paths` where the table of
+    each key lies or last lay, and `hidden_paths` the tables that were shown once and are not now,
+    under whatever key. `native_id` tells two branches
     apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
     kind `graph_commit`, not yet read. `schema_hash` names the schema the tables are in by what it
     means and `schema_id` exactly, with its identities; None when the manifest does not say.
@@ -91,6 +93,8 @@ class ManifestState:
     version: int
     entries: Mapping[str, TableEntry]
     hidden: Mapping[str, int]
+    paths: Mapping[str, str]
+    hidden_paths: frozenset[str]
     commit_rows: pa.Table = field(compare=False, repr=False)
     head: GraphCommit
     native_id: str | None = None

@@ -31,9 +31,11 @@ from omnigraph.manifest.model import (
     UpdatePin,
 )
 from omnigraph.manifest.rows import (
+    Row,
     row_of_change,
     row_of_commit,
     row_of_head,
+    row_of_revoked,
     row_of_schema,
     table_of,
 )
@@ -57,7 +59,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             return state
         _check_changes(state, request.changes)
         commits = _commits_of(state, request)
-        rows = [row_of_change(change) for change in request.changes]
+        rows = _table_rows(state, request.changes)
         rows += [row_of_commit(commit) for commit in commits]
         if request.schema_hash is not None:
             rows.append(row_of_schema(request.schema_hash, request.schema_id))
@@ -83,6 +85,18 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
         "concurrent writers — nothing was written; retry"
     )
+
+
+def _table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list[Row]:
+    """The rows of the changes; a table that comes back under a key it had takes its tombstone."""
+    paths, revoked = dict(state.paths), []
+    for change in changes:
+        if isinstance(change, RegisterTable):
+            key, path = change.table_key, change.table_path
+            if key in state.hidden and paths[key] == path:
+                revoked.append(row_of_revoked(key, state.hidden[key], path))
+            paths[key] = path
+    return [*revoked, *(row_of_change(each, paths.get(each.table_key)) for each in changes)]
 
 
 def _check_expectations(state: ManifestState, request: Publish) -> None:

@@ -28,7 +28,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, GraphCommit, ManifestState, Snapshot
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
-from omnigraph.storage.location import TableLocation, table_path
+from omnigraph.storage.location import TableLocation
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.upkeep.orphan_forks import reclaim_forks
@@ -218,12 +218,17 @@ def _needed(
 
 
 def _paths(states: Mapping[str, ManifestState]) -> dict[str, str]:
-    """Table key → path, of every table that is shown, and of those that were and are not."""
+    """Table key → path, of every table that is shown, and of those that were and are not.
+
+    A table whose key is another's by now is called by its path.
+    """
     paths = {key: entry.table_path for s in states.values() for key, entry in s.entries.items()}
+    known = set(paths.values())
     for state in states.values():
-        for key in state.hidden:
-            kind, _, name = key.partition(":")
-            paths.setdefault(key, table_path("node" if kind == "node" else "edge", name))
+        last = {path: key for key, path in sorted(state.paths.items()) if key not in paths}
+        for path in state.hidden_paths - known:
+            paths[last.get(path, path)] = path
+            known.add(path)
     return dict(sorted(paths.items()))
 
 

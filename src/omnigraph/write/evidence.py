@@ -22,7 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.manifest import ManifestState, TableEntry
 from omnigraph.storage.handles import TransactionInfo
-from omnigraph.storage.location import TableLocation, graph_root, table_path
+from omnigraph.storage.location import TableLocation, graph_root
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.audit import RecoveryKind
 from omnigraph.write.classify import Observation, TableClass, classify, mode_of
@@ -65,13 +65,8 @@ def look_at(tables: TableStorage, state: ManifestState, sidecar: Sidecar) -> lis
 def _own_location(
     tables: TableStorage, state: ManifestState, sidecar: Sidecar, pin: SidecarPin
 ) -> TableLocation:
-    kind, _, name = pin.table_key.partition(":")
-    entry = state.entries.get(pin.table_key)
-    if entry is not None:
-        relative = entry.table_path
-    elif pin.table_key in state.hidden:
-        relative = table_path("node" if kind == "node" else "edge", name)
-    else:
+    relative = state.paths.get(pin.table_key)
+    if relative is None:
         raise _foreign(sidecar, f"names table '{pin.table_key}', which this graph does not have")
     own = tables.root.table(relative, sidecar.branch)
     try:
