@@ -87,19 +87,19 @@ class Reading(Handle):
             known = " or ".join(f"'{each}'" for each in _SCHEMAS)
             raise BadRequestError(f"schema is {schema!r}, expected {known}")
         catalog, snapshot = self._reading(*target)
-        is_past = target[1:] != (None, None, None)
-        if not is_past:
+        if target[1:] == (None, None, None):
             return catalog, snapshot, ask(catalog, snapshot)
-        today = self._in_current_schema(snapshot)
         if schema == "current":
-            return *today, ask(*today)
+            catalog, snapshot = self._in_current_schema(snapshot)
+            return catalog, snapshot, ask(catalog, snapshot)
         try:
             return catalog, snapshot, ask(catalog, snapshot)
         except OmnigraphError as error:
-            if today[0] is catalog:
+            today, shown = self._in_current_schema(snapshot)
+            if today is catalog:
                 raise
             try:
-                return *today, ask(*today)
+                return today, shown, ask(today, shown)
             except OmnigraphError:
                 raise error from None
 
