@@ -10,6 +10,7 @@ before it can do harm, and a schema applied by another process is picked up.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class SchemaContract:
     source: str
     catalog: Catalog
     texts: tuple[str | None, ...]
+    schema_id: str
 
 
 def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
@@ -86,6 +88,16 @@ def _state_text(facts: dict[str, object]) -> str:
 
 def _checksum(text: str) -> str:
     return f"crc32:{zlib.crc32(text.encode()):08x}"
+
+
+def schema_text(source: str, catalog: Catalog) -> str:
+    """A schema as one text: what was written, and the identities it was accepted with."""
+    return json.dumps({"source": source, "ir": catalog_to_json(catalog)}, ensure_ascii=False)
+
+
+def schema_id(source: str, catalog: Catalog) -> str:
+    """What names a schema exactly, its identities included."""
+    return hashlib.sha256(schema_text(source, catalog).encode()).hexdigest()[:32]
 
 
 def staging_name(name: str) -> str:
@@ -139,7 +151,8 @@ def _contract(texts: tuple[str | None, ...]) -> SchemaContract:
     if source is None or ir is None or state is None:
         missing = ", ".join(name for name, text in zip(FILES, texts, strict=True) if text is None)
         raise ConflictError(f"the schema of this graph is incomplete: {missing} is missing")
-    return SchemaContract(source, _agreed_catalog(source, ir, state), texts)
+    catalog = _agreed_catalog(source, ir, state)
+    return SchemaContract(source, catalog, texts, schema_id(source, catalog))
 
 
 def _agreed_catalog(source: str, ir: str, state: str) -> Catalog:

@@ -30,6 +30,7 @@ class KeptCommits:
             "commit": asdict(snapshot.head),
             "entries": [asdict(entry) for entry in snapshot.entries.values()],
             "schema_hash": snapshot.schema_hash,
+            "schema_id": snapshot.schema_id,
         }
         self._texts.write_text(_path(snapshot.head.commit_id), json.dumps(value, indent=2))
 
@@ -84,4 +85,5 @@ def _snapshot(value: dict[str, Any]) -> Snapshot:
         entries={entry.table_key: entry for entry in entries},
         head=head,
         schema_hash=value["schema_hash"],
+        schema_id=value.get("schema_id"),
     )

@@ -22,6 +22,7 @@ from omnigraph.storage.base_paths import relocate_bases
 from omnigraph.storage.counters import record
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import manifest_bytes, rename_columns
 from omnigraph.storage.location import TableLocation
 
 HANDLES_MAX = 32
@@ -51,6 +52,19 @@ class Opener:
         record(opens=1)
         return dataset
 
+    def renamed(
+        self, dataset: LanceDataset, location: TableLocation, names: Mapping[str, str]
+    ) -> LanceDataset:
+        """The same version with columns under other names (stored → shown)."""
+        with lance_errors("opening a table", location):
+            return LanceDataset(
+                location.physical_uri,
+                version=dataset.version,
+                storage_options=dict(self.storage_options) or None,
+                session=session(),
+                serialized_manifest=rename_columns(manifest_bytes(dataset), names),
+            )
+
     def head(self, location: TableLocation) -> LanceDataset:
         """Open whatever is latest. Only for refs, HEAD probes and the control tables."""
         with lance_errors("finding the latest version of a table", location):
@@ -70,7 +84,7 @@ class Opener:
 
 
 class HandleCache:
-    """The most recently used handles by (uri, branch, version, incarnation)."""
+    """The most recently used handles by (uri, branch, version, incarnation, columns)."""
 
     def __init__(self, entries_max: int = HANDLES_MAX) -> None:
         self._entries: OrderedDict[tuple[object, ...], TableHandle] = OrderedDict()

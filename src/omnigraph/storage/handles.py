@@ -24,11 +24,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownColumns:
+    """How a version is shown in another schema than the one it was written in.
+
+    `renamed` pairs the name a column is stored under with the one it is shown under. With `schema`
+    exactly its columns are shown; those that the version does not have read as null.
+    """
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    schema: pa.Schema | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableHandle:
     """One table at one version. Immutable: it shows the same rows for ever.
 
     `schema` is the logical one, in which a Blob is LargeBinary. `absent` are columns of it that
-    the version does not have: they read as null.
+    the version does not have: they read as null. `shown` says in which columns the version is
+    shown, None for its own.
     """
 
     location: TableLocation
@@ -37,6 +50,7 @@ class TableHandle:
     row_count: int
     _dataset: LanceDataset = field(repr=False, compare=False)
     absent: frozenset[str] = frozenset()
+    shown: ShownColumns | None = None
 
     def __reduce__(self) -> NoReturn:
         # A pickled Lance dataset of a fork comes back as the main lineage.

@@ -28,9 +28,11 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.masks import to_mask
 from omnigraph.storage.objects import move_files
 from omnigraph.storage.operation_files import existing_files
-from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.predicates import Predicate, columns_of
+from omnigraph.storage.reads import fill_absent
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, deleted_fragments
 from omnigraph.storage.transactions import Stager
 
@@ -188,9 +190,15 @@ def scan_addresses_of(
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of a table, with the physical address of every row, in bounded memory."""
     dataset = handle._dataset
+    mask = None
+    read = [name for name in columns if name not in handle.absent]
+    if predicate is not None and not handle.absent.isdisjoint(columns_of(predicate)):
+        mask, predicate = predicate, None
+        needed = [name for name in columns_of(mask) if name not in handle.absent]
+        read = list(dict.fromkeys([*read, *needed]))
     with lance_errors("reading a table", handle.location):
         options: dict[str, Any] = {
-            "columns": list(columns),
+            "columns": read,
             "with_row_address": True,
             "blob_handling": "all_binary",
         }
@@ -206,8 +214,12 @@ def scan_addresses_of(
             batch = next(batches, None)
         if batch is None:
             break
+        if handle.absent:
+            batch = fill_absent(handle, batch)
+        if mask is not None:
+            batch = batch.filter(to_mask(mask, batch))
         rows += batch.num_rows
-        yield batch
+        yield batch.select([*columns, ADDRESS])
     record(scans=1, rows_scanned=rows)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import lance
 import numpy as np
@@ -36,6 +37,7 @@ from omnigraph.storage.handles import (
     IndexInfo,
     IndexSpec,
     Piece,
+    ShownColumns,
     StagedIndexes,
     StagedTransaction,
     StageKind,
@@ -98,29 +100,37 @@ class TableStorage:
     # Opening
 
     def open_at(
-        self, location: TableLocation, version: int, *, incarnation: str | None = None
+        self,
+        location: TableLocation,
+        version: int,
+        *,
+        incarnation: str | None = None,
+        shown: ShownColumns | None = None,
     ) -> TableHandle:
-        """Open exactly this version.
+        """Open exactly this version, in the columns `shown` if they are not its own.
 
         `incarnation` is the transaction UUID of the pin, when known: a branch that was deleted
-        and made again may use the same version number for other rows.
+        and made again may use the same version number for other rows. Version 0 of a table is
+        from before it was made: it has no rows.
         """
-        key = (location.uri, location.branch, version, incarnation)
+        key = (location.uri, location.branch, version, incarnation, shown)
         handle = self._handles.get(key)
         if handle is None:
-            handle = _handle(location, self._opener.at(location, version))
+            handle = self._open(location, version, shown)
             self._handles.put(key, handle)
         return handle
 
-    def showing(self, handle: TableHandle, schema: pa.Schema) -> TableHandle:
-        """The same version with the columns of `schema`: those it does not have read as null."""
-        known = {field.name: field.type for field in handle.schema}
-        absent = frozenset(each.name for each in schema if known.get(each.name) != each.type)
-        if not absent:
-            return handle
-        kept = [each for each in handle.schema if each.name not in absent]
-        added = [each.with_nullable(True) for each in schema if each.name in absent]
-        return replace(handle, schema=pa.schema([*kept, *added]), absent=absent)
+    def _open(
+        self, location: TableLocation, version: int, shown: ShownColumns | None
+    ) -> TableHandle:
+        if shown is None:
+            return _handle(location, self._opener.at(location, version))
+        if version == 0:
+            return _empty_handle(location, shown)
+        dataset = self._opener.at(location, version)
+        if shown.renamed:
+            dataset = self._opener.renamed(dataset, location, dict(shown.renamed))
+        return _showing(_handle(location, dataset), shown)
 
     def head_version(self, location: TableLocation) -> int:
         """The latest version of the lineage, freshly looked up."""
@@ -264,6 +274,8 @@ class TableStorage:
         self, handle: TableHandle, column: str, row_ids: Sequence[int]
     ) -> list[bytes | None]:
         """Return the bytes of a Blob column for these rows, in the order given."""
+        if column in handle.absent:
+            return [None] * len(row_ids)
         with lance_errors("reading blobs", handle.location):
             found = read_blobs(handle._dataset, column, list(row_ids))
         record(blobs_read=len(found))
@@ -303,10 +315,16 @@ class TableStorage:
         """Every vector of one column. Costs a scan: keep it by `identity`."""
         return vectors.read_vectors(handle, column)
 
-    def identity(self, handle: TableHandle) -> tuple[str, str | None, int, str | None]:
+    def identity(
+        self, handle: TableHandle
+    ) -> tuple[str, str | None, int, str | None, ShownColumns | None]:
         """What a structure derived from this version may be kept under, for ever."""
-        uuid = transaction_uuid(handle._dataset)
-        return (handle.location.uri, handle.location.branch, handle.version, uuid)
+        uuid = self.transaction_uuid(handle)
+        return (handle.location.uri, handle.location.branch, handle.version, uuid, handle.shown)
+
+    def transaction_uuid(self, handle: TableHandle) -> str | None:
+        """The UUID of the transaction that made this version, when the version says."""
+        return transaction_uuid(handle._dataset)
 
     # Comparing versions of one line of descent
 
@@ -547,7 +565,7 @@ class TableStorage:
         """
         properties = {} if operation_id is None else {OPERATION_ID: operation_id}
         committed, dataset = self._committer.commit(staged, properties)
-        key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid)
+        key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid, None)
         self._handles.put(key, _handle(staged.location, dataset))
         return committed
 
@@ -609,6 +627,34 @@ def keyed_schema(schema: pa.Schema) -> pa.Schema:
         field.with_metadata({PRIMARY_KEY: "true"}) if field.name == "id" else field
         for field in stored_schema(schema)
     )
+
+
+def _empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
+    """A table from before it was made."""
+    assert shown.schema is not None
+    rows = keyed_schema(shown.schema).empty_table()
+    dataset = lance.write_dataset(
+        rows,
+        f"memory://{uuid4()}",
+        enable_stable_row_ids=True,
+        data_storage_version=DATA_STORAGE_VERSION,
+    )
+    return replace(_handle(location, dataset), version=0, schema=shown.schema, shown=shown)
+
+
+def _showing(handle: TableHandle, shown: ShownColumns) -> TableHandle:
+    """The same version in the columns of `shown`: those it does not have read as null."""
+    if shown.schema is None:
+        return replace(handle, shown=shown)
+    known = {field.name: field for field in handle.schema}
+    fields, absent = [], set()
+    for field in shown.schema:
+        found = known.get(field.name)
+        if found is None or found.type != field.type:
+            absent.add(field.name)
+            found = field.with_nullable(True)
+        fields.append(found)
+    return replace(handle, schema=pa.schema(fields), absent=frozenset(absent), shown=shown)
 
 
 def _handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHandle:

@@ -29,7 +29,7 @@ from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Sn
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
 from omnigraph.storage.leftovers import remove_leftovers
-from omnigraph.storage.location import TableLocation, table_path
+from omnigraph.storage.location import TableLocation
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.upkeep.orphan_forks import reclaim_forks
@@ -235,12 +235,17 @@ def _let_go_of_states(environment: WriteEnvironment, needed: _Needed) -> None:
 
 
 def _paths(states: Mapping[str, ManifestState]) -> dict[str, str]:
-    """Table key → path, of every table that is shown, and of those that were and are not."""
+    """Table key → path, of every table that is shown, and of those that were and are not.
+
+    A table whose key is another's by now is called by its path.
+    """
     paths = {key: entry.table_path for s in states.values() for key, entry in s.entries.items()}
+    known = set(paths.values())
     for state in states.values():
-        for key in state.hidden:
-            kind, _, name = key.partition(":")
-            paths.setdefault(key, table_path("node" if kind == "node" else "edge", name))
+        last = {path: key for key, path in sorted(state.paths.items()) if key not in paths}
+        for path in state.hidden_paths - known:
+            paths[last.get(path, path)] = path
+            known.add(path)
     return dict(sorted(paths.items()))
 
 

@@ -218,6 +218,7 @@ class _Run:
             commits=() if intent.commit is None else (intent.commit,),
             if_commit=intent.if_commit,
             schema_hash=intent.schema_hash,
+            schema_id=intent.schema_id,
             ancestors=intent.ancestors,
         )
         with turn or publish_turn(environment, intent.branch):
