@@ -300,4 +300,4 @@ def _blocks(
 
 
 def _left_by(coordinator: Coordinator, commit: GraphCommit) -> Snapshot:
-    return coordinator.at_version(commit.branch, commit.manifest_version).snapshot()
+    return coordinator.snapshot_of(commit)

@@ -633,6 +633,7 @@ def _empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
     """A table from before it was made."""
     assert shown.schema is not None
     rows = keyed_schema(shown.schema).empty_table()
+    # Inline commit: in memory, where only this handle can see it.
     dataset = lance.write_dataset(
         rows,
         f"memory://{uuid4()}",

@@ -266,10 +266,10 @@ class FileCheck:
         if table_key == "__manifest":
             return commit.manifest_version
         try:
-            state = self._environment.coordinator.at_version(commit.branch, commit.manifest_version)
+            snapshot = self._environment.coordinator.snapshot_of(commit)
         except UNREADABLE:
             return 0  # removed by a clean-up: older than what is left
-        entry = state.entries.get(table_key)
+        entry = snapshot.entries.get(table_key)
         return 0 if entry is None else entry.version
 
     def _oldest_first(self, branch: str) -> list[GraphCommit]:
