@@ -15,6 +15,7 @@ import obstore
 import pytest
 
 import omnigraph as og
+from omnigraph.errors import StorageFull
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, armed
 from omnigraph.storage.counters import counting
 from omnigraph.storage.lance_manifest import base_paths, manifest_in
@@ -256,6 +257,20 @@ def test_cleanup_mends_first_what_came_in_behind_the_marker(tmp_path: Path) -> N
     assert names(graph, "b") == ["ann", "bob", "cy"]
     assert names(graph) == ["ann", "bob", "later"]
     assert graph.verify().is_clean
+
+
+def test_a_graph_that_cannot_be_mended_is_read_all_the_same(home: Path, tmp_path: Path) -> None:
+    def fill_the_disk() -> None:
+        raise StorageFull("no space")
+
+    there = copy_and_lose(home, tmp_path / "there")
+
+    with armed({Failpoint.RELOCATE_BEFORE_VERSION_FILE: fill_the_disk}):
+        graph = open_graph(there)
+
+    assert shown(graph) == BRANCHES
+    assert not is_mended(there)
+    assert location_of(there) == {"format": 1, "root": str(home)}
 
 
 def in_a_process(root: Path, failpoints: str) -> int:
