@@ -5,6 +5,7 @@
     empty       all there                   lost
     cut         all there                   cut off somewhere
     zero        all there                   zeros
+    holes       all there                   some blocks are zeros
     names       each there or not           there
     data        all there                   of each: there, lost, cut or zeros
     any         each there or not           of each: there, lost, cut or zeros
@@ -24,7 +25,8 @@ from pathlib import Path
 from tests.power.disk import Change, Content, Directory, Disk, File, Keep, Tree
 from tests.power.recording import GRAPH, Recording
 
-SHAPES = ("lost", "empty", "cut", "zero", "names", "data", "any", "one lost", "one kept")
+SHAPES = ("lost", "empty", "cut", "zero", "holes", "names", "data", "any", "one lost", "one kept")
+BLOCK_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def _tree(disk: Disk, shape: str, chance: random.Random) -> Tree:
             content = _remember(lambda file: _cut(file, chance))
         case "zero":
             content = _zeros
+        case "holes":
+            content = _remember(lambda file: _holes(file, chance))
         case "names":
             keep = _each(chance)
         case "data":
@@ -166,6 +170,15 @@ def _zeros(file: File) -> bytes:
     if file.is_sure:
         return bytes(file.data)
     return file.sure + b"\0" * (len(file.data) - len(file.sure))
+
+
+def _holes(file: File, chance: random.Random) -> bytes:
+    data = bytearray(file.data)
+    for start in [] if file.is_sure else range(0, len(data), BLOCK_BYTES):
+        if chance.random() < 0.5:
+            end = min(start + BLOCK_BYTES, len(data))
+            data[start:end] = file.sure[start:end].ljust(end - start, b"\0")
+    return bytes(data)
 
 
 def _any(file: File, chance: random.Random) -> bytes:

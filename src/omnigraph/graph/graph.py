@@ -20,8 +20,10 @@ from omnigraph.manifest import (
     migrate,
     read_stamp,
 )
+from omnigraph.manifest.power_cut import refuse_known_commits, set_torn_aside
 from omnigraph.policy import Policy
 from omnigraph.storage.durability import Durability
+from omnigraph.storage.queues import writer_queues
 from omnigraph.syntax import parse_schema
 
 
@@ -95,8 +97,11 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     if not store.manifest.exists():
         raise GraphNotFound(str(uri))
     if mode == "rw":
+        set_torn_aside(store.manifest, [store.history, store.audit], writer_queues(store.root))
         migrate(store.manifest)
     else:
+        store.manifest.hide_torn_branches()
+        refuse_known_commits(store.manifest, store.history)
         read_stamp(store.manifest)
     return Graph(
         store, mode=mode, actor=actor, self_care=self_care, settings=settings, policy=policy

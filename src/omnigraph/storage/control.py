@@ -38,6 +38,7 @@ from omnigraph.storage.predicates import Predicate
 from omnigraph.storage.staging import DATA_STORAGE_VERSION
 from omnigraph.storage.tables import PRIMARY_KEY
 from omnigraph.storage.text import open_text_store
+from omnigraph.storage.torn import TornFile, torn_refs, torn_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class ControlTable:
         self._durability = durability
         self._opener = Opener(options)
         self._forks = Forks(self._opener, open_text_store(root, options, durability), durability)
+        self._hidden: frozenset[str] = frozenset()
 
     # Creating
 
@@ -233,11 +235,11 @@ class ControlTable:
 
     def branch_names(self) -> set[str]:
         """The names of the live branches; the main lineage is not one."""
-        return self._forks.names(self.uri)
+        return self._forks.names(self.uri) - self._hidden
 
     def find_branch(self, branch: str) -> BranchInfo | None:
         """One live branch, or None."""
-        return self._forks.find(self.uri, branch)
+        return None if branch in self._hidden else self._forks.find(self.uri, branch)
 
     def delete_branch(self, branch: str) -> None:
         """Delete a branch; BranchNotFound when there is none."""
@@ -246,6 +248,35 @@ class ControlTable:
     def delete_branch_tree(self, branch: str) -> None:
         """Remove files of an unfinished branch that no ref names."""
         self._forks.delete_tree(self.uri, branch)
+
+    # After a power cut
+
+    def torn_files(self) -> list[TornFile]:
+        """Refs and newest versions that a power cut has torn; none of them was acknowledged."""
+        refs = torn_refs(self.uri)
+        branches = [None, *sorted(self._forks.names(self.uri) - refs.keys())]
+        versions = [torn_versions(TableLocation(self.uri, each)) for each in branches]
+        return [*refs.values(), *(each for found in versions for each in found)]
+
+    def torn_heads(self) -> dict[str | None, tuple[int, str]]:
+        """Branch → number and path of its oldest torn version, of branches that have one."""
+        branches = [None, *(self._forks.names(self.uri) - torn_refs(self.uri).keys())]
+        found = {each: torn_versions(TableLocation(self.uri, each)) for each in branches}
+        return {each: (torn[-1].version, torn[-1].path) for each, torn in found.items() if torn}
+
+    def hide_torn_branches(self) -> None:
+        """Leave out branches whose creation was cut off; for a handle that may not move them."""
+        self._hidden = frozenset(torn_refs(self.uri))
+
+    def set_torn_aside(self) -> list[str]:
+        """Move torn files away; returns where they are now."""
+        return [each.set_aside(self._durability) for each in self.torn_files()]
+
+    def flush(self, branch: str | None = None) -> None:
+        """Sync the latest version: its writer may have died before it did."""
+        location = TableLocation(self.uri, branch)
+        with lance_errors("flushing a control table", location):
+            self._sync(location, self._opener.head(location))
 
     # Inside
 

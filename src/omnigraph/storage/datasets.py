@@ -18,10 +18,12 @@ from urllib.parse import urlsplit
 import lance
 from lance import LanceDataset
 
+from omnigraph.errors import OmnigraphError, TableNotFound
 from omnigraph.storage.counters import record
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import TableLocation
+from omnigraph.storage.torn import last_whole_version
 
 HANDLES_MAX = 32
 METADATA_BYTES_MAX = 8 * 1024 * 1024
@@ -56,13 +58,24 @@ class Opener:
         return dataset
 
     def head(self, location: TableLocation) -> LanceDataset:
-        """Open whatever is latest. Only for refs, HEAD probes and the control tables."""
-        with lance_errors("finding the latest version of a table", location):
-            dataset = lance.dataset(
-                location.physical_uri,
-                storage_options=dict(self.storage_options) or None,
-                session=session(),
-            )
+        """Open whatever is latest. Only for refs, HEAD probes and the control tables.
+
+        A version that a power cut has torn was never acknowledged: the one before it is latest.
+        """
+        try:
+            with lance_errors("finding the latest version of a table", location):
+                dataset = lance.dataset(
+                    location.physical_uri,
+                    storage_options=dict(self.storage_options) or None,
+                    session=session(),
+                )
+        except OmnigraphError:
+            whole = last_whole_version(location)
+            if whole is None:
+                raise
+            if whole == 0:
+                raise TableNotFound(str(location)) from None
+            return self.at(location, whole)
         record(head_probes=1)
         return dataset
 

@@ -114,6 +114,20 @@ def with_manifest(version_file: bytes, manifest: bytes) -> bytes:
     return head + struct.pack("<I", len(manifest)) + manifest + version_file[-_FOOTER_BYTES:]
 
 
+def has_footer(version_file: bytes) -> bool:
+    """Whether a version file is there to its end: a file that was cut off has no footer.
+
+    One wrong byte in the last four is damage and not a cut when all the rest fits.
+    """
+    if version_file[-4:] == _MAGIC:
+        return True
+    try:
+        _message_span(version_file[:-4] + _MAGIC)
+    except ValueError:
+        return False
+    return True
+
+
 def _message_span(version_file: bytes) -> tuple[int, int]:
     if len(version_file) < _FOOTER_BYTES + 4 or version_file[-4:] != _MAGIC:
         raise ValueError("not a version of a Lance dataset")
