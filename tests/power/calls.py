@@ -7,7 +7,7 @@ a crash may have left it, at any moment.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -52,8 +52,3 @@ def save(path: Path, calls: Iterable[Call]) -> None:
 def read(path: Path) -> list[Call]:
     found: list[Call] = pickle.loads(path.read_bytes())
     return found
-
-
-def without(calls: Iterable[Call], is_removed: Callable[[Call], bool]) -> list[Call]:
-    """The recording of a program that does not make some of the calls."""
-    return [call for call in calls if not is_removed(call)]

@@ -1,9 +1,9 @@
 """Checks: what must hold of a graph after a power cut. Runs in a process of its own for each state.
 
-    read-only open    shows the last acknowledged picture, or the one that was on its way
-    verify            reports; it never fails
-    read-write open   the same, whole; then nothing is left for `verify` to say
-    next write        works on every branch, and is there after another open
+read-only open    shows the last acknowledged picture, or the one that was on its way
+verify            reports; it never fails
+read-write open   the same, whole; then nothing is left for `verify` to say
+next write        works on every branch, and is there after another open
 """
 
 from __future__ import annotations
@@ -75,9 +75,8 @@ def _write_next(path: str, thorough: bool, wrong: list[str]) -> None:
             graph.create_branch("review/a/c", branches[-1])
             graph.mutate(NEXT, params={"n": "after"}, branch="review/a/c")
     with og.open(path, durability="process") as graph:
-        for branch in branches:
-            if "next" not in _names(graph, branch):
-                wrong.append(f"next write: the row is not on '{branch}'")
+        lacking = [branch for branch in branches if "next" not in _names(graph, branch)]
+        wrong += [f"next write: the row is not on '{branch}'" for branch in lacking]
         if thorough:
             graph.delete_branch("review/a/c")
             graph.optimize()

@@ -127,6 +127,18 @@ class Disk:
             node = node.entries[name]
         return node
 
+    def name_of(self, inode: int) -> str:
+        """One of the present paths of a file; empty when it has none."""
+        wanted = self._files[inode]
+        waiting: list[tuple[str, Node]] = [("", self.top)]
+        while waiting:
+            path, node = waiting.pop()
+            if node is wanted:
+                return path
+            if isinstance(node, Directory):
+                waiting += [(f"{path}/{name}".lstrip("/"), n) for name, n in node.entries.items()]
+        return ""
+
     # What may be found
 
     def tree(self) -> Tree:
@@ -172,7 +184,7 @@ class Disk:
         for node in _all(self.top):
             if isinstance(node, Directory):
                 changes += node.pending
-            elif not node.is_sure:
+            elif bytes(node.data) != node.sure:
                 files.append(node)
         return changes, files
 

@@ -1,16 +1,16 @@
 """States: what a crash may leave at any moment of a recording, picked by a seed.
 
-    shape       names that are not sure     data that is not sure
-    lost        all lost                    lost
-    empty       all there                   lost
-    cut         all there                   cut off somewhere
-    zero        all there                   zeros
-    holes       all there                   some blocks are zeros
-    names       each there or not           there
-    data        all there                   of each: there, lost, cut or zeros
-    any         each there or not           of each: there, lost, cut or zeros
-    one lost    all there but one           there, or that of one file is lost
-    one kept    all lost but one            there
+shape       names that are not sure     data that is not sure
+lost        all lost                    lost
+empty       all there                   lost
+cut         all there                   cut off somewhere
+zero        all there                   zeros
+holes       all there                   some blocks are zeros
+names       each there or not           there
+data        all there                   of each: there, lost, cut or zeros
+any         each there or not           of each: there, lost, cut or zeros
+one lost    all there but one           there, or that of one file is lost
+one kept    all lost but one            there
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,9 +55,11 @@ class CrashState:
         return recording.folder / GRAPH
 
 
-def crash_states(recording: Recording, per_step: int, seed: int) -> Iterator[CrashState]:
+def crash_states(
+    recording: Recording, per_step: int, seed: int, shapes: Sequence[str] = SHAPES
+) -> Iterator[CrashState]:
     """Different states, spread over the steps of a recording as evenly as they can be."""
-    chosen = _choose(recording, per_step * 2, random.Random(seed))
+    chosen = _choose(recording, per_step * 2, shapes, random.Random(seed))
     disk = Disk()
     seen: set[bytes] = set()
     left = dict.fromkeys(recording.steps, per_step)
@@ -77,7 +79,7 @@ def crash_states(recording: Recording, per_step: int, seed: int) -> Iterator[Cra
 
 
 def _choose(
-    recording: Recording, per_step: int, chance: random.Random
+    recording: Recording, per_step: int, shapes: Sequence[str], chance: random.Random
 ) -> dict[int, list[tuple[str, int]]]:
     """Call number → shapes, each with a seed of its own."""
     points: dict[str, list[int]] = {}
@@ -89,12 +91,10 @@ def _choose(
     chosen: dict[int, list[tuple[str, int]]] = {}
     for name in recording.steps:
         for turn in range(per_step):
-            shape = SHAPES[turn % len(SHAPES)] if per_step > len(SHAPES) else chance.choice(SHAPES)
-            chosen.setdefault(chance.choice(points[name]), []).append(
-                (shape, chance.randrange(1 << 30))
-            )
-    for shapes in chosen.values():
-        chance.shuffle(shapes)
+            is_many = per_step > len(shapes)
+            shape = shapes[turn % len(shapes)] if is_many else chance.choice(shapes)
+            found = chosen.setdefault(chance.choice(points[name]), [])
+            found.append((shape, chance.randrange(1 << 30)))
     return chosen
 
 

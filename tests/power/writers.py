@@ -41,6 +41,7 @@ def mutate(text: str, branch: str = "main") -> Step:
     return lambda graph: graph.mutate(f"query q() {{ {text} }}", branch=branch)
 
 
+ALL_ANEW = people("ann", "bob", "lee")
 INSERT = mutate(
     'insert Person { name: "ann", age: 1 } insert Person { name: "bob", note: "by the sea" } '
     'insert City { name: "oslo" } insert Knows { from: "ann", to: "bob" }'
@@ -71,14 +72,18 @@ EVERY_WRITER: dict[str, Step] = {
     "cleanup": lambda g: g.cleanup(keep=2, confirm=True),
     "apply_schema": lambda g: g.apply_schema(NEXT_SCHEMA),
     "insert at last": mutate('insert Tag { name: "new" } insert Person { name: "kim" }'),
-    "load overwrite": lambda g: g.load(people("ann", "bob", "lee"), mode="overwrite", engine="inline"),
+    "load overwrite": lambda g: g.load(
+        people("ann", "bob", "lee"), mode="overwrite", engine="inline"
+    ),
 }
 
 ON_SPARK: dict[str, Step] = {
     "insert": INSERT,
     "spark append": lambda g: g.load(people("cy", "dan", "eve"), mode="append", engine="spark"),
     "spark merge": lambda g: g.load(people("eve", "fay", age=9), mode="merge", engine="spark"),
-    "spark overwrite": lambda g: g.load(people("ann", "bob", "lee"), mode="overwrite", engine="spark"),
+    "spark overwrite": lambda g: g.load(
+        people("ann", "bob", "lee"), mode="overwrite", engine="spark"
+    ),
 }
 
 LIVES: dict[str, dict[str, Step]] = {

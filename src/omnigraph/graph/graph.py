@@ -20,11 +20,11 @@ from omnigraph.manifest import (
     migrate,
     read_stamp,
 )
-from omnigraph.manifest.power_cut import refuse_known_commits, set_torn_aside
 from omnigraph.policy import Policy
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.queues import writer_queues
 from omnigraph.syntax import parse_schema
+from omnigraph.write.power_cut import look_past_torn, set_torn_aside
 
 
 class Graph(Reading, Writing, Branching, Maintaining):
@@ -97,11 +97,13 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     if not store.manifest.exists():
         raise GraphNotFound(str(uri))
     if mode == "rw":
-        set_torn_aside(store.manifest, [store.history, store.audit], writer_queues(store.root))
+        if store.root.is_local:
+            queues = writer_queues(store.root)
+            set_torn_aside(store.texts, store.manifest, store.history, store.audit, queues)
         migrate(store.manifest)
     else:
-        store.manifest.hide_torn_branches()
-        refuse_known_commits(store.manifest, store.history)
+        if store.root.is_local:
+            look_past_torn(store.texts, store.manifest, store.history)
         read_stamp(store.manifest)
     return Graph(
         store, mode=mode, actor=actor, self_care=self_care, settings=settings, policy=policy

@@ -9,17 +9,19 @@ the three is easy to lose and none fails loudly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
+from lance.optimize import Compaction
 
 from omnigraph.errors import (
     CommitConflict,
     InvariantViolated,
+    OmnigraphError,
     RecoveryRequired,
     RowLevelCasContention,
     TableNotFound,
@@ -38,7 +40,8 @@ from omnigraph.storage.predicates import Predicate
 from omnigraph.storage.staging import DATA_STORAGE_VERSION
 from omnigraph.storage.tables import PRIMARY_KEY
 from omnigraph.storage.text import open_text_store
-from omnigraph.storage.torn import TornFile, torn_refs, torn_versions
+from omnigraph.storage.torn import TornFile, newest_version, torn_refs, torn_versions
+from omnigraph.storage.torn_rows import has_torn_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class ControlTable:
         self._opener = Opener(options)
         self._forks = Forks(self._opener, open_text_store(root, options, durability), durability)
         self._hidden: frozenset[str] = frozenset()
+        self._suspects: frozenset[str | None] = frozenset()
 
     # Creating
 
@@ -98,16 +102,17 @@ class ControlTable:
     def exists(self) -> bool:
         """Whether the table is there. A failure to look is an error, not False."""
         try:
-            self._opener.head(TableLocation(self.uri))
+            head = self._opener.head(TableLocation(self.uri))
         except TableNotFound:
             return False
-        return True
+        # Of a creation that a power cut has interrupted the version may be there without its rows.
+        return head.version > 1 or not self._has_torn_rows(TableLocation(self.uri), head)
 
     # Reading
 
     def latest_version(self, branch: str | None = None) -> int:
         """The latest version of a branch, freshly looked up."""
-        return int(self._opener.head(TableLocation(self.uri, branch)).version)
+        return int(self._head(TableLocation(self.uri, branch)).version)
 
     def has_version(self, version: int, branch: str | None = None) -> bool:
         """Whether this version can still be read."""
@@ -193,9 +198,13 @@ class ControlTable:
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
         with lance_errors("compacting", location):
-            dataset.optimize.compact_files()
-            if self._is_power:
-                sync_tree(location.physical_uri)
+            results = [each.execute(dataset) for each in Compaction.plan(dataset, {}).tasks]
+            # No sidecar speaks of a compaction: its rows have to be there before its version is.
+            self._sync_tree(location)
+            if results:
+                Compaction.commit(dataset, results)
+                self._sync_tree(location)
+            dataset = self._opener.head(location)
         record(control_compactions=1)
         return int(dataset.version)
 
@@ -203,7 +212,7 @@ class ControlTable:
 
     def metadata(self, branch: str | None = None) -> dict[str, str]:
         """The schema-level metadata of the latest version."""
-        return dict(self._opener.head(TableLocation(self.uri, branch)).schema_metadata)
+        return dict(self._head(TableLocation(self.uri, branch)).schema_metadata)
 
     def set_metadata(self, values: Mapping[str, str], *, branch: str | None = None) -> int:
         """Set schema-level metadata in one commit, keeping the other keys."""
@@ -251,32 +260,56 @@ class ControlTable:
 
     # After a power cut
 
-    def torn_files(self) -> list[TornFile]:
-        """Refs and newest versions that a power cut has torn; none of them was acknowledged."""
+    def torn_files(self, suspects: Collection[str | None]) -> list[TornFile]:
+        """Refs and newest versions that a power cut has torn; none of them was acknowledged.
+
+        The writers of `suspects`, branches, had not finished: there the rows are looked at too.
+        """
         refs = torn_refs(self.uri)
         branches = [None, *sorted(self._forks.names(self.uri) - refs.keys())]
-        versions = [torn_versions(TableLocation(self.uri, each)) for each in branches]
+        versions = [self._torn_versions(each, each in suspects) for each in branches]
         return [*refs.values(), *(each for found in versions for each in found)]
 
-    def torn_heads(self) -> dict[str | None, tuple[int, str]]:
-        """Branch → number and path of its oldest torn version, of branches that have one."""
+    def torn_heads(self) -> dict[str | None, TornFile]:
+        """Branch → its oldest torn version, of branches whose newest version is torn."""
         branches = [None, *(self._forks.names(self.uri) - torn_refs(self.uri).keys())]
-        found = {each: torn_versions(TableLocation(self.uri, each)) for each in branches}
-        return {each: (torn[-1].version, torn[-1].path) for each, torn in found.items() if torn}
+        found = {each: self._torn_versions(each, False) for each in branches}
+        return {each: torn[-1] for each, torn in found.items() if torn}
 
-    def hide_torn_branches(self) -> None:
-        """Leave out branches whose creation was cut off; for a handle that may not move them."""
-        self._hidden = frozenset(torn_refs(self.uri))
-
-    def set_torn_aside(self) -> list[str]:
-        """Move torn files away; returns where they are now."""
-        return [each.set_aside(self._durability) for each in self.torn_files()]
-
-    def flush(self, branch: str | None = None) -> None:
-        """Sync the latest version: its writer may have died before it did."""
+    def _torn_versions(self, branch: str | None, is_suspect: bool) -> list[TornFile]:
         location = TableLocation(self.uri, branch)
-        with lance_errors("flushing a control table", location):
-            self._sync(location, self._opener.head(location))
+        torn = torn_versions(location)
+        if not torn and is_suspect and "://" not in self.uri:
+            newest = newest_version(location)
+            head = self._opener.head(location)
+            if newest is not None and self._has_torn_rows(location, head):
+                return [newest]
+        return torn
+
+    def _has_torn_rows(self, location: TableLocation, head: LanceDataset) -> bool:
+        if not self._is_local:
+            return False
+        try:
+            before = self._opener.at(location, head.version - 1) if head.version > 1 else None
+        except OmnigraphError:
+            before = None
+        return has_torn_rows(head, before, location)
+
+    def look_past_torn(self, suspects: Collection[str | None]) -> None:
+        """Read as if torn files were not there; for a handle that may not move them."""
+        self._hidden = frozenset(torn_refs(self.uri)) if self._is_local else frozenset()
+        self._suspects = frozenset(suspects) if self._is_local else frozenset()
+
+    def set_torn_aside(self, suspects: Collection[str | None]) -> list[str]:
+        """Move torn files away; returns where they are now."""
+        return [each.set_aside(self._durability) for each in self.torn_files(suspects)]
+
+    def _head(self, location: TableLocation) -> LanceDataset:
+        """The latest version that is whole."""
+        head = self._opener.head(location)
+        if location.branch in self._suspects and self._has_torn_rows(location, head):
+            return self._opener.at(location, head.version - 1)
+        return head
 
     # Inside
 
@@ -286,7 +319,7 @@ class ControlTable:
 
     def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
         if version is None:
-            return self._opener.head(location)
+            return self._head(location)
         return self._opener.at(location, version)
 
     def _refuse_unfenced(self, dataset: LanceDataset) -> None:
@@ -306,6 +339,10 @@ class ControlTable:
                 f"the publish at '{location}' may have taken effect but could not be flushed to "
                 "the disk — look at the disk, then reopen the graph read-write"
             ) from error
+
+    def _sync_tree(self, location: TableLocation) -> None:
+        if self._is_power:
+            sync_tree(location.physical_uri)
 
     def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
         if self._is_power:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import lance
 from lance import LanceDataset
 
-from omnigraph.errors import OmnigraphError, TableNotFound
+from omnigraph.errors import StorageError, TableNotFound
 from omnigraph.storage.counters import record
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
@@ -69,8 +69,8 @@ class Opener:
                     storage_options=dict(self.storage_options) or None,
                     session=session(),
                 )
-        except OmnigraphError:
-            whole = last_whole_version(location)
+        except StorageError as error:
+            whole = last_whole_version(location) if type(error) is StorageError else None
             if whole is None:
                 raise
             if whole == 0:

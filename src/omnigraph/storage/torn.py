@@ -32,6 +32,7 @@ REFS = "_refs/branches"
 _BLOCK_BYTES = 4096
 _SUFFIX = ".manifest"
 _VERSION_DIGITS = 20
+_ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,14 @@ def last_whole_version(location: TableLocation) -> int | None:
     newest, *older = [*_versions(location), (0, ""), (0, "")]
     if not newest[1] or not _is_torn_version(newest[1]):
         return None
-    return next(
-        (version for version, path in older if not path or not _is_torn_version(path)), 0
-    )
+    return next((version for version, path in older if not path or not _is_torn_version(path)), 0)
+
+
+def newest_version(location: TableLocation) -> TornFile | None:
+    """The newest version, for a caller who knows that its rows are torn."""
+    for version, path in _versions(location)[:1]:
+        return TornFile(location.physical_uri, path, version)
+    return None
 
 
 def torn_versions(location: TableLocation, above: int = 0) -> list[TornFile]:
@@ -107,8 +113,7 @@ def _is_torn_version(path: str) -> bool:
     data = _read(path)
     if not has_footer(data):
         return True
-    starts = range(0, len(data) - _BLOCK_BYTES + 1, _BLOCK_BYTES)
-    holes = [start for start in starts if not any(data[start : start + _BLOCK_BYTES])]
+    holes = _holes(data)
     if not holes:
         return False
     try:
@@ -119,17 +124,27 @@ def _is_torn_version(path: str) -> bool:
     return holes[0] == 0 or holes[-1] >= message
 
 
+def has_holes(data: bytes) -> bool:
+    """Whether a whole block has nothing but zeros in it."""
+    return bool(_holes(data))
+
+
+def _holes(data: bytes) -> list[int]:
+    starts = range(0, len(data) - _BLOCK_BYTES + 1, _BLOCK_BYTES)
+    return [start for start in starts if not any(data[start : start + _BLOCK_BYTES])]
+
+
 def _versions(location: TableLocation) -> list[tuple[int, str]]:
     """Number and path of every version, newest first."""
     directory = os.path.join(location.physical_uri, "_versions")
     names: list[str] = []
-    with suppress(FileNotFoundError, NotADirectoryError):
+    with lance_errors("listing versions", location), suppress(*_ABSENT):
         names = os.listdir(directory)
     return sorted(
         (
             (2**64 - 1 - int(name[:_VERSION_DIGITS]), os.path.join(directory, name))
             for name in names
-            if name.endswith(_SUFFIX) and name[:-len(_SUFFIX)].isdigit()
+            if name.endswith(_SUFFIX) and name[: -len(_SUFFIX)].isdigit()
         ),
         reverse=True,
     )
@@ -137,15 +152,18 @@ def _versions(location: TableLocation) -> list[tuple[int, str]]:
 
 def _refs(uri: str) -> Iterator[tuple[str, str]]:
     directory = os.path.join(uri, REFS)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        for name in os.listdir(directory):
-            if name.endswith(".json"):
-                yield unquote(name.removesuffix(".json")), os.path.join(directory, name)
+    names: list[str] = []
+    with lance_errors("listing forks", uri), suppress(*_ABSENT):
+        names = os.listdir(directory)
+    for name in names:
+        if name.endswith(".json"):
+            yield unquote(name.removesuffix(".json")), os.path.join(directory, name)
 
 
 def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return b""
+    with lance_errors("reading", path):
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except _ABSENT:
+            return b""
