@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.power.calls import Call
 from tests.power.disk import Change, Content, Directory, Disk, File, Keep, Tree
 from tests.power.recording import GRAPH, Recording
 
@@ -83,24 +84,35 @@ def _choose(
 ) -> dict[int, list[tuple[str, int]]]:
     """Call number → shapes, each with a seed of its own."""
     points: dict[str, list[int]] = {}
+    likely: dict[str, list[int]] = {}
     step = ""
     for number, call in enumerate(recording.calls):
         if call.kind == "mark":
             step = call.path.rpartition("/")[0]
         points.setdefault(step, []).append(number)
+        if _gives_a_name(call, recording.calls[number + 1 : number + 2]):
+            likely.setdefault(step, []).append(number)
     chosen: dict[int, list[tuple[str, int]]] = {}
     for name in recording.steps:
         for turn in range(per_step):
             is_many = per_step > len(shapes)
             shape = shapes[turn % len(shapes)] if is_many else chance.choice(shapes)
-            found = chosen.setdefault(chance.choice(points[name]), [])
+            places = points if turn % 4 == 0 else likely
+            found = chosen.setdefault(chance.choice(places.get(name, points[name])), [])
             found.append((shape, chance.randrange(1 << 30)))
     return chosen
 
 
+def _gives_a_name(call: Call, following: Sequence[Call]) -> bool:
+    """Whether a cut after this call is likely to hurt: a name has come or gone, a sync is due."""
+    is_due = call.kind != "sync" and any(each.kind in ("sync", "mark") for each in following)
+    return call.kind in ("link", "rename", "unlink") or is_due
+
+
 def _tree(disk: Disk, shape: str, chance: random.Random) -> Tree:
     changes, files = disk.unsure()
-    keep, content = _all_names, _all_data
+    keep: Keep = _all_names
+    content: Content = _all_data
     match shape:
         case "lost":
             keep, content = _no_name, _lost

@@ -159,8 +159,8 @@ class Tracer:
             case "mkdir" | "rmdir" as kind if path is not None:
                 return lambda _: iter([Call(kind, path)])
             case "unlink" if path is not None:
-                kind_of = "rmdir" if name == "unlinkat" and rest[0] & AT_REMOVEDIR else "unlink"
-                return lambda _: iter([Call(kind_of, path)])
+                is_directory = name == "unlinkat" and bool(rest[0] & AT_REMOVEDIR)
+                return lambda _: iter([Call("rmdir" if is_directory else "unlink", path)])
             case "rename" | "link" as kind:
                 directory, address = rest[:2] if is_relative else (_AT_FDCWD, rest[0])
                 target = self._below(self._path(pid, directory, address))

@@ -103,7 +103,7 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
         migrate(store.manifest)
     else:
         if store.root.is_local:
-            look_past_torn(store.texts, store.manifest, store.history)
+            look_past_torn(store.texts, store.manifest)
         read_stamp(store.manifest)
     return Graph(
         store, mode=mode, actor=actor, self_care=self_care, settings=settings, policy=policy

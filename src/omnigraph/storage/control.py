@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 import lance
 import pyarrow as pa
@@ -35,13 +36,15 @@ from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import GraphRoot, TableLocation
-from omnigraph.storage.operation_files import version_files
+from omnigraph.storage.operation_files import compacted_files, version_files
 from omnigraph.storage.predicates import Predicate
 from omnigraph.storage.staging import DATA_STORAGE_VERSION
 from omnigraph.storage.tables import PRIMARY_KEY
 from omnigraph.storage.text import open_text_store
 from omnigraph.storage.torn import TornFile, newest_version, torn_refs, torn_versions
 from omnigraph.storage.torn_rows import has_torn_rows
+
+_UNFINISHED = "_unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ class ControlTable:
         self._is_local = root.is_local
         self._durability = durability
         self._opener = Opener(options)
-        self._forks = Forks(self._opener, open_text_store(root, options, durability), durability)
+        self._texts = open_text_store(root, options, durability)
+        self._forks = Forks(self._opener, self._texts, durability)
         self._hidden: frozenset[str] = frozenset()
         self._suspects: frozenset[str | None] = frozenset()
 
@@ -199,12 +203,15 @@ class ControlTable:
         dataset = self._opener.head(location)
         with lance_errors("compacting", location):
             results = [each.execute(dataset) for each in Compaction.plan(dataset, {}).tasks]
-            # No sidecar speaks of a compaction: its rows have to be there before its version is.
-            self._sync_tree(location)
             if results:
-                Compaction.commit(dataset, results)
-                self._sync_tree(location)
-            dataset = self._opener.head(location)
+                # No sidecar speaks of a compaction: its rows have to be safe before its version.
+                if self._is_power:
+                    sync_paths(compacted_files(results, location.physical_uri))
+                with self.unfinished(branch):
+                    Compaction.commit(dataset, results)
+                    if self._is_power:
+                        sync_tree(location.physical_uri)
+                dataset = self._opener.head(location)
         record(control_compactions=1)
         return int(dataset.version)
 
@@ -218,7 +225,7 @@ class ControlTable:
         """Set schema-level metadata in one commit, keeping the other keys."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
-        with lance_errors("writing schema metadata", location):
+        with lance_errors("writing schema metadata", location), self.unfinished(branch):
             dataset.update_schema_metadata(dict(values))
             self._sync(location, dataset)
         return int(dataset.version)
@@ -231,7 +238,7 @@ class ControlTable:
         """Mark the key column of a table that has no primary key yet."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
-        with lance_errors("marking the primary key", location):
+        with lance_errors("marking the primary key", location), self.unfinished(branch):
             dataset.update_field_metadata({self.key: {PRIMARY_KEY: "true"}})
             self._sync(location, dataset)
         return int(dataset.version)
@@ -260,6 +267,29 @@ class ControlTable:
 
     # After a power cut
 
+    @contextmanager
+    def unfinished(self, branch: str | None = None) -> Iterator[None]:
+        """Say, during a commit that no sidecar speaks of, that its version may not be on the disk.
+
+        Without such a word, or a sidecar, a torn version is one that was acknowledged: damage.
+        """
+        mark = f"{self.uri}/{_UNFINISHED}/{quote(branch or '', safe='')}.mark"
+        if self._is_local:
+            self._texts.write_text(mark, "")
+        yield
+        if self._is_local:
+            self._texts.delete(mark)
+
+    def unfinished_branches(self) -> set[str | None]:
+        """The branches on which such a commit was begun and not ended."""
+        found = self._texts.list_dir(f"{self.uri}/{_UNFINISHED}")
+        names = [unquote(each.rpartition("/")[2].removesuffix(".mark")) for each in found]
+        return {name or None for name in names}
+
+    def forget_unfinished(self) -> None:
+        """Take the marks away. The caller holds the publish turn of their branches."""
+        self._texts.delete_prefix(f"{self.uri}/{_UNFINISHED}")
+
     def torn_files(self, suspects: Collection[str | None]) -> list[TornFile]:
         """Refs and newest versions that a power cut has torn; none of them was acknowledged.
 
@@ -279,12 +309,11 @@ class ControlTable:
     def _torn_versions(self, branch: str | None, is_suspect: bool) -> list[TornFile]:
         location = TableLocation(self.uri, branch)
         torn = torn_versions(location)
-        if not torn and is_suspect and "://" not in self.uri:
-            newest = newest_version(location)
-            head = self._opener.head(location)
-            if newest is not None and self._has_torn_rows(location, head):
-                return [newest]
-        return torn
+        newest = newest_version(location)
+        if torn or newest is None or not is_suspect:
+            return torn
+        head = self._opener.at(location, newest.version)
+        return [newest] if self._has_torn_rows(location, head) else []
 
     def _has_torn_rows(self, location: TableLocation, head: LanceDataset) -> bool:
         if not self._is_local:
@@ -339,10 +368,6 @@ class ControlTable:
                 f"the publish at '{location}' may have taken effect but could not be flushed to "
                 "the disk — look at the disk, then reopen the graph read-write"
             ) from error
-
-    def _sync_tree(self, location: TableLocation) -> None:
-        if self._is_power:
-            sync_tree(location.physical_uri)
 
     def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
         if self._is_power:

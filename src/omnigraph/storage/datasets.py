@@ -54,6 +54,8 @@ class Opener:
                 storage_options=dict(self.storage_options) or None,
                 session=session(),
             )
+        if dataset.version != version:
+            raise _zeroed(location, version)
         record(opens=1)
         return dataset
 
@@ -69,6 +71,8 @@ class Opener:
                     storage_options=dict(self.storage_options) or None,
                     session=session(),
                 )
+            if dataset.version == 0:
+                raise _zeroed(location, None)
         except StorageError as error:
             whole = last_whole_version(location) if type(error) is StorageError else None
             if whole is None:
@@ -78,6 +82,15 @@ class Opener:
             return self.at(location, whole)
         record(head_probes=1)
         return dataset
+
+
+def _zeroed(location: TableLocation, version: int | None) -> StorageError:
+    """Lance reads a version file of nothing but zeros as a table without columns, at version 0."""
+    what = "the latest version" if version is None else f"version {version}"
+    return StorageError(
+        f"{what} of the table at '{location}' is damaged: its file is empty of data — restore it "
+        "from a backup"
+    )
 
 
 class HandleCache:

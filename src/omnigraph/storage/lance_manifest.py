@@ -114,18 +114,20 @@ def with_manifest(version_file: bytes, manifest: bytes) -> bytes:
     return head + struct.pack("<I", len(manifest)) + manifest + version_file[-_FOOTER_BYTES:]
 
 
-def has_footer(version_file: bytes) -> bool:
-    """Whether a version file is there to its end: a file that was cut off has no footer.
+def message_start(version_file: bytes) -> int | None:
+    """Where the manifest lies in a version file; None when the file does not fit together.
 
-    One wrong byte in the last four is damage and not a cut when all the rest fits.
+    The magic at its end is not looked at: one wrong byte there is damage, and not a cut.
     """
-    if version_file[-4:] == _MAGIC:
-        return True
     try:
-        _message_span(version_file[:-4] + _MAGIC)
+        return _message_span(version_file[:-4] + _MAGIC)[0]
     except ValueError:
-        return False
-    return True
+        return None
+
+
+def has_magic(version_file: bytes) -> bool:
+    """Whether a file ends as every file of Lance does."""
+    return version_file.endswith(_MAGIC)
 
 
 def _message_span(version_file: bytes) -> tuple[int, int]:

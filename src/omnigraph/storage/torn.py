@@ -24,7 +24,7 @@ from ulid import ULID
 
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.lance_manifest import has_footer, manifest_in
+from omnigraph.storage.lance_manifest import has_magic, message_start
 from omnigraph.storage.location import TableLocation
 
 DAMAGED_DIRECTORY = "_damaged"
@@ -111,17 +111,11 @@ def _has_no_version(fork: TableLocation) -> bool:
 
 def _is_torn_version(path: str) -> bool:
     data = _read(path)
-    if not has_footer(data):
-        return True
-    holes = _holes(data)
-    if not holes:
-        return False
-    try:
-        message = data.index(manifest_in(data))
-    except ValueError:
-        return True
+    start, holes = message_start(data), _holes(data)
+    if start is None:
+        return not has_magic(data) or bool(holes)
     # Before the message there may be a filter of keys, which is mostly zeros.
-    return holes[0] == 0 or holes[-1] >= message
+    return bool(holes) and (holes[0] == 0 or holes[-1] >= start)
 
 
 def has_holes(data: bytes) -> bool:

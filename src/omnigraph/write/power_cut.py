@@ -1,8 +1,8 @@
 """After a power cut: files of the control tables that had their names but were not on the disk.
 
 A torn version of `__manifest`, or one without its rows, is a publish that was not acknowledged, so
-the version before it is the graph. That is believed only while nothing says otherwise: a version
-whose commits the history knows has been read, and its loss is damage.
+the version before it is the graph. That is believed only of a branch with a sidecar, or a mark that
+a commit without one was under way: without either the version had been synced, and is damaged.
 
     read-write open    moves torn files to `_damaged/`
     read-only open     looks past them
@@ -11,12 +11,9 @@ whose commits the history knows has been read, and its loss is damage.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-
-import pyarrow.compute as pc
+from collections.abc import Collection, Iterable
 
 from omnigraph.errors import ConflictError, OmnigraphError, StorageError
-from omnigraph.manifest import MAIN
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.queues import WriterQueues
 from omnigraph.write.commit import PUBLISH_QUEUE
@@ -37,18 +34,20 @@ def set_torn_aside(
     """Move away what a power cut has torn in the control tables.
 
     Raises:
-        StorageError: A torn version was known to be published.
+        StorageError: A torn version had been acknowledged.
     """
-    suspects = {manifest: unfinished_branches(texts), history: {None}, audit: {None}}
-    if not any(table.torn_files(branches) for table, branches in suspects.items()):
+    marked = manifest.unfinished_branches()
+    suspects = {manifest: unfinished_branches(texts) | marked, history: {None}, audit: {None}}
+    if not marked and not any(table.torn_files(each) for table, each in suspects.items()):
         return
+    refuse_damaged(manifest, suspects[manifest])
     # A live writer's files are whole. Of two opens at once the second looks again.
     turns = [(PUBLISH_QUEUE, branch) for branch in suspects[manifest]]
     try:
         with queues.acquire_many([(_TORN_QUEUE, None), *turns], timeout_seconds=0.0):
-            refuse_known_commits(manifest, history)
             for table, branches in suspects.items():
                 _log(table.set_torn_aside(branches))
+            manifest.forget_unfinished()
     except ConflictError:
         return
 
@@ -58,14 +57,15 @@ def _log(places: Iterable[str]) -> None:
         log.warning("a write was cut off by a loss of power; its file is now '%s'", place)
 
 
-def look_past_torn(texts: SidecarStore, manifest: ControlTable, history: ControlTable) -> None:
+def look_past_torn(texts: SidecarStore, manifest: ControlTable) -> None:
     """Let a handle that may not write read what was there before the power cut.
 
     Raises:
-        StorageError: A torn version was known to be published.
+        StorageError: A torn version had been acknowledged.
     """
-    manifest.look_past_torn(unfinished_branches(texts))
-    refuse_known_commits(manifest, history)
+    suspects = unfinished_branches(texts) | manifest.unfinished_branches()
+    manifest.look_past_torn(suspects)
+    refuse_damaged(manifest, suspects)
 
 
 def unfinished_branches(texts: SidecarStore) -> set[str | None]:
@@ -82,17 +82,11 @@ def unfinished_branches(texts: SidecarStore) -> set[str | None]:
     return found
 
 
-def refuse_known_commits(manifest: ControlTable, history: ControlTable) -> None:
-    """Refuse a graph whose newest publish is torn though its commits are known."""
-    torn = manifest.torn_heads()
-    if not torn or not history.exists():
-        return
-    known = history.read(columns=["manifest_branch", "manifest_version"]).rows
-    for branch, file in torn.items():
-        name = pc.fill_null(known["manifest_branch"], MAIN)
-        same = known.filter(pc.equal(name, branch or MAIN))
-        if same.num_rows and pc.max(same["manifest_version"]).as_py() >= file.version:
+def refuse_damaged(manifest: ControlTable, suspects: Collection[str | None]) -> None:
+    """Refuse a graph whose newest publish is torn though nothing was under way."""
+    for branch, file in manifest.torn_heads().items():
+        if branch not in suspects:
             raise StorageError(
-                f"the file '{file.path}' is cut off, and it held commits that were published: it "
-                "was damaged after it was written — restore it from a backup; nothing was changed"
+                f"the file '{file.path}' is cut off, and the write that made it was acknowledged: "
+                "it was damaged later — restore it from a backup; nothing was changed"
             )
