@@ -9,6 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import GraphNotFound, StorageError
 from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.graph.handle import Mode
 
 SCHEMA = "node Person { name: String @key }"
 INSERT = "query q($n: String) { insert Person { name: $n } }"
@@ -116,9 +117,10 @@ def test_a_cut_file_of_an_acknowledged_publish_is_damage(path: Path) -> None:
     torn = newest(path / "__manifest")
     tear(torn, b"half")
 
-    for mode in ("r", "rw"):
+    modes: tuple[Mode, ...] = ("r", "rw")
+    for mode in modes:
         with pytest.raises(StorageError, match="was damaged later"):
-            og.open(path, mode=mode)  # type: ignore[arg-type]
+            og.open(path, mode=mode)
     assert torn.exists()
 
 

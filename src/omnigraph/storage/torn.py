@@ -62,10 +62,10 @@ def last_whole_version(location: TableLocation) -> int | None:
     """
     if "://" in location.uri:
         return None
-    newest, *older = [*_versions(location), (0, ""), (0, "")]
-    if not newest[1] or not _is_torn_version(newest[1]):
+    versions = _versions(location)
+    if not versions or not _is_torn_version(versions[0][1]):
         return None
-    return next((version for version, path in older if not path or not _is_torn_version(path)), 0)
+    return next((version for version, path in versions if not _is_torn_version(path)), 0)
 
 
 def newest_version(location: TableLocation) -> TornFile | None:

@@ -26,9 +26,12 @@ def has_torn_rows(
 ) -> bool:
     """Whether a file that is new since `before` is not whole, or the rows cannot be read."""
     old = set() if before is None else set(_files(before))
-    top = location.physical_uri
-    if any(_is_torn(os.path.join(top, path), size) for path, size in set(_files(dataset)) - old):
+    new = set(_files(dataset)) - old
+    if any(_is_torn(os.path.join(location.physical_uri, path), size) for path, size in new):
         return True
+    if all(path.endswith(tuple(_ENDS)) for path, _ in new):
+        return False
+    # A bitmap of deleted rows does not show where it ends.
     try:
         with lance_errors("reading rows after a power cut", location):
             dataset.to_table()

@@ -37,7 +37,11 @@ def set_torn_aside(
         StorageError: A torn version had been acknowledged.
     """
     marked = manifest.unfinished_branches()
-    suspects = {manifest: unfinished_branches(texts) | marked, history: {None}, audit: {None}}
+    suspects: dict[ControlTable, set[str | None]] = {
+        manifest: unfinished_branches(texts) | marked,
+        history: {None},
+        audit: {None},
+    }
     if not marked and not any(table.torn_files(each) for table, each in suspects.items()):
         return
     refuse_damaged(manifest, suspects[manifest])
