@@ -131,7 +131,19 @@ class Forks:
         if fork is not None and self._is_used(uri, fork):
             raise ForkInUse(uri, branch)
         self.texts.delete(_ref(uri, branch))
-        self.texts.delete_prefix(f"{uri}/tree/{branch}")
+        self._delete_files(uri, branch)
+
+    def _delete_files(self, uri: str, branch: str) -> None:
+        """Remove the files of a fork, but not those of a fork `branch/…`, which lie among them."""
+        top = f"{uri}/tree/{branch}"
+        others = [name for name in self.names(uri) if name.startswith(f"{branch}/")]
+        if not others:
+            self.texts.delete_prefix(top)
+            return
+        kept = {name.removeprefix(f"{branch}/").partition("/")[0] for name in others}
+        for folder in self.texts.list_folders(top):
+            if folder not in kept:
+                self.texts.delete_prefix(f"{top}/{folder}")
 
     def _is_used(self, uri: str, fork: BranchInfo) -> bool:
         descends = f"{fork.identifier}/"
