@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from lance import LanceDataset
 from lance.dataset import Index, LanceOperation
 from lance.fragment import FragmentMetadata
+from lance.optimize import RewriteResult
 
 from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.durability import with_parents
@@ -47,6 +48,13 @@ def version_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
     transaction = dataset.read_transaction(dataset.version)
     written = staged_files(transaction.operation, location.physical_uri) if transaction else []
     return [*written, *commit_files(location, dataset)]
+
+
+def compacted_files(results: Iterable[RewriteResult], top: str) -> list[str]:
+    """The data files that a compaction has written below the dataset at `top`."""
+    fragments = [fragment for result in results for fragment in result.new_fragments]
+    names = [file.path for fragment in fragments for file in fragment.files]
+    return with_parents([os.path.join(top, "data", name) for name in names], top)
 
 
 def staged_bytes(operation: LanceOperation.BaseOperation) -> int:

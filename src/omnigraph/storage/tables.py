@@ -29,7 +29,7 @@ from omnigraph.storage.datasets import (
     manifest_size,
     session,
 )
-from omnigraph.storage.durability import Durability, sync_tree
+from omnigraph.storage.durability import Durability, sync_paths, sync_tree
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import (
     BranchInfo,
@@ -50,12 +50,14 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.loose import LooseRows, LooseStaging, referenced_files, scan_addresses_of
+from omnigraph.storage.operation_files import version_files
 from omnigraph.storage.pending import Pending
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, RowStaging
 from omnigraph.storage.text import open_text_store
+from omnigraph.storage.torn import torn_versions
 from omnigraph.storage.transactions import OPERATION_ID, Committer, Stager, read_transaction
 from omnigraph.storage.version_files import (
     VersionFile,
@@ -585,6 +587,20 @@ class TableStorage:
         return self.commit_staged(
             self.stage_restore(head, version), operation_id=operation_id
         ).version
+
+    def set_torn_aside(self, location: TableLocation, *, above: int) -> list[str]:
+        """Move away versions after `above` that a power cut has torn; returns where they are now.
+
+        The caller holds the writer queue of the table.
+        """
+        torn = torn_versions(location, above)
+        return [each.set_aside(self._durability) for each in torn]
+
+    def flush(self, location: TableLocation, version: int) -> None:
+        """Sync the files of a version: its writer may have died before it did."""
+        if self._durability == "power" and self.root.is_local:
+            with lance_errors("flushing a version", location):
+                sync_paths(version_files(location, self._opener.at(location, version)))
 
     def delete_table(self, uri: str) -> None:
         """Remove a table that no manifest has ever named, with all that is below it."""

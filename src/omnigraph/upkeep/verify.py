@@ -235,7 +235,11 @@ class _Verifier:
             yield Finding("pins", subject, message, BACKUP)
         if not owns_lineage(branch, entry.table_branch):
             return  # a shared lineage: its own branch answers for its HEAD
-        head = self.tables.head_version(handle.location)
+        try:
+            head = self.tables.head_version(handle.location)
+        except OmnigraphError as error:
+            yield Finding("pins", subject, f"its HEAD cannot be found: {error.message}", BACKUP)
+            return
         if head < entry.version:
             message = f"HEAD is {head}, behind the pinned version {entry.version}"
             yield Finding("pins", subject, message, BACKUP)

@@ -248,6 +248,9 @@ def _decision(
 
 def _roll_forward(environment: WriteEnvironment, sidecar: Sidecar, found: Sequence[Found]) -> None:
     """Publish what the writer committed, at the versions that were just classified."""
+    # It may have died before its syncs: what is published now has to be on the disk.
+    for each in found:
+        environment.tables.flush(each.location, each.seen.head)
     record = _record(
         sidecar,
         RecoveryKind.ROLLED_FORWARD,
