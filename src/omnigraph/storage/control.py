@@ -224,6 +224,7 @@ class ControlTable:
                 if self._is_power:
                     sync_paths(compacted_files(results, location.physical_uri))
                 with self.unfinished(branch):
+                    # Inline commit: it changes no row, and the caller holds the publish turn.
                     Compaction.commit(dataset, results)
                     if self._is_power:
                         sync_tree(location.physical_uri)
