@@ -98,9 +98,10 @@ def _bring_commits(
             missing[commit.commit_id] = commit
             pending += dag.parents(commit)
     if missing:
-        with publish_turn(environment, other.branch):
+        coordinator = environment.coordinator
+        with publish_turn(environment, other.branch), coordinator.unfinished(other.branch):
             publish(
-                environment.coordinator,
+                coordinator,
                 Publish(other.branch, changes=(), ancestors=tuple(missing.values())),
             )
 
