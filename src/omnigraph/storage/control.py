@@ -390,9 +390,13 @@ class ControlTable:
             ) from error
 
     def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
+        transaction = dataset.read_transaction(dataset.version)
         if self._is_power:
-            sync_paths(version_files(location, dataset))
-        self._recorder.record_inline(location, dataset)
+            sync_paths(version_files(location, dataset, transaction))
+        if transaction is not None:
+            key = (transaction.read_version, transaction.uuid)
+            version, operation = int(dataset.version), transaction.operation
+            self._recorder.record_commit(location, version, key, operation, {})
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from lance import LanceDataset
-from lance.dataset import Index, LanceOperation
+from lance.dataset import Index, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata
 from lance.optimize import RewriteResult
 
@@ -43,9 +43,10 @@ def commit_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
     return with_parents([path for path in files if os.path.exists(path)], top)
 
 
-def version_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
-    """Everything that an inline commit of this version has written."""
-    transaction = dataset.read_transaction(dataset.version)
+def version_files(
+    location: TableLocation, dataset: LanceDataset, transaction: Transaction | None
+) -> list[str]:
+    """Everything that the commit of this version, by its transaction, has written."""
     written = staged_files(transaction.operation, location.physical_uri) if transaction else []
     return [*written, *commit_files(location, dataset)]
 

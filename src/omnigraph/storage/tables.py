@@ -600,7 +600,9 @@ class TableStorage:
         """Sync the files of a version: its writer may have died before it did."""
         if self._durability == "power" and self.root.is_local:
             with lance_errors("flushing a version", location):
-                sync_paths(version_files(location, self._opener.at(location, version)))
+                dataset = self._opener.at(location, version)
+                made_by = dataset.read_transaction(version)
+                sync_paths(version_files(location, dataset, made_by))
 
     def delete_table(self, uri: str) -> None:
         """Remove a table that no manifest has ever named, with all that is below it."""
