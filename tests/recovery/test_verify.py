@@ -76,8 +76,8 @@ def test_an_unfinished_write_is_named_with_its_actor(graph: Graph) -> None:
     found = the_error(graph, "sidecars")
 
     assert "a Mutation of worker on 'edge:Knows', 'node:Person' is unfinished" in found.message
-    assert "open the graph read-write" in found.fix
-    assert "open the graph read-write" in the_error(graph, "pins").fix
+    assert "opening the graph read-write" in found.fix
+    assert "opening the graph read-write" in the_error(graph, "pins").fix
     assert reopen(graph).verify().errors == ()
 
 

@@ -31,7 +31,8 @@ BRANCH = "dev/x"
 LARGE_BLOB = 100_000
 """So large that Lance keeps it in a file of its own."""
 
-NOT_NEEDED = ("__locks", "__quarantine", "__load")
+NOT_NEEDED = ("__locks", "__quarantine", "__load", "__location.json")
+"""Nothing is read from them; where a graph is, the next open finds out by itself."""
 HINT = "latest_version_hint.json"
 
 
@@ -70,6 +71,9 @@ def new_graph_of_all_kinds(path: Path, **options: Any) -> og.Graph:
     graph.load([author(20)], mode="append", branch=BRANCH)
     graph.optimize()
     graph.mutate('query q() { delete Author where slug = "a002" }')
+    graph.create_branch("merged")
+    graph.load([author(30)], mode="append", branch="merged")
+    graph.merge("merged", "main", delete_branch=True)  # its commits outlive it
     graph.query(READS, "written")  # keeps the adjacency that it has built
     return graph
 

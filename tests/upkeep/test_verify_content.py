@@ -78,8 +78,9 @@ def test_a_file_that_is_gone_is_found_without_reading_content(kinds: og.Graph) -
     """Index files, large blobs, versions of older commits and refs of tables included."""
     root = Path(kinds.uri)
     refs = set(root.rglob("_refs/branches/*"))
-    # A log of checksums is about other files, and says nothing once it is gone.
-    exempt = {*refs, *root.rglob("_checksums/*")}
+    # A log of checksums is about other files, and says nothing once it is gone. States of a deleted
+    # branch that are gone look as if a cleanup had let go of them.
+    exempt = {*refs, *root.rglob("_checksums/*"), *root.glob("__commits/*")}
     missed: list[Path] = []
     for batch in batches(sorted(set(files_below(root)) - exempt), 1 if TORTURE else 8):
         with ExitStack() as damage:
@@ -183,6 +184,8 @@ def test_a_cleanup_that_died_is_not_taken_for_damage(tmp_path: Path) -> None:
     logs = {path: path.read_bytes() for path in Path(graph.uri).rglob("_checksums/files.log")}
     graph.cleanup(keep=1, confirm=True)
     for path, data in logs.items():
+        if not path.parent.exists():
+            continue  # a fork of a branch that is gone
         path.write_bytes(data)
         (path.parent / "cleaning").touch()
 

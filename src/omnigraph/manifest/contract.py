@@ -97,7 +97,12 @@ def schema_text(source: str, catalog: Catalog) -> str:
 
 def schema_id(source: str, catalog: Catalog) -> str:
     """What names a schema exactly, its identities included."""
-    return hashlib.sha256(schema_text(source, catalog).encode()).hexdigest()[:32]
+    return text_id(schema_text(source, catalog))
+
+
+def text_id(text: str) -> str:
+    """What names a schema that is kept as this text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def staging_name(name: str) -> str:

@@ -6,19 +6,21 @@ such a commit is read and merged with as before. Cleanup lets go of them.
 
     __commits/{first id}-{last id}.json   {"entries": [pin, …], "states": [{commit, entries}, …]}
 
-One file per deleted branch. Ids are in order of time, so the name of a file tells whether a commit
-can be in it; each state names its pins by their place in `entries`, which most of them share.
+One file per deleted branch, sealed by a checksum of the rest. Ids are in order of time, so the name
+of a file tells whether a commit can be in it; each state names its pins by their place in
+`entries`, which most of them share.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.manifest.model import GraphCommit, Snapshot, TableEntry
 from omnigraph.storage.graph_texts import GraphTexts
 
@@ -74,16 +76,24 @@ class KeptCommits:
         return sorted(name for name in self._texts.list_dir(DIRECTORY) if name.endswith(".json"))
 
     def _states_in(self, name: str) -> dict[str, Snapshot]:
-        text = self._texts.read_text_if_exists(f"{DIRECTORY}/{name}")
-        if text is None:
-            return {}
         try:
-            return _from_json(text)
+            text = self._texts.read_text_if_exists(f"{DIRECTORY}/{name}")
+            return {} if text is None else _from_json(text)
         except (ValueError, TypeError, KeyError, IndexError):
             raise StorageError(
                 f"'{DIRECTORY}/{name}' cannot be read — restore it from a backup; without it, "
                 "commits of a deleted branch cannot be read or merged with"
             ) from None
+
+    def damaged(self) -> dict[str, str]:
+        """File → what is wrong with it."""
+        found = {}
+        for name in self._names():
+            try:
+                self._states_in(name)
+            except OmnigraphError as error:
+                found[f"{DIRECTORY}/{name}"] = f"is damaged: {error.message}"
+        return found
 
 
 def forks_in(states: Iterable[Snapshot]) -> set[tuple[str, str]]:
@@ -113,12 +123,18 @@ def _to_json(states: Sequence[Snapshot]) -> str:
             for state in states
         ],
     }
-    return json.dumps(value)
+    return json.dumps(value | {"checksum": _checksum(value)})
+
+
+def _checksum(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)
 def _from_json(text: str) -> dict[str, Snapshot]:
     value: dict[str, Any] = json.loads(text)
+    if value.pop("checksum") != _checksum(value):
+        raise ValueError("its checksum does not match")
     entries = [TableEntry(**each) for each in value["entries"]]
     found = (_snapshot(each, entries) for each in value["states"])
     return {state.head.commit_id: state for state in found}

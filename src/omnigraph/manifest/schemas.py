@@ -10,11 +10,12 @@ schema that such a graph has when it is next opened to write is kept under that.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import lru_cache
 
 from omnigraph.catalog import Catalog, catalog_from_json
-from omnigraph.errors import StorageError
-from omnigraph.manifest.contract import SchemaContract, schema_id, schema_text
+from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.manifest.contract import SchemaContract, schema_id, schema_text, text_id
 from omnigraph.manifest.model import ManifestState, Snapshot
 from omnigraph.storage.graph_texts import GraphTexts
 
@@ -74,3 +75,30 @@ def _kept_catalog(texts: GraphTexts, name: str) -> Catalog | None:
 def _parsed(text: str) -> Catalog:
     """One catalogue per text, so that what is cached by its identity is found again."""
     return catalog_from_json(json.loads(text)["ir"])
+
+
+def damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, str]:
+    """File → what is wrong with it, of the schemas that are kept, or `named` and should be."""
+    found = {}
+    kept = {each.removesuffix(".json") for each in texts.list_dir(DIRECTORY)}
+    for name in sorted(kept | set(named)):
+        try:
+            problem = _problem_of(name, texts.read_text_if_exists(schema_path(name)))
+        except (OmnigraphError, ValueError) as error:
+            problem = f"cannot be read: {error}"
+        if problem is not None:
+            found[schema_path(name)] = problem
+    return found
+
+
+def _problem_of(name: str, text: str | None) -> str | None:
+    if text is None:
+        return "is missing"
+    if name == text_id(text):
+        return None
+    try:
+        # A graph from before ids names its schema by what it means.
+        is_named = catalog_from_json(json.loads(text)["ir"]).shape_hash == name
+    except (ValueError, KeyError, TypeError, OmnigraphError):
+        is_named = False
+    return None if is_named else "is damaged: its bytes are not those that were written"

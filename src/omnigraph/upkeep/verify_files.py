@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.index.derived import DerivedStore
 from omnigraph.manifest import MAIN, GraphCommit
 from omnigraph.manifest.contract import damaged_texts
+from omnigraph.manifest.schemas import damaged_schemas
 from omnigraph.storage.content import (
     MISSING,
     DatasetContent,
@@ -141,7 +143,7 @@ class FileCheck:
 
     def findings(self) -> Iterator[Finding]:
         """One finding per file that is not as it was written, and what could not be compared."""
-        for name, wrong in damaged_texts(self._environment.texts).items():
+        for name, wrong in self._damaged_texts().items():
             file = self._tables.root.child(name)
             message = f"the file '{file}' {wrong}"
             yield Finding("content", name, message, BACKUP, file=file)
@@ -154,6 +156,14 @@ class FileCheck:
             for problem in content.problems:
                 yield self._problem(uri, problem)
             yield from self._remarks(uri, content, lacking.get(uri))
+
+    def _damaged_texts(self) -> dict[str, str]:
+        texts, coordinator = self._environment.texts, self._environment.coordinator
+        named: set[str] = set()
+        with suppress(*UNREADABLE):  # then the manifest is a finding of its own
+            states = [coordinator.fresh(branch) for branch in coordinator.branches()]
+            named = {state.schema_id for state in states if state.schema_id is not None}
+        return damaged_texts(texts) | damaged_schemas(texts, named) | coordinator.kept.damaged()
 
     def _derived(self) -> Iterator[Finding]:
         root = self._tables.root
