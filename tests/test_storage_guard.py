@@ -39,6 +39,7 @@ SEALED = {"_dataset", "_operation", "_ds"}
 
 # The residuals: where storage itself commits inline, each with its reason.
 RESIDUALS = {
+    "datasets.py": "a table from before it was made: no rows, in the memory of this process",
     "control.py": "a publish has to be one shot to be fenced by key; history and stamps follow",
     "tables.py": "creating an empty table is its first commit",
     "garbage.py": "removing versions makes none: no HEAD moves",

@@ -14,8 +14,10 @@ from functools import cache
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import lance
+import pyarrow as pa
 from lance import LanceDataset
 
 from omnigraph.storage.counters import record
@@ -79,6 +81,16 @@ class Opener:
             )
         record(head_probes=1)
         return dataset
+
+
+def empty_in_memory(schema: pa.Schema) -> LanceDataset:
+    """A dataset without rows that is nowhere but in this process."""
+    return lance.write_dataset(
+        schema.empty_table(),
+        f"memory://{uuid4()}",
+        enable_stable_row_ids=True,
+        data_storage_version="2.2",
+    )
 
 
 class HandleCache:
