@@ -30,6 +30,7 @@ from omnigraph.storage.datasets import (
     session,
 )
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
+from omnigraph.storage.fold_records import forget_records
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import (
     BranchInfo,
@@ -594,6 +595,8 @@ class TableStorage:
         The caller holds the writer queue of the table.
         """
         torn = torn_versions(location, above)
+        for each in torn:
+            forget_records(location, each.version)
         return [each.set_aside(self._durability) for each in torn]
 
     def flush(self, location: TableLocation, version: int) -> None:
