@@ -24,7 +24,8 @@ def test_filling_a_small_disk_loses_nothing_that_was_acknowledged(disk: Path) ->
     graph = og.init(disk / "graph", schema=SCHEMA)
     acknowledged: list[object] = []
 
-    with pytest.raises(StorageFull, match="free some space"):
+    # When not even an undo finds room, the write may still be finished; then that is said.
+    with pytest.raises((StorageFull, RecoveryRequired), match="free some space") as refused:
         fill(graph, acknowledged)
 
     reader = og.open(disk / "graph", mode="r")
@@ -34,8 +35,10 @@ def test_filling_a_small_disk_loses_nothing_that_was_acknowledged(disk: Path) ->
 
     resize(disk, ROOMY)
     again = og.open(disk / "graph")
+    finished = len(rows(again, "Note")) - len(acknowledged)
+    assert finished in ((0, 1) if refused.type is RecoveryRequired else (0,))
     add(again, "note", text="more")
-    assert len(rows(again, "Note")) == len(acknowledged) + 1
+    assert len(rows(again, "Note")) == len(acknowledged) + finished + 1
     assert heads(again) == pins(again)
     assert sidecars(again) == []
 

@@ -43,7 +43,6 @@ READS = {
     "snapshot",
     "snapshot_at_version",
     "uri",
-    "verify",
 }
 WRITES = {
     "apply_schema",
@@ -57,7 +56,7 @@ WRITES = {
     "mutate",
 }
 # These change no answer of any query and have no action: who can open the store may do them.
-UPKEEP = {"cleanup", "ensure_indices", "optimize", "repair"}
+UPKEEP = {"cleanup", "ensure_indices", "optimize", "repair", "verify"}
 
 
 def public_names(graph: type) -> set[str]:

@@ -136,6 +136,7 @@ def test_every_point_of_a_writer_is_in_the_matrix() -> None:
         "repair",
         "load",
         "checksums",
+        "relocate",
     )
     unreached = {
         point

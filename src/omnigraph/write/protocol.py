@@ -41,6 +41,7 @@ from omnigraph.errors import (
     HeadMoved,
     OmnigraphError,
     RecoveryRequired,
+    StorageFull,
 )
 from omnigraph.failpoints import FailpointError, hit
 from omnigraph.manifest import (
@@ -323,6 +324,8 @@ class _Run:
         if isinstance(error, OmnigraphError):
             # Behind the dash is advice for a write that is certainly not done.
             said = error.message.partition(" — ")[0]
+        if isinstance(error, StorageFull):
+            said += "; free some space"
         if not self.intent.tables:
             return RecoveryRequired(
                 f"{said}. Whether the write took effect could not be found out: look at the "
