@@ -385,3 +385,21 @@ def test_a_commit_whose_schema_text_is_gone_is_read_by_the_names_that_match(
     }
     records = [each for each in graph.export(commit=before) if each.get("type") == "Person"]
     assert [each["data"]["bio"] for each in records] == ["ann by the river", "bob by the river"]
+
+
+def test_a_handle_that_knows_an_earlier_branch_of_the_name_writes_in_the_new_schema(
+    tmp_path: Path,
+) -> None:
+    one = og.init(tmp_path / "graph", schema="node P { name: String @key }", durability="process")
+    two = og.open(tmp_path / "graph", durability="process")
+    one.mutate('query q() { insert P { name: "a" } }')
+    one.create_branch("b")
+    assert list(two.export(branch="b"))
+    one.delete_branch("b")
+    one.apply_schema("node P { name: String @key  extra: I32? }")
+    one.create_branch("b")
+
+    two.mutate('query q() { update P set { extra: 1 } where name = "a" }', branch="b")
+
+    (record,) = one.export(branch="b")
+    assert record["data"]["extra"] == 1

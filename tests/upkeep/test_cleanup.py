@@ -312,3 +312,17 @@ def test_a_policy_that_keeps_more_than_an_earlier_one_keeps_what_is_left(old: og
     assert {each: answers(old, commit=each) for each in kept} == kept
     with pytest.raises(NotFoundError, match="state is gone"):
         answers(old, commit=old.commits()[4].commit_id)
+
+
+def test_an_open_handle_says_of_a_removed_version_that_it_is_gone(old: og.Graph) -> None:
+    """Lance still has the version open; what fails is the read of a file."""
+    other = reopen(old)
+    oldest = old.commits()[-2].commit_id
+    entry = other._coordinator.snapshot_of(other.commit(oldest)).entries["node:Author"]
+    handle = open_pin(other._store.tables, entry)
+    old.optimize()  # its files are those of no later version any more
+
+    old.cleanup(keep=1, confirm=True)
+
+    with pytest.raises(NotFoundError):
+        other._store.tables.scan(handle)

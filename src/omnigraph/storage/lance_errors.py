@@ -7,6 +7,7 @@ here is produced by a real failure in a test, so that an upgrade that changes on
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,17 +78,31 @@ def _missing(text: str, location: str) -> OmnigraphError:
 
 
 @contextmanager
-def lance_errors(action: str, location: object) -> Iterator[None]:
-    """Turn whatever Lance raises inside the block into ours; the cause stays attached."""
+def lance_errors(action: str, location: object, version: int | None = None) -> Iterator[None]:
+    """Turn whatever Lance raises inside the block into ours; the cause stays attached.
+
+    With the `version` that is read, a read that fails because a cleanup has removed it says so.
+    """
     takes_time()
     try:
         yield
     except OmnigraphError:
         raise
     except _RAW as error:
-        raise translate(error, action=action, location=str(location)) from error
+        raise _translate_read(error, action, location, version) from error
     except BaseException as error:
         # A panic inside Lance arrives as a BaseException of its own.
         if type(error).__name__ != "PanicException":
             raise
-        raise translate(error, action=action, location=str(location)) from error
+        raise _translate_read(error, action, location, version) from error
+
+
+def _translate_read(
+    error: BaseException, action: str, location: object, version: int | None
+) -> OmnigraphError:
+    place = str(location)
+    found = translate(error, action=action, location=place)
+    if not version or type(found) is not StorageError or "://" in place:
+        return found
+    is_there = os.path.exists(f"{place}/_versions/{2**64 - 1 - version:020d}.manifest")
+    return found if is_there else TableVersionNotFound(place, version)

@@ -196,7 +196,7 @@ def scan_addresses_of(
         mask, predicate = predicate, None
         needed = [name for name in columns_of(mask) if name not in handle.absent]
         read = list(dict.fromkeys([*read, *needed]))
-    with lance_errors("reading a table", handle.location):
+    with lance_errors("reading a table", handle.location, handle.version):
         options: dict[str, Any] = {
             "columns": read,
             "with_row_address": True,
@@ -210,7 +210,7 @@ def scan_addresses_of(
         batches = iter(dataset.scanner(batch_size=1 << 16, **options).to_reader())
     rows = 0
     while True:
-        with lance_errors("reading a table", handle.location):
+        with lance_errors("reading a table", handle.location, handle.version):
             batch = next(batches, None)
         if batch is None:
             break

@@ -58,7 +58,7 @@ def scan_stream(
         options |= {"filter": to_lance(predicate, handle.schema), "prefilter": True}
     if pushed and limit is not None:
         options["limit"] = limit
-    with lance_errors("reading a table", handle.location):
+    with lance_errors("reading a table", handle.location, handle.version):
         batches = iter(handle._dataset.scanner(**options).to_reader())
     mask = None if pushed else predicate
     yield from _counted(_limited(_rows(handle, batches, mask, wanted, with_row_id), limit))
@@ -103,7 +103,7 @@ def count_rows(handle: TableHandle, predicate: Predicate | None = None) -> int:
     if predicate is None:
         return handle.row_count
     if _is_pushable(predicate, handle):
-        with lance_errors("counting rows", handle.location):
+        with lance_errors("counting rows", handle.location, handle.version):
             count = int(handle._dataset.count_rows(filter=to_lance(predicate, handle.schema)))
         record(scans=1)
         return count
@@ -117,7 +117,7 @@ def take_rows(handle: TableHandle, row_ids: Sequence[int], columns: Sequence[str
     schema = result_schema(handle.schema, wanted, with_row_id=False)
     if len(row_ids) == 0:
         return schema.empty_table()
-    with lance_errors("fetching rows", handle.location):
+    with lance_errors("fetching rows", handle.location, handle.version):
         present = [name for name in wanted if name not in handle.absent]
         rows = handle._dataset._take_rows(list(row_ids), columns=present or ["id"])
     if rows.num_rows != len(row_ids):
@@ -137,7 +137,7 @@ def scan_addresses(handle: TableHandle, predicate: Predicate) -> np.ndarray:
     options: dict[str, Any] = {"columns": [] if pushed else columns_of(predicate)}
     if pushed:
         options |= {"filter": to_lance(predicate, handle.schema), "prefilter": True}
-    with lance_errors("reading a table", handle.location):
+    with lance_errors("reading a table", handle.location, handle.version):
         rows = handle._dataset.scanner(with_row_address=True, **options).to_table()
     if not pushed:
         rows = keep(predicate, rows)
@@ -177,7 +177,7 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     schema = result_schema(handle.schema, wanted, with_row_id)
     while True:
-        with lance_errors("reading a table", handle.location):
+        with lance_errors("reading a table", handle.location, handle.version):
             batch = next(batches, None)
         if batch is None:
             return

@@ -34,7 +34,7 @@ UPDATED = "_row_last_updated_at_version"
 
 def field_ids(handle: TableHandle) -> tuple[tuple[str, int], ...]:
     """Name and identity of every column: a column dropped and made again has another one."""
-    with lance_errors("reading the columns of a table", handle.location):
+    with lance_errors("reading the columns of a table", handle.location, handle.version):
         fields = handle._dataset.lance_schema.fields()
     return tuple((field.name(), field.id()) for field in fields)
 
@@ -78,7 +78,7 @@ def touched_since(
 ) -> tuple[pa.Array, RowIds, RowIds]:
     """Rows that were made or changed after `ancestor`: their ids, row ids, and making versions."""
     known = {_files(fragment) for fragment in ancestor._dataset.get_fragments()}
-    with lance_errors("reading a table", handle.location):
+    with lance_errors("reading a table", handle.location, handle.version):
         new = [each for each in handle._dataset.get_fragments() if _files(each) not in known]
         if not new:
             return pa.array([], pa.utf8()), _NO_ROWS, _NO_ROWS
@@ -123,7 +123,7 @@ def row_ids_gone(handle: TableHandle, ancestor: TableHandle) -> RowIds | None:
 
 def pieces(handle: TableHandle) -> tuple[Piece, ...]:
     """The fragments of a version in scan order."""
-    with lance_errors("reading a table", handle.location):
+    with lance_errors("reading a table", handle.location, handle.version):
         return tuple(
             Piece(each.fragment_id, _files(each), each.metadata.num_rows)
             for each in handle._dataset.get_fragments()
@@ -132,7 +132,7 @@ def pieces(handle: TableHandle) -> tuple[Piece, ...]:
 
 def all_row_ids(handle: TableHandle) -> RowIds:
     """The row id of every row; reads no data file."""
-    with lance_errors("reading a table", handle.location):
+    with lance_errors("reading a table", handle.location, handle.version):
         rows = handle._dataset.scanner(columns=[], with_row_id=True).to_table()
     record(scans=1, rows_scanned=rows.num_rows)
     return _numbers(rows[ROW_ID])
@@ -159,7 +159,7 @@ def _taken(
     schema = result_schema(handle.schema, wanted, with_row_id=False)
     blobs = set(blob_columns(handle.schema)).intersection(wanted)
     plain = [name for name in wanted if name not in blobs] or ["id"]
-    with lance_errors("fetching rows", handle.location):
+    with lance_errors("fetching rows", handle.location, handle.version):
         rows = _taken_at(handle, places.find(handle, numbers), plain)
         if rows is None:
             rows = _taken_by_id(handle, numbers, plain)
@@ -227,7 +227,7 @@ def addresses_of(handle: TableHandle, row_ids: RowIds) -> RowIds:
     order = np.argsort(row_ids)
     wanted = row_ids[order]
     found = np.full(len(wanted), _NOWHERE, dtype=np.uint64)
-    with lance_errors("reading a table", handle.location):
+    with lance_errors("reading a table", handle.location, handle.version):
         parts = list(_row_places(handle))
     for ids, addresses in parts:
         sorter = None if bool(np.all(ids[:-1] < ids[1:])) else np.argsort(ids)

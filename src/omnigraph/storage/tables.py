@@ -266,7 +266,7 @@ class TableStorage:
             raise BadRequestError(f"column '{column}' is not a Blob")
         assert (row_id is None) != (entity_id is None)
         row_ids = [row_id] if row_id is not None else self._row_ids(handle, str(entity_id))
-        with lance_errors("reading a blob", handle.location):
+        with lance_errors("reading a blob", handle.location, handle.version):
             found = read_blobs(handle._dataset, column, [int(one) for one in row_ids])
         if not found:
             raise NotFoundError(f"there is no row '{entity_id if row_id is None else row_id}'")
@@ -279,7 +279,7 @@ class TableStorage:
         """Return the bytes of a Blob column for these rows, in the order given."""
         if column in handle.absent:
             return [None] * len(row_ids)
-        with lance_errors("reading blobs", handle.location):
+        with lance_errors("reading blobs", handle.location, handle.version):
             found = read_blobs(handle._dataset, column, list(row_ids))
         record(blobs_read=len(found))
         return found
@@ -370,7 +370,7 @@ class TableStorage:
 
     def table_state(self, handle: TableHandle) -> TableState:
         """How the table stands at this version."""
-        with lance_errors("reading the state of a table", handle.location):
+        with lance_errors("reading the state of a table", handle.location, handle.version):
             stats = handle._dataset.stats.dataset_stats(SMALL_FRAGMENT_ROWS)
         return TableState(
             handle.version,

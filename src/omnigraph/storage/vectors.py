@@ -150,7 +150,7 @@ def _indexed(
         "minimum_nprobes": _PROBES_MIN,
         "refine_factor": _REFINE_FACTOR,
     }
-    with lance_errors("searching vectors", handle.location):
+    with lance_errors("searching vectors", handle.location, handle.version):
         rows = handle._dataset.scanner(
             columns=["id", column, "_distance"], nearest=options, prefilter=True, with_row_id=True
         ).to_table()

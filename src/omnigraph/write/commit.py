@@ -24,7 +24,6 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import (
-    Coordinator,
     GraphCommit,
     Lineage,
     ManifestState,
@@ -99,7 +98,7 @@ def run_write(environment: WriteEnvironment, request: WriteRequest) -> GraphComm
 def _run(
     environment: WriteEnvironment, request: WriteRequest, queues: Sequence[QueueKey]
 ) -> GraphCommit | None:
-    prepared, seen = _prepare(environment.coordinator, request)
+    prepared, seen = _prepare(environment, request)
     if not prepared.changed() and request.if_commit is None:
         return None
     staged = _stage_without_lock(environment, request, prepared)
@@ -127,20 +126,29 @@ def _run(
 
 def _refuse_other_schema(environment: WriteEnvironment, state: ManifestState) -> None:
     """Refuse rows that were made for a schema which the tables are not in any more."""
-    checked, accepted = environment.schema_hash, state.schema_hash
-    if checked is not None and accepted is not None and checked != accepted:
+    if _is_in_other_schema(environment, state):
         raise SchemaMoved("the schema was changed meanwhile — nothing was written; try again")
 
 
+def _is_in_other_schema(environment: WriteEnvironment, state: ManifestState) -> bool:
+    checked, accepted = environment.schema_hash, state.schema_hash
+    return checked is not None and accepted is not None and checked != accepted
+
+
 def _prepare(
-    coordinator: Coordinator, request: WriteRequest
+    environment: WriteEnvironment, request: WriteRequest
 ) -> tuple[PreparedWrite, ManifestState]:
     """Prepare over the state this handle knows, which costs no look at the store.
 
     "Refused" and "matches nothing" end the write here, so they must not come from an old state:
-    what another handle has acknowledged meanwhile counts.
+    what another handle has acknowledged meanwhile counts. A state from before a schema change, of
+    an earlier branch of this name perhaps, has other columns and is not prepared over at all.
     """
+    coordinator = environment.coordinator
     seen = coordinator.last_seen(request.branch)
+    if _is_in_other_schema(environment, seen):
+        seen = coordinator.fresh(request.branch)
+        _refuse_other_schema(environment, seen)
     try:
         prepared = request.prepare(seen.snapshot())
         if prepared.changed() or coordinator.fresh(request.branch) is seen:
