@@ -1,0 +1,245 @@
+"""Steps of the history model: which kinds there are, how often, and with what arguments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from tests.model.history_world import Step, World
+
+BRANCHES = ["b", "c", "d/e", "f"]
+HELPERS = ["s", "t/u"]
+"""Branches that last for a few steps only."""
+PEOPLE = ["ann", "bob", "cy", "d'e", "É", "flo"]
+FIRMS = ["x", "y", "z"]
+EDGES = ["e1", "e2", "e3"]
+
+WRITES = {"put": 10, "set": 8, "set_many": 2, "drop": 5, "link": 3, "unlink": 2, "load": 4}
+BRANCHING = {"branch": 6, "delete": 2, "merge": 8, "preview": 2, "resolve": 2}
+CROSSING = {"hotfix": 2, "cross": 2}
+LOOKS = {"read": 6, "diff": 4, "changes": 3}
+UPKEEP = {"optimize": 1, "indices": 1, "reopen": 1}
+CLEANUP = {"cleanup": 1}
+SCHEMA = {
+    "rename_type": 1,
+    "rename_property": 1,
+    "drop_property": 1,
+    "add_property": 1,
+    "drop_type": 1,
+    "add_type": 2,
+}
+ALL = WRITES | BRANCHING | CROSSING | LOOKS | UPKEEP | CLEANUP | SCHEMA
+
+NODE_NAMES = ["Person", "Human", "Firm", "Guild"]
+EDGE_NAMES = ["Works", "Serves"]
+PROPERTY_NAMES = ["age", "years", "size", "tags", "since", "extra", "name", "code"]
+
+
+class Chooser:
+    """Chooses steps by a seed; what it looks at of the world is its branches and commits."""
+
+    def __init__(self, seed: int, weights: Mapping[str, int]) -> None:
+        self._random = random.Random(seed)
+        self._weights = weights
+
+    def steps(self, world: World, count: int) -> Iterator[Step]:
+        """So many steps, chosen one by one while the world runs them."""
+        yield from islice(self._endless(world), count)
+
+    def _endless(self, world: World) -> Iterator[Step]:
+        while True:
+            for step in self._kind(world):
+                yield self._random.randrange(len(world.actors)), *step
+
+    def _kind(self, world: World) -> Iterator[Step]:
+        """One step, or a few that belong together."""
+        if len(world.history.heads) == 1 and self._random.random() < 0.3:
+            yield self._branch(world)
+            return
+        kind = self._pick(*zip(*self._weights.items(), strict=True))
+        match kind:
+            case "hotfix":
+                yield from self._hotfix(world)
+            case "cross":
+                yield from self._cross(world)
+            case _:
+                yield getattr(self, f"_{kind}")(world)
+
+    def _pick(self, kinds: Any, weights: Any = None) -> Any:
+        return self._random.choices(list(kinds), weights)[0]
+
+    def _live(self, world: World) -> str:
+        return str(self._pick(world.history.heads))
+
+    def _two(self, world: World) -> list[str]:
+        """Two branches; one and a name of none when there is only one."""
+        names = list(world.history.heads)
+        return self._random.sample(names if len(names) > 1 else [*names, "none"], 2)
+
+    def _node(self) -> tuple[str, str]:
+        role = self._pick(["person", "firm"], [3, 1])
+        return role, self._pick(PEOPLE if role == "person" else FIRMS)
+
+    def _number(self) -> int | None:
+        return self._pick([None, 1, 2, 3])
+
+    def _values(self, role: str) -> dict[str, Any]:
+        if role == "firm":
+            return {"size": self._number(), "extra": self._number()}
+        return {
+            "age": self._number(),
+            "email": self._pick([None, "p", "q"], [6, 1, 1]),
+            "tags": self._pick([None, [], ["s"], ["s", "t"]]),
+            "extra": self._number(),
+        }
+
+    # Writes
+
+    def _put(self, world: World) -> Step:
+        role, id_ = self._node()
+        return "put", self._live(world), role, id_, self._values(role)
+
+    def _set(self, world: World) -> Step:
+        role, id_ = self._node()
+        column, value = self._pick(self._values(role).items())
+        return "set", self._live(world), role, id_, column, value
+
+    def _set_many(self, world: World) -> Step:
+        role, column = self._pick([("person", "age"), ("firm", "size"), ("person", "extra")])
+        return "set_many", self._live(world), role, column, self._pick([1, 2]), self._pick([2, 3])
+
+    def _drop(self, world: World) -> Step:
+        return "drop", self._live(world), *self._node()
+
+    def _link(self, world: World) -> Step:
+        return "link", self._live(world), self._pick(PEOPLE), self._pick(FIRMS), self._number()
+
+    def _unlink(self, world: World) -> Step:
+        return "unlink", self._live(world), self._pick(PEOPLE)
+
+    def _load(self, world: World) -> Step:
+        mode = self._pick(["merge", "append", "overwrite"], [5, 2, 1])
+        records: dict[tuple[str, str], Any] = {}
+        for _ in range(self._pick([1, 2, 3])):
+            role, id_ = self._node()
+            records[role, id_] = (role, id_, self._values(role))
+        if self._pick([True, False]):
+            id_, since = self._pick(EDGES), {"since": self._number()}
+            ends = self._pick(PEOPLE), self._pick(FIRMS)
+            records["works", id_] = ("works", id_, since, *ends)
+        return "load", self._live(world), mode, list(records.values())
+
+    # Branches
+
+    def _branch(self, world: World) -> Step:
+        return "branch", self._pick(BRANCHES), self._live(world)
+
+    def _delete(self, world: World) -> Step:
+        return "delete", self._pick([*BRANCHES, *HELPERS])
+
+    def _merge(self, world: World) -> Step:
+        delete = self._pick([False, True], [9, 1])
+        return "merge", *self._two(world), None, delete
+
+    def _preview(self, world: World) -> Step:
+        return "preview", *self._two(world)
+
+    def _resolve(self, world: World) -> Step:
+        return "merge", *self._two(world), self._pick(["ours", "theirs"])
+
+    def _hotfix(self, world: World) -> Iterator[Step]:
+        """A change on a branch of its own, merged into two; its branch may go before or after."""
+        one, other = self._two(world)
+        side = HELPERS[0]
+        yield "branch", side, one
+        yield self._write(world, side)
+        yield "merge", side, one
+        if self._random.random() < 0.5:
+            yield self._write(world, one)
+        yield "merge", side, other
+        yield "delete", side
+        if self._random.random() < 0.7:
+            yield self._write(world, self._pick([one, other]))
+            yield "merge", *self._random.sample([one, other], 2)
+
+    def _cross(self, world: World) -> Iterator[Step]:
+        """Two branches change, and each merges what the other was: they have two bases then."""
+        one, other = self._two(world)
+        yield self._write(world, one)
+        yield self._write(world, other)
+        yield "branch", HELPERS[0], one
+        yield "branch", HELPERS[1], other
+        yield "merge", HELPERS[1], one
+        yield "merge", HELPERS[0], other
+        if self._random.random() < 0.5:
+            yield "delete", HELPERS[0]
+            yield "delete", HELPERS[1]
+        for name in self._random.sample([one, other], 2):
+            if self._random.random() < 0.5:
+                yield self._write(world, name)
+        yield "merge", *self._random.sample([one, other], 2)
+
+    def _write(self, world: World, branch: str) -> Step:
+        """A write to a branch."""
+        kind = self._pick(["put", "set", "drop", "load"], [3, 3, 3, 1])
+        what, _, *args = getattr(self, f"_{kind}")(world)
+        return what, branch, *args
+
+    # Looking back
+
+    def _any_commit(self, world: World) -> int:
+        return self._random.randrange(len(world.history.commits))
+
+    def _read(self, world: World) -> Step:
+        return "read", self._any_commit(world)
+
+    def _diff(self, world: World) -> Step:
+        return "diff", self._any_commit(world), self._any_commit(world)
+
+    def _changes(self, world: World) -> Step:
+        return "changes", self._live(world), self._any_commit(world)
+
+    # Upkeep
+
+    def _optimize(self, world: World) -> Step:
+        return ("optimize",)
+
+    def _indices(self, world: World) -> Step:
+        return "indices", self._live(world)
+
+    def _reopen(self, world: World) -> Step:
+        return ("reopen",)
+
+    def _cleanup(self, world: World) -> Step:
+        return "cleanup", self._pick([1, 2, 4, 10])
+
+    # Schema changes
+
+    def _rename_type(self, world: World) -> Step:
+        role = self._pick(["person", "firm", "works"])
+        return "rename_type", role, self._pick(EDGE_NAMES if role == "works" else NODE_NAMES)
+
+    def _property(self) -> tuple[str, str]:
+        place = [("person", "age"), ("person", "tags"), ("firm", "size"), ("works", "since")]
+        return self._pick([*place, ("person", "extra"), ("firm", "extra")])
+
+    def _rename_property(self, world: World) -> Step:
+        place = self._pick([self._property(), ("person", "name"), ("person", "email")], [4, 1, 1])
+        return "rename_property", *place, self._pick(PROPERTY_NAMES)
+
+    def _drop_property(self, world: World) -> Step:
+        return "drop_property", *self._property()
+
+    def _add_property(self, world: World) -> Step:
+        role, column = self._property()
+        declared = "[String]?" if column == "tags" else "I32?"
+        return "add_property", role, column, self._pick(PROPERTY_NAMES), declared
+
+    def _drop_type(self, world: World) -> Step:
+        return "drop_type", self._pick([["works"], ["firm", "works"]])
+
+    def _add_type(self, world: World) -> Step:
+        role = self._pick(["firm", "works"])
+        return "add_type", role, self._pick(EDGE_NAMES if role == "works" else NODE_NAMES)
