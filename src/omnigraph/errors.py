@@ -17,7 +17,7 @@
     ├── EmbeddingFailed     look at the provider         500
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
     │                                                          SparkError
-    ├── RecoveryRequired    effects may exist; reopen    503
+    ├── RecoveryRequired    effects may exist; wait      503
     └── RemoteError         do as the server says        500
 
 Facts are attributes; text is for people. `kind` is the error class of the language reference
@@ -100,6 +100,12 @@ class OmnigraphError(Exception):
     def render(self) -> str:
         """Return the text a terminal shows."""
         return str(self)
+
+    def tell(self, outcome: str) -> None:
+        """Add to the text what became of the data, unless it says so already."""
+        if outcome not in self.message:
+            self.message = f"{self.message}; {outcome}"
+            self.args = (f"{self.args[0]}; {outcome}", *self.args[1:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel between processes with every fact, whatever the class was made from."""
@@ -336,6 +342,20 @@ class VersionNotFound(NotFoundError):
 
     def __init__(self, version: int, branch: str) -> None:
         super().__init__(f"manifest version {version} not found on branch '{branch}'")
+        self.version = version
+        self.branch = branch
+
+
+class CommitStateGone(VersionNotFound):
+    """The commit is part of the history, but the state it left cannot be read any more."""
+
+    def __init__(self, commit_id: str, version: int, branch: str) -> None:
+        NotFoundError.__init__(
+            self,
+            f"commit '{commit_id}' is known, but its state is gone: a cleanup removed it, or it "
+            f"went with branch '{branch}' — read a newer commit",
+        )
+        self.commit_id = commit_id
         self.version = version
         self.branch = branch
 
@@ -594,7 +614,7 @@ class InvariantViolated(StorageError):
 
 
 class RecoveryRequired(OmnigraphError):
-    """A write may have taken effect in part; recovery decides. Reopen the graph read-write."""
+    """A write may have taken effect in part. Do not repeat it before recovery has decided."""
 
     kind = "recovery_required"
     http_status = 503

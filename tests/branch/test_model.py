@@ -23,7 +23,7 @@ from omnigraph.branch.merge import MergeOutcome
 from omnigraph.errors import MergeConflicts
 from omnigraph.failpoints import Failpoint
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, staged_before
-from omnigraph.write.commit import queue_keys
+from omnigraph.write.environment import queue_keys
 from omnigraph.write.sidecar import WriterKind
 from tests.branch.people import State, change, joined, merged, new_people, state_of
 

@@ -125,7 +125,7 @@ def expect_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_expectations(coordinator: Any, request: Any) -> Any:
         return real(coordinator, replace(request, expected={}))
 
-    monkeypatch.setattr("omnigraph.write.commit.publish", without_expectations)
+    monkeypatch.setattr("omnigraph.write.protocol.publish", without_expectations)
 
 
 def verify_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +237,7 @@ def test_a_foreign_commit_between_our_checks_is_never_published(pair: og.Graph) 
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Committer, "_commit", late)
-        with pytest.raises(RecoveryRequired, match="do not retry"):
+        with pytest.raises(RecoveryRequired, match="do not repeat it"):
             add(pair, "person", name="cy")
 
     assert names(pair) == ["ann", "bob"]

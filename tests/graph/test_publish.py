@@ -10,8 +10,19 @@ import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.manifest import MAIN, Publish, UpdatePin, publish
-from omnigraph.write import commit as write_commit
-from tests.graph.reading import add, links, names, pins, reopen, rows, run, standing
+from omnigraph.write import protocol
+from tests.graph.reading import (
+    add,
+    heads,
+    links,
+    names,
+    pins,
+    reopen,
+    rows,
+    run,
+    sidecars,
+    standing,
+)
 
 
 @pytest.mark.accepts("S-002")
@@ -24,7 +35,7 @@ def test_a_publish_carries_the_version_of_every_table_written_or_read(
         seen.append(request)
         return publish(coordinator, request)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(write_commit, "publish", spying)
+    monkeypatch.setattr(protocol, "publish", spying)
     before = pins(pair)
 
     add(pair, "knows", a="bob", b="ann")
@@ -38,28 +49,30 @@ def test_a_publish_carries_the_version_of_every_table_written_or_read(
 
 @pytest.mark.accepts("S-002", "S-003", "S-028", "S-183")
 def test_a_table_that_moves_before_the_publish_stops_all_of_them(pair: og.Graph) -> None:
-    """Two tables are committed, one expectation fails, neither becomes visible."""
-    coordinator = pair._coordinator
+    """Two tables are committed, one expectation fails, both are as they were, and say so."""
     before = standing(pair)
-    entry = pair.snapshot().entries["node:Firm"]
+    tables, entry = pair._store.tables, pair.snapshot().entries["node:Person"]
 
     def move_a_pin() -> None:
-        moved = UpdatePin("node:Person", before.pins["node:Person"] + 9, None, 2)
-        publish(coordinator, Publish(branch=MAIN, changes=(moved,)))
+        made = tables.restore(tables.root.table(entry.table_path), entry.version)
+        moved = UpdatePin("node:Person", made, None, entry.row_count)
+        publish(pair._coordinator, Publish(branch=MAIN, changes=(moved,)))
 
     with (
         armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: move_a_pin}),
         pytest.raises(ExpectedVersionMismatch) as caught,
     ):
-        run(pair, 'insert Person { name: "cy" } insert Firm { code: "f" }')
+        run(pair, 'insert Knows { from: "ann", to: "ann" } insert Firm { code: "f" }')
 
     error = caught.value
     assert (error.table_key, error.expected, error.actual) == (
         "node:Person",
         before.pins["node:Person"],
-        before.pins["node:Person"] + 9,
+        before.pins["node:Person"] + 1,
     )
-    assert pair.snapshot().entries["node:Firm"] == entry
+    assert "nothing was written" in str(error)
+    assert (len(links(pair)), sidecars(pair), heads(pair)) == (1, [], pins(pair))
+    assert [each.kind for each in pair.recoveries()] == ["RolledBack"]
 
 
 @pytest.mark.accepts("S-027")

@@ -86,9 +86,10 @@ def test_trouble_while_compacting_does_not_fail_the_write(tmp_path: Path) -> Non
     assert hits[Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT] == 1
     assert result.commit_id is not None
     assert len(names(reopen(graph, mode="r"))) == due
-    (left,) = sidecars(graph)
-    assert left["writer_kind"] == "Optimize"
-    assert [pin["table_key"] for pin in left["tables"]] == ["node:Person"]
+    assert sidecars(graph) == []
+    (undone,) = graph.recoveries()
+    assert (undone.kind.value, undone.writer_kind) == ("RolledBack", "Optimize")
+    assert [each.table_key for each in undone.outcomes] == ["node:Person"]
 
 
 def cost_of_an_insert(graph: og.Graph, name: str) -> dict[str, int]:

@@ -28,6 +28,7 @@ from omnigraph.manifest import (
     UpdatePin,
     publish,
 )
+from omnigraph.manifest.kept_commits import KeptCommits
 from omnigraph.manifest.publisher import RETRY_BUDGET
 from omnigraph.manifest.rows import row_of_change, table_of
 from omnigraph.storage.control import ControlTable
@@ -45,7 +46,7 @@ def graph(tmp_path: Path) -> og.Graph:
 
 def coordinator_of(graph: og.Graph) -> Coordinator:
     """A coordinator of its own, as another process would have."""
-    return Coordinator(graph._store.manifest)
+    return Coordinator(graph._store.manifest, KeptCommits(graph._store.texts))
 
 
 def pin(version: int, key: str = KEY, rows: int = 0, branch: str | None = None) -> UpdatePin:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.graph import Graph
 from omnigraph.storage.counters import counting
 from omnigraph.write import recovery
+from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.recovery import RECOVERY_ACTOR
 from tests.recovery import work
 from tests.recovery.staging import (
@@ -238,10 +240,34 @@ def test_a_rolled_back_table_shows_what_its_pin_showed(graph: Graph) -> None:
     is_whole(recovered)
 
 
+@pytest.mark.accepts("S-118")
+@pytest.mark.parametrize("entry", [*HEALERS, "a write to its table"])
+def test_a_live_handle_undoes_a_write_that_cannot_be_finished(graph: Graph, entry: str) -> None:
+    """Its queues are held, by locks of the system as well: nothing of it can be in flight."""
+    rows = work.rows_of(graph)
+    leave(graph, PARTIAL)
+    assert work.standing_of(graph)["heads"]["main edge:Knows"] == 3
+
+    if entry in HEALERS:
+        HEALERS[entry](graph)
+    else:
+        mutate(graph, 'insert Knows { from: "ann", to: "ann" }')
+
+    assert kinds(graph) == ["RolledBack"]
+    assert "new" not in names(graph)
+    if entry == "refresh":
+        assert work.rows_of(graph) == rows
+    mutate(graph, work.INSERTS[2])
+    is_whole(graph)
+
+
 @pytest.mark.accepts("S-118", "S-120")
 @pytest.mark.parametrize("entry", HEALERS)
-def test_what_needs_a_restore_waits_for_an_open(graph: Graph, entry: str) -> None:
+def test_without_locks_of_the_system_what_needs_a_restore_waits_for_an_open(
+    graph: Graph, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The heal neither restores nor drops it; a write on its table says what to do."""
+    monkeypatch.setattr(WriteEnvironment, "has_system_locks", property(lambda _: False))
     leave(graph, PARTIAL)
     before = work.standing_of(graph)
 
@@ -280,7 +306,7 @@ def test_drift_that_no_sidecar_of_the_branch_names_is_for_repair(tmp_path: Path)
 def test_a_heal_with_nothing_to_do_costs_one_listing(graph: Graph) -> None:
     environment = graph._environment()
     with counting() as counters:
-        assert recovery.settle_all(environment, graph._store.audit, full=False) == 0
+        assert recovery.settle_all(environment, full=False) == 0
 
     assert counters.text_lists == 1
     assert (counters.opens, counters.head_probes, counters.control_reads) == (0, 0, 0)
@@ -378,7 +404,7 @@ def test_a_live_writer_is_waited_for_and_never_robbed(
         done.set()
 
     def reopen_and_refresh() -> None:
-        recovery.settle_all(graph._environment(), graph._store.audit, full=False)
+        recovery.settle_all(graph._environment(), full=False)
 
     other = threading.Thread(target=recover)
     other.start()
@@ -462,11 +488,9 @@ def test_an_edge_is_not_finished_once_its_node_is_gone(
     unhealed(graph, lambda: mutate(graph, 'delete Person where name = "lone"'), monkeypatch)
 
     graph.refresh()
-    assert kinds(graph) == []
-    recovered = reopen(graph)
 
-    assert kinds(recovered) == ["RolledBack"]
-    is_whole(recovered)
+    assert kinds(graph) == ["RolledBack"]
+    is_whole(graph)
 
 
 def test_a_conditional_write_is_not_finished_on_another_head(
@@ -507,8 +531,8 @@ def test_a_write_that_never_began_is_not_called_done(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave(graph, Failpoint.COMMIT_AFTER_SIDECAR)
-    mutate(graph, 'insert Knows { from: "ann", to: "ann" }')
-    mutate(graph, 'insert Person { name: "later" }')
+    for body in ('insert Knows { from: "ann", to: "ann" }', 'insert Person { name: "later" }'):
+        unhealed(graph, partial(mutate, graph, body), monkeypatch)
 
     recovered = reopen(graph)
 
@@ -616,33 +640,11 @@ def test_of_two_strict_writers_one_wins_and_one_is_told(graph: Graph) -> None:
     )
 
 
-@pytest.mark.accepts("S-109", "S-110")
-def test_a_publisher_that_never_gets_its_turn_leaves_a_sidecar(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Six attempts, then a typed conflict; the write is finished by the next one."""
-    attempts = []
-
-    def contended(*_: object) -> int:
-        attempts.append(1)
-        raise og.errors.RowLevelCasContention("somebody else")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.manifest.coordinator.Coordinator.merge", contended)
-        with pytest.raises(ConflictError, match="exhausted 5 retries"):
-            mutate(graph, work.INSERTS[2])
-
-    assert len(attempts) == 6
-    mutate(graph, work.DELETES[1])
-    assert kinds(graph) == ["RolledForward"]
-    is_whole(graph)
-
-
 @pytest.mark.accepts("S-109")
 def test_a_full_disk_at_the_publish_is_not_an_invitation_to_repeat(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every table is committed, so recovery will finish it: a second try would write it twice."""
+    """Neither the publish nor its undo finds room: the caller is told to wait for recovery."""
 
     def full(*_: object) -> int:
         raise og.errors.StorageFull("no space left — nothing was published; run it again")
@@ -654,8 +656,8 @@ def test_a_full_disk_at_the_publish_is_not_an_invitation_to_repeat(
 
     assert caught.value.operation_id == sidecar(graph)["operation_id"]
     graph.refresh()
-    assert kinds(graph) == ["RolledForward"]
-    assert len(work.rows_of(graph)["main"]["edge:Knows"]) == 3
+    assert kinds(graph) == ["RolledBack"]
+    assert len(work.rows_of(graph)["main"]["edge:Knows"]) == 2
     is_whole(graph)
 
 

@@ -20,9 +20,11 @@ from omnigraph.graph import Graph
 from omnigraph.manifest import MAIN, Publish, publish
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write import commit, evidence, recovery, sidecar
+from omnigraph.write import evidence, protocol, recovery, sidecar
 from omnigraph.write.audit import RecoveryKind, record_recovery
 from omnigraph.write.classify import Decision, Mode, TableClass
+from omnigraph.write.environment import WriteEnvironment
+from omnigraph.write.pins import pin_of
 from tests.recovery import test_faults as faults
 from tests.recovery import test_sidecars as sidecars
 from tests.recovery import work
@@ -43,12 +45,12 @@ COMPLETE = (Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER, 1)
 
 
 def skip_the_sidecar(patch: Patch, _: Graph) -> None:
-    patch.setattr(commit, "write_sidecar", lambda *_: hit(Failpoint.COMMIT_AFTER_SIDECAR))
+    patch.setattr(protocol, "write_sidecar", lambda *_: hit(Failpoint.COMMIT_AFTER_SIDECAR))
 
 
 def write_the_sidecar_after_a_commit(patch: Patch, _: Graph) -> None:
     late: list[tuple[Any, ...]] = []
-    patch.setattr(commit, "write_sidecar", lambda *intent: late.append(intent))
+    patch.setattr(protocol, "write_sidecar", lambda *intent: late.append(intent))
     real = TableStorage.commit_staged
 
     def commit_first(self: TableStorage, *args: Any, **options: Any) -> Any:
@@ -67,7 +69,7 @@ def publish_each_table_as_it_is_committed(patch: Patch, graph: Graph) -> None:
         committed = real(self, *args, **options)
         for key, entry in graph.snapshot().entries.items():
             if self.root.child(entry.table_path) == committed.location.uri:
-                pin = commit.pin_of(key, committed)
+                pin = pin_of(key, committed)
                 publish(graph._coordinator, Publish(MAIN, (pin,)))
         return committed
 
@@ -80,13 +82,13 @@ def delete_the_sidecar_before_the_publish(patch: Patch, graph: Graph) -> None:
             path.unlink()
         return publish(*args)
 
-    patch.setattr(commit, "publish", early)
+    patch.setattr(protocol, "publish", early)
 
 
 def leave_a_table_out_of_the_sidecar(patch: Patch, _: Graph) -> None:
-    real = commit._sidecar_of
+    real = protocol.sidecar_of
     patch.setattr(
-        commit, "_sidecar_of", lambda *a: (s := real(*a)) and replace(s, pins=s.pins[:-1])
+        protocol, "sidecar_of", lambda *a: (s := real(*a)) and replace(s, pins=s.pins[:-1])
     )
 
 
@@ -144,12 +146,13 @@ def always_roll_back(patch: Patch, _: Graph) -> None:
     patch.setattr(recovery, "decide", lambda *_, **__: Decision.ROLL_BACK)
 
 
-def skip_recovery_at_open(patch: Patch, _: Graph) -> None:
-    patch.setattr(SETTLE, lambda *_, **__: 0)
+def skip_recovery(patch: Patch, _: Graph) -> None:
+    for place in (SETTLE, "omnigraph.write.recovery.settle_all"):
+        patch.setattr(place, lambda *_, **__: 0)
 
 
 def acknowledge_before_the_publish(patch: Patch, graph: Graph) -> None:
-    patch.setattr(commit, "publish", lambda *_: graph._coordinator.fresh(MAIN))
+    patch.setattr(protocol, "publish", lambda *_: graph._coordinator.fresh(MAIN))
 
 
 # plant, where the writer stops (None: it is acknowledged), tables, the invariant that is broken
@@ -180,7 +183,7 @@ PROTOCOL: list[tuple[Plant, tuple[Failpoint, int] | None, int, str]] = [
     (drop_the_sidecar_unread, PARTIAL, 2, "every pin is its HEAD"),
     (decide_by_any_table, PARTIAL, 2, "the graph opens"),
     (always_roll_back, COMPLETE, 2, "the outcome that its point requires"),
-    (skip_recovery_at_open, PARTIAL, 2, "the next write succeeds at once"),
+    (skip_recovery, PARTIAL, 2, "the next write succeeds at once"),
     (acknowledge_before_the_publish, None, 2, "no acknowledged write is lost"),
 ]
 
@@ -265,7 +268,7 @@ def do_not_ask_whose_a_version_is(patch: Patch) -> None:
 
 
 def take_no_queue(patch: Patch) -> None:
-    patch.setattr(recovery, "queue_keys", lambda *_: [])
+    patch.setattr(recovery, "queues_of", lambda *_: [])
 
 
 def restore_in_the_heal(patch: Patch) -> None:
@@ -273,9 +276,14 @@ def restore_in_the_heal(patch: Patch) -> None:
     patch.setattr(SETTLE, lambda *a, **o: real(*a, **{**o, "full": True}))
 
 
+def never_undo_in_the_heal(patch: Patch) -> None:
+    patch.setattr(WriteEnvironment, "has_system_locks", property(lambda _: False))
+
+
 def never_heal(patch: Patch) -> None:
     real = recovery.settle_all
-    patch.setattr(SETTLE, lambda *a, **o: real(*a, **o) if o["full"] else 0)
+    for place in (SETTLE, "omnigraph.write.recovery.settle_all"):
+        patch.setattr(place, lambda *a, **o: real(*a, **o) if o["full"] else 0)
 
 
 def believe_an_unconfirmed_merge(patch: Patch) -> None:
@@ -379,7 +387,7 @@ def leave_a_failed_sidecar(patch: Patch) -> None:
         path = sidecar.sidecar_path(intent.operation_id)
         store.write_text(path, sidecar.sidecar_to_json(intent))
 
-    patch.setattr(commit, "write_sidecar", plain)
+    patch.setattr(protocol, "write_sidecar", plain)
 
 
 def on(template: str, test: Callable[..., None], *arguments: Any) -> Callable[[Path, Patch], None]:
@@ -427,7 +435,14 @@ TESTS: list[tuple[Callable[[Patch], None], Callable[[Path, Patch], None]]] = [
     ),
     (
         restore_in_the_heal,
-        on("plain", faults.test_what_needs_a_restore_waits_for_an_open, "refresh"),
+        patched(
+            faults.test_without_locks_of_the_system_what_needs_a_restore_waits_for_an_open,
+            "refresh",
+        ),
+    ),
+    (
+        never_undo_in_the_heal,
+        on("plain", faults.test_a_live_handle_undoes_a_write_that_cannot_be_finished, "refresh"),
     ),
     (
         never_heal,

@@ -14,7 +14,7 @@ from omnigraph.manifest import Publish, UpdatePin, publish
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
 from omnigraph.upkeep.findings import Finding, Severity
-from omnigraph.write.commit import pin_of
+from omnigraph.write.pins import pin_of
 from tests.recovery import work
 from tests.recovery.staging import commit_rows, leave, new_graph, reopen, write_raw
 

@@ -1,23 +1,16 @@
 """Apply: publish a planned merge, all tables at once or none.
 
-    phase                        durable afterwards         a crash here leaves
-    A  write_sidecar             the intent                 no effect; recovery drops the sidecar
-    B  append, replace, delete   HEADs, step by step        drift; recovery undoes all of it
-    B  confirm_sidecar           that B is complete         drift; recovery publishes all of it
-    C  publish                   every pin and the commit   the merge, visible
-    D  delete_sidecar            nothing more               a clean graph
-
 A table takes up to three kinds of commits, so a moved HEAD proves nothing by itself: only the
-confirmed sidecar says that nothing is missing. Tables that are pointed at another version, or
-forked from one, move no HEAD; they become visible with the publish.
+confirmed sidecar says that nothing is missing. Until then a crash undoes the merge, from then on
+recovery finishes it. Tables that are pointed at another version, or forked from one, move no HEAD;
+they become visible with the publish.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -27,9 +20,9 @@ from omnigraph.branch.compare import take_rows
 from omnigraph.branch.plan import How, TablePlan
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import GraphCommit, Lineage, ManifestState, Publish, UpdatePin, publish
+from omnigraph.manifest import GraphCommit, Lineage, ManifestState, UpdatePin
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import (
-    CommittedVersion,
     IndexInfo,
     IndexKind,
     IndexSpec,
@@ -37,24 +30,13 @@ from omnigraph.storage.handles import (
     TableHandle,
 )
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.commit import (
-    WriteEnvironment,
-    check_heads,
-    finish,
-    lane_of,
-    pin_of,
-    pin_of_handle,
-    publish_turn,
-)
+from omnigraph.write.drift import check_heads
+from omnigraph.write.environment import WriteEnvironment, lane_of
 from omnigraph.write.fork import fork_for_write
-from omnigraph.write.sidecar import (
-    Sidecar,
-    SidecarPin,
-    SidecarSwitch,
-    WriterKind,
-    confirm_sidecar,
-    write_sidecar,
-)
+from omnigraph.write.intent import CommitStep, Intent, TableCommits
+from omnigraph.write.pins import pin_of_handle
+from omnigraph.write.protocol import carry_out
+from omnigraph.write.sidecar import WriterKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +49,8 @@ class MergeRequest:
     read_versions: Mapping[str, int]
     actor: str | None
     properties: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One commit on one table. The handle is the table as the step before left it."""
-
-    uuid: str
-    stage: Callable[[TableHandle], StagedTransaction | None]
-    after: Failpoint | None = None
+    ancestors: tuple[GraphCommit, ...] = ()
+    """The commits of the source that the target has not seen."""
 
 
 def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCommit:
@@ -86,8 +61,7 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
     """
     applied = {key: each for key, each in request.plans.items() if each.how is How.APPLY}
     appended = _append_without_lock(environment.tables, request, applied)
-    with ExitStack() as held:
-        held.enter_context(environment.queues.acquire_many(_queue_keys(request)))
+    with environment.queues.acquire_many(_queue_keys(request)):
         state = _check_unmoved(environment, request)
         check_heads(
             environment,
@@ -95,28 +69,21 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
             {key: plan.target_entry for key, plan in applied.items()},
         )
         pins = [_pointed(environment, request, plan) for plan in request.plans.values()]
-        handles = {
-            key: fork_for_write(
-                environment.tables,
-                environment.coordinator,
-                plan.target_entry,
-                request.target.branch,
+        tables = [
+            TableCommits(
+                key,
+                fork_for_write(
+                    environment.tables,
+                    environment.coordinator,
+                    plan.target_entry,
+                    request.target.branch,
+                ),
+                tuple(_steps(environment.tables, plan, appended.get(key))),
             )
             for key, plan in applied.items()
-        }
-        steps = {
-            key: list(_steps(environment.tables, plan, appended.get(key)))
-            for key, plan in applied.items()
-        }
-        return _publish_merge(
-            environment,
-            request,
-            state,
-            handles,
-            steps,
-            [pin for pin in pins if pin is not None],
-            held,
-        )
+        ]
+        pointed = tuple(pin for pin in pins if pin is not None)
+        return carry_out(environment, _intent_of(request, state, tuple(tables), pointed)).head
 
 
 def _queue_keys(request: MergeRequest) -> list[tuple[str, str | None]]:
@@ -169,11 +136,10 @@ def _append_without_lock(
     tables: TableStorage, request: MergeRequest, applied: Mapping[str, TablePlan]
 ) -> dict[str, StagedTransaction]:
     """Stage the new rows of tables that need no fork first: the bulk of the work, unlocked."""
-    lane = lane_of(request.target.branch)
     return {
         key: staged
         for key, plan in applied.items()
-        if plan.target_entry.table_branch == lane
+        if owns_lineage(request.target.branch, plan.target_entry.table_branch)
         and (staged := _stage_append(tables, plan, plan.target)) is not None
     }
 
@@ -192,7 +158,7 @@ def _stage_append(
 
 def _steps(
     tables: TableStorage, plan: TablePlan, appended: StagedTransaction | None
-) -> Iterator[_Step]:
+) -> Iterator[CommitStep]:
     """Append what is new, replace what changed, delete what is gone; each only when there is any.
 
     Which rows change is known by their row ids, so nothing is joined and all rows are streamed.
@@ -208,7 +174,7 @@ def _steps(
             return appended or _stage_append(tables, plan, handle)
 
         after = None if is_rewrite else Failpoint.BRANCH_MERGE_ADOPT_AFTER_APPEND_PRE_UPSERT
-        yield _Step(uuid, append, after)
+        yield CommitStep(uuid, append, after)
     updates = plan.delta.updates().sort_by("after")
     if updates.num_rows:
 
@@ -221,7 +187,7 @@ def _steps(
             if is_rewrite
             else Failpoint.BRANCH_MERGE_ADOPT_AFTER_UPSERT_PRE_DELETE
         )
-        yield _Step(str(uuid4()), upsert, after)
+        yield CommitStep(str(uuid4()), upsert, after)
     deletes = plan.delta.deletes()
     if deletes.num_rows:
 
@@ -229,14 +195,14 @@ def _steps(
             return tables.stage_delete_rows(handle, deletes["before"].to_numpy())
 
         after = Failpoint.BRANCH_MERGE_REWRITE_AFTER_DELETE_PRE_INDEX if is_rewrite else None
-        yield _Step(str(uuid4()), delete, after)
+        yield CommitStep(str(uuid4()), delete, after)
     indexes = [_spec_of(info) for info in tables.describe_indices(plan.target)]
     if is_rewrite and indexes and plan.delta.rows["after"].null_count < len(plan.delta):
 
         def cover(handle: TableHandle) -> StagedTransaction | None:
             return tables.stage_fold_indices(handle, (), indexes).transaction
 
-        yield _Step(str(uuid4()), cover)
+        yield CommitStep(str(uuid4()), cover)
 
 
 def _spec_of(info: IndexInfo) -> IndexSpec:
@@ -244,110 +210,32 @@ def _spec_of(info: IndexInfo) -> IndexSpec:
     return IndexSpec(info.column, kinds.get(info.kind.lower(), IndexKind.VECTOR), info.name)
 
 
-# Phases A to D
+# What the protocol is to do
 
 
-def _publish_merge(
-    environment: WriteEnvironment,
+def _intent_of(
     request: MergeRequest,
     state: ManifestState,
-    handles: Mapping[str, TableHandle],
-    steps: Mapping[str, list[_Step]],
-    pointed: list[UpdatePin],
-    held: ExitStack,
-) -> GraphCommit:
-    """The caller holds every queue the merge needs."""
-    lineage = Lineage(
-        commit_id=str(ULID()),
-        actor=request.actor,
-        created_at=time.time_ns() // 1_000,
-        merged_parent_id=request.source.head.commit_id,
-        properties=request.properties,
-    )
-    sidecar = _sidecar_of(request, state, handles, steps, pointed, lineage)
-    if steps:
-        write_sidecar(environment.texts, sidecar)
-        # No `try/finally` from here on: when a step fails, the sidecar alone says what to undo.
-        committed = {
-            key: _run_steps(environment.tables, handle, steps[key], sidecar.operation_id)
-            for key, handle in handles.items()
-        }
-        confirm_sidecar(
-            environment.texts, sidecar, {key: made.version for key, made in committed.items()}
-        )
-        pointed = [*pointed, *(pin_of(key, made) for key, made in committed.items())]
-    hit(Failpoint.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT)
-    environment.foresee(request.target.branch, pointed)
-    held.enter_context(publish_turn(environment, request.target.branch))
-    published = publish(
-        environment.coordinator,
-        Publish(
-            branch=request.target.branch,
-            changes=tuple(pointed),
-            expected=request.read_versions,
-            commits=(lineage,),
-        ),
-    )
-    if steps:
-        finish(environment, sidecar.operation_id)
-    return published.head
-
-
-def _run_steps(
-    tables: TableStorage, handle: TableHandle, steps: list[_Step], operation_id: str
-) -> CommittedVersion:
-    committed: CommittedVersion | None = None
-    for step in steps:
-        staged = step.stage(handle)
-        if staged is None:
-            continue
-        # The sidecar named this transaction before its files could be written.
-        committed = tables.commit_staged(replace(staged, uuid=step.uuid), operation_id=operation_id)
-        handle = tables.open_at(
-            committed.location, committed.version, incarnation=committed.transaction_uuid
-        )
-        if step.after is not None:
-            hit(step.after)
-    assert committed is not None, "a table without steps is not applied"
-    return committed
-
-
-def _sidecar_of(
-    request: MergeRequest,
-    state: ManifestState,
-    handles: Mapping[str, TableHandle],
-    steps: Mapping[str, list[_Step]],
-    pointed: list[UpdatePin],
-    lineage: Lineage,
-) -> Sidecar:
-    return Sidecar(
-        operation_id=str(ULID()),
-        writer_kind=WriterKind.BRANCH_MERGE,
-        started_at=lineage.created_at,
-        branch=lane_of(request.target.branch),
-        actor_id=request.actor,
-        commit_id=lineage.commit_id,
+    tables: tuple[TableCommits, ...],
+    pointed: tuple[UpdatePin, ...],
+) -> Intent:
+    return Intent(
+        kind=WriterKind.BRANCH_MERGE,
+        branch=request.target.branch,
         branch_id=state.native_id,
-        merge_source_commit_id=lineage.merged_parent_id,
-        read_versions=dict(request.read_versions),
-        pins=tuple(
-            SidecarPin(
-                table_key=key,
-                table_path=handle.location.uri,
-                expected_version=request.plans[key].target_entry.version,
-                post_commit_pin=handle.version + len(steps[key]),
-                table_branch=handle.location.branch,
-                transaction_uuids=tuple(step.uuid for step in steps[key]),
-            )
-            for key, handle in handles.items()
+        actor=request.actor,
+        tables=tables,
+        expected=dict(request.read_versions),
+        commit=Lineage(
+            commit_id=str(ULID()),
+            actor=request.actor,
+            created_at=time.time_ns() // 1_000,
+            merged_parent_id=request.source.head.commit_id,
+            properties=request.properties,
         ),
-        switches=tuple(
-            SidecarSwitch(
-                table_key=pin.table_key,
-                version=pin.version,
-                table_branch=pin.table_branch,
-            )
-            for pin in pointed
-        ),
-        commit_properties=request.properties,
+        pointed=pointed,
+        ancestors=request.ancestors,
+        source_branch=request.source.branch,
+        confirms=True,
+        before_publish=lambda: hit(Failpoint.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT),
     )

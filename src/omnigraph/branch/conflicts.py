@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 
 from omnigraph.branch.compare import SCHEMA, Differences, equal_content, take_rows
 from omnigraph.branch.images import changed_properties, images
+from omnigraph.branch.merge_base import VirtualBase
+from omnigraph.branch.virtual_base import ABSENT, DISPUTED, BaseTable, Rows
 from omnigraph.catalog import EntityType
 from omnigraph.errors import MergeConflict
 from omnigraph.storage.handles import TableHandle
@@ -73,8 +75,54 @@ def contest(
     both = joined.filter(is_contested)
     delta = pa.table({"id": free["id"], "before": free["target"], "after": free["after"]})
     unequal = both.filter(pa.array(_is_unequal(tables, source, target, both)))
-    found = _contests(tables, entity, (base, target, source), unequal)
+    bases = [BaseImage(each) for each in _images(tables, base, unequal["before"])]
+    found = _contests(tables, entity, bases, (target, source), unequal)
     return Differences(delta.cast(SCHEMA)), found
+
+
+def contest_virtual(
+    entity: EntityType,
+    base: VirtualBase,
+    base_table: BaseTable,
+    source: TableHandle,
+    target: TableHandle,
+    differing: Differences,
+) -> tuple[Differences, list[Contest]]:
+    """The same over several bases. `differing` leads from the target's rows to the source's."""
+    tables, rows = base_table.tables, differing.rows
+    found = base_table.find(base, differing.ids)
+    ours = _rows_in(base_table, target, rows["before"])
+    theirs = _rows_in(base_table, source, rows["after"])
+    is_theirs = ~base_table.are_equal(found, theirs)
+    is_ours = ~base_table.are_equal(found, ours)
+    free = rows.filter(pa.array(is_theirs & ~is_ours))
+    both = np.flatnonzero(is_theirs & is_ours)
+    unequal = rows.take(pa.array(both)).rename_columns(["id", "target", "after"])
+    bases = _base_images(base_table, found.take(both))
+    return Differences(free), _contests(tables, entity, bases, (target, source), unequal)
+
+
+def _rows_in(base_table: BaseTable, handle: TableHandle, row_ids: pa.ChunkedArray) -> Rows:
+    place = base_table.add(handle)
+    places = np.where(_valid(row_ids), place, ABSENT).astype(np.int64)
+    return Rows(places, _numbers(row_ids.fill_null(0)))
+
+
+def _base_images(base_table: BaseTable, rows: Rows) -> list[BaseImage]:
+    images_ = [BaseImage(None, is_disputed=place == DISPUTED) for place in rows.places.tolist()]
+    for handle, row_ids in base_table.columns(rows):
+        for place, image in enumerate(_images(base_table.tables, handle, row_ids)):
+            if image is not None:
+                images_[place] = BaseImage(image)
+    return images_
+
+
+@dataclass(frozen=True, slots=True)
+class BaseImage:
+    """A row of the base; none where it has no such row, or where several bases disagree."""
+
+    image: dict[str, Any] | None
+    is_disputed: bool = False
 
 
 def _with_target_rows(theirs: Differences, ours_candidates: Differences) -> pa.Table:
@@ -102,15 +150,16 @@ def _is_unequal(
 def _contests(
     tables: TableStorage,
     entity: EntityType,
-    handles: tuple[TableHandle, TableHandle, TableHandle],
+    bases: Sequence[BaseImage],
+    handles: tuple[TableHandle, TableHandle],
     rows: pa.Table,
 ) -> list[Contest]:
     sides = [
         _images(tables, handle, rows[column])
-        for handle, column in zip(handles, ("before", "target", "after"), strict=True)
+        for handle, column in zip(handles, ("target", "after"), strict=True)
     ]
     found = []
-    for row, base, ours, theirs in zip(rows.to_pylist(), *sides, strict=True):
+    for row, base, ours, theirs in zip(rows.to_pylist(), bases, *sides, strict=True):
         conflict = _conflict(entity, row["id"], base, ours, theirs)
         take_theirs = Edit(entity.table_key, row["id"], (row["target"], row["after"]))
         found.append(Contest(conflict, ours=(), theirs=(take_theirs,)))
@@ -130,7 +179,7 @@ def _images(
 def _conflict(
     entity: EntityType,
     row_id: str,
-    base: dict[str, Any] | None,
+    base: BaseImage,
     ours: dict[str, Any] | None,
     theirs: dict[str, Any] | None,
 ) -> MergeConflict:
@@ -139,11 +188,11 @@ def _conflict(
         kind = ConflictKind.DELETE_VS_UPDATE
         who, other = ("target", "source") if ours is None else ("source", "target")
         message = f"{subject}: deleted in the {who}, changed in the {other}"
-        changed = changed_properties(base or {}, ours or theirs or {})
+        changed = changed_properties(base.image or {}, ours or theirs or {})
     else:
         changed = changed_properties(ours, theirs)
         listed = ", ".join(changed)
-        if base is None:
+        if base.image is None and not base.is_disputed:
             kind = ConflictKind.DIVERGENT_INSERT
             message = f"{subject}: added on both sides with different {listed}"
         else:
@@ -154,7 +203,7 @@ def _conflict(
         table_key=entity.table_key,
         row_id=row_id,
         message=message,
-        base=_only(base, changed),
+        base=_only(base.image, changed),
         ours=_only(ours, changed),
         theirs=_only(theirs, changed),
     )

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from omnigraph.manifest import ManifestState
 from omnigraph.storage.queues import Guard
-from omnigraph.write.commit import WriteEnvironment
-
-BRANCHES_QUEUE = "__branches__"
+from omnigraph.write.environment import BRANCHES_QUEUE, WriteEnvironment
 
 
 def branch_turn(environment: WriteEnvironment) -> Guard:

@@ -1,25 +1,31 @@
 """Delete a branch: first its ref, then, as well as it goes, the table forks that only it held.
 
 The ref in `__manifest` is the branch. Once it is gone the branch does not exist, whatever happens
-to the rest; forks that could not be removed are unclaimed and are reclaimed later.
+to the rest; forks that could not be removed are unclaimed and are reclaimed later. The states of
+commits that a merge may still compare with are written down before, and their forks stay.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
+from omnigraph.branch.commit_dag import CommitDag, possible_bases
 from omnigraph.branch.create import branch_turn
 from omnigraph.errors import (
     BadRequestError,
+    CommitStateGone,
     ConflictError,
     ForkInUse,
     OmnigraphError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, Snapshot, TableEntry
-from omnigraph.write.commit import WriteEnvironment, queue_keys
+from omnigraph.manifest import MAIN, Coordinator, ManifestState, Snapshot, TableEntry
+from omnigraph.manifest.branch_names import branch_of_fork, owns_lineage
+from omnigraph.manifest.coordinator import is_on_line
+from omnigraph.storage.tables import TableStorage
+from omnigraph.write.environment import WriteEnvironment, queue_keys
 
 log = logging.getLogger("omnigraph.branch")
 
@@ -35,21 +41,23 @@ def delete_branch(environment: WriteEnvironment, branch: str) -> None:
         raise BadRequestError("cannot delete branch 'main'")
     with ExitStack() as held:
         held.enter_context(branch_turn(environment))
-        snapshot = environment.coordinator.fresh(branch).snapshot()
+        state = environment.coordinator.fresh(branch)
         # Writers of the branch have finished before the ref goes, and nobody can write on a new
         # branch of the same name before the old one's forks are gone.
-        keys = queue_keys(frozenset(snapshot.entries), branch)
+        keys = queue_keys(frozenset(state.entries), branch)
         held.enter_context(environment.queues.acquire_many(keys))
-        _delete_ref(environment, branch)
+        state = environment.coordinator.fresh(branch)
+        _delete_ref(environment, state)
         hit(Failpoint.BRANCH_DELETE_BEFORE_TABLE_CLEANUP)
-        _remove_forks(environment, snapshot.entries.values(), branch)
+        _remove_forks(environment, state.entries.values(), branch)
 
 
-def _delete_ref(environment: WriteEnvironment, branch: str) -> None:
-    coordinator = environment.coordinator
-    for other in coordinator.branches():
-        if other != branch:
-            _refuse_if_used(coordinator.fresh(other).snapshot(), branch)
+def _delete_ref(environment: WriteEnvironment, state: ManifestState) -> None:
+    coordinator, branch = environment.coordinator, state.branch
+    others = [coordinator.fresh(each) for each in coordinator.branches() if each != branch]
+    for other in others:
+        _refuse_if_used(other.snapshot(), branch)
+    _keep_states(coordinator, state, others)
     try:
         coordinator.delete_branch(branch)
     except ForkInUse as in_use:
@@ -58,9 +66,20 @@ def _delete_ref(environment: WriteEnvironment, branch: str) -> None:
         ) from in_use
 
 
+def _keep_states(
+    coordinator: Coordinator, state: ManifestState, others: list[ManifestState]
+) -> None:
+    """Write down the states of this branch that merges of the others can compare with."""
+    dag = CommitDag([state, *others])
+    for commit in possible_bases(dag, [other.head for other in others]).values():
+        if commit.branch == state.branch and is_on_line(state, commit):
+            with suppress(CommitStateGone):
+                coordinator.kept.write(coordinator.snapshot_of(commit))
+
+
 def _refuse_if_used(snapshot: Snapshot, branch: str) -> None:
     for key, entry in snapshot.entries.items():
-        if entry.table_branch == branch:
+        if owns_lineage(branch, entry.table_branch):
             raise ConflictError(
                 f"branch '{snapshot.branch}' still shows '{key}' as branch '{branch}' left it — "
                 f"delete '{snapshot.branch}' first"
@@ -70,11 +89,18 @@ def _refuse_if_used(snapshot: Snapshot, branch: str) -> None:
 def _remove_forks(
     environment: WriteEnvironment, entries: Iterable[TableEntry], branch: str
 ) -> None:
-    """Remove every fork of the branch, those that no pin claims included."""
+    """Remove every fork of the branch that nothing needs, those that no pin claims included."""
+    kept = environment.coordinator.kept.forks()
     for entry in entries:
         uri = environment.tables.root.child(entry.table_path)
         try:
-            if environment.tables.find_branch(uri, branch) is not None:
-                environment.tables.delete_branch(uri, branch)
+            for fork in sorted(environment.tables.branch_names(uri)):
+                if branch_of_fork(fork) == branch and (entry.table_path, fork) not in kept:
+                    _remove_fork(environment.tables, uri, fork)
         except OmnigraphError as error:
             log.warning("the fork of '%s' for '%s' stays: %s", entry.table_key, branch, error)
+
+
+def _remove_fork(tables: TableStorage, uri: str, fork: str) -> None:
+    with suppress(ForkInUse):  # another fork stands on it; cleanup removes it after that one
+        tables.delete_branch(uri, fork)

@@ -182,7 +182,7 @@ def _diff_table(
 def _is_same(before: TableEntry | None, after: TableEntry | None) -> bool:
     if before is None or after is None:
         return False
-    return (before.version, before.table_branch) == (after.version, after.table_branch)
+    return before.shows_same_rows(after)
 
 
 def _wanted_rows(rows: Differences, wanted: ChangeFilter) -> Differences:

@@ -13,19 +13,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from omnigraph.branch.apply import MergeRequest, apply_merge
 from omnigraph.branch.changes import ChangeSet, TableChanges
+from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
-from omnigraph.branch.merge_base import CommitDag, merge_base
+from omnigraph.branch.merge_base import Base, commits_of, merge_base
 from omnigraph.branch.plan import Snapshots, TablePlan, choose_how, plan_merge
 from omnigraph.branch.resolve import Choices, Resolution
 from omnigraph.branch.settle import Settlement, settle
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError, MergeConflict, MergeConflicts, OmnigraphError
-from omnigraph.manifest import GraphCommit, ManifestState
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.manifest import ManifestState
+from omnigraph.write.environment import WriteEnvironment
 
 
 class MergeOutcome(StrEnum):
@@ -108,7 +110,8 @@ class _Joined:
 
     source: ManifestState
     target: ManifestState
-    base: GraphCommit
+    base: Base
+    histories: Comparison
     outcome: MergeOutcome
     result: Settlement = field(default_factory=Settlement)
 
@@ -148,6 +151,7 @@ def merge(
             read_versions=joined.result.read_versions,
             actor=actor,
             properties=_properties(joined),
+            ancestors=joined.histories.only_one,
         ),
     )
     return MergeResult(
@@ -201,28 +205,27 @@ def _join(
         raise BadRequestError(f"cannot merge branch '{source}' into itself")
     coordinator = environment.coordinator
     theirs, ours = coordinator.fresh(source), coordinator.fresh(target)
-    base = merge_base(CommitDag(coordinator, (theirs, ours)), theirs.head, ours.head)
-    if base.commit_id == theirs.head.commit_id:
-        return _Joined(theirs, ours, base, MergeOutcome.ALREADY_UP_TO_DATE)
-    is_fast_forward = base.commit_id == ours.head.commit_id
-    three = Snapshots(
-        coordinator.at_version(base.branch, base.manifest_version).snapshot(),
-        theirs.snapshot(),
-        ours.snapshot(),
-    )
+    base, histories = merge_base(read_dag(coordinator, (theirs, ours)), theirs.head, ours.head)
+    if histories.bases[0].commit_id == theirs.head.commit_id:
+        return _Joined(theirs, ours, base, histories, MergeOutcome.ALREADY_UP_TO_DATE)
+    is_fast_forward = histories.bases[0].commit_id == ours.head.commit_id
+    read_base = cache(coordinator.snapshot_of)
+    three = Snapshots(base, theirs.snapshot(), ours.snapshot(), read_base)
     outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
     plan = plan_merge(environment.tables, catalog, three)
     result = settle(environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward)
-    return _Joined(theirs, ours, base, outcome, result)
+    return _Joined(theirs, ours, base, histories, outcome, result)
 
 
 def _properties(joined: _Joined) -> dict[str, Any]:
     """What the commit records: whence, and how conflicts were settled."""
     noted: dict[str, Any] = {
         "merged_from": joined.source.branch,
-        "merge_base": joined.base.commit_id,
+        "merge_base": commits_of(joined.base)[-1].commit_id,
         "merge_outcome": joined.outcome.value,
     }
+    if len(commits_of(joined.base)) > 1:
+        noted["merge_bases"] = [each.commit_id for each in commits_of(joined.base)]
     if joined.result.settled:
         noted["resolved"] = [
             {

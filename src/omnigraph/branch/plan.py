@@ -14,7 +14,7 @@ readable and the merge does not depend on the source branch's files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -25,14 +25,16 @@ from omnigraph.branch.compare import (
     differences,
     settled,
 )
-from omnigraph.branch.conflicts import Contest, contest
+from omnigraph.branch.conflicts import Contest, contest, contest_virtual
 from omnigraph.branch.descent import Descent, open_entry
+from omnigraph.branch.merge_base import Base, VirtualBase
+from omnigraph.branch.virtual_base import BaseTable, entry_of, is_same_entry
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.errors import ConflictError
-from omnigraph.manifest import MAIN, Snapshot, TableEntry
+from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.commit import lane_of
 
 
 class How(StrEnum):
@@ -66,11 +68,12 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """The three states of a merge."""
+    """The states of a merge. The base may be several, each read when a table asks for it."""
 
-    base: Snapshot
+    base: Base
     source: Snapshot
     target: Snapshot
+    snapshot_of: Callable[[GraphCommit], Snapshot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,12 @@ def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan
     descent = Descent(tables)
     plans: dict[str, TablePlan] = {}
     contests: list[Contest] = []
-    keys = {*three.base.entries, *three.source.entries, *three.target.entries}
-    for key in sorted(keys):
-        base, source, target = (
-            snapshot.entries.get(key) for snapshot in (three.base, three.source, three.target)
-        )
-        if _same(source, target) or _same(base, source):
+    for key in sorted({*three.source.entries, *three.target.entries}):
+        source, target = three.source.entries.get(key), three.target.entries.get(key)
+        if is_same_entry(source, target):
+            continue
+        base = entry_of(three.base, key, three.snapshot_of)
+        if is_same_entry(base, source):
             continue
         entity = catalog.by_table_key(key)
         if base is None or source is None or target is None or entity is None:
@@ -100,17 +103,15 @@ def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan
                 f"'{key}' is not a table of both branches: the schema changed between them — "
                 "create the branch again from the present state"
             )
-        planned, found = _plan_table(descent, entity, base, source, target)
+        if isinstance(base, VirtualBase):
+            base_table = BaseTable(tables, key, three.snapshot_of)
+            planned, found = _plan_virtual(descent, entity, base, base_table, source, target)
+        else:
+            planned, found = _plan_table(descent, entity, base, source, target)
         plans[key] = planned
         contests += found
     read = {key: plan.target_entry.version for key, plan in plans.items()}
     return Plan(plans, tuple(contests), read)
-
-
-def _same(first: TableEntry | None, second: TableEntry | None) -> bool:
-    if first is None or second is None:
-        return first is second
-    return (first.version, first.table_branch) == (second.version, second.table_branch)
 
 
 def _plan_table(
@@ -126,7 +127,7 @@ def _plan_table(
     )
     theirs = differences(descent, base, source)
     found: list[Contest] = []
-    is_rewrite = not _same(base_entry, target_entry)
+    is_rewrite = not base_entry.shows_same_rows(target_entry)
     if is_rewrite:
         ours = candidates(descent, base, target)
         theirs, found = contest(
@@ -145,6 +146,31 @@ def _plan_table(
         ),
         found,
     )
+
+
+def _plan_virtual(
+    descent: Descent,
+    entity: EntityType,
+    base: VirtualBase,
+    base_table: BaseTable,
+    source_entry: TableEntry,
+    target_entry: TableEntry,
+) -> tuple[TablePlan, list[Contest]]:
+    """Both bases changed the table: only rows in which the sides differ are looked up there."""
+    source, target = (open_entry(descent.tables, each) for each in (source_entry, target_entry))
+    differing = differences(descent, target, source)
+    delta, found = contest_virtual(entity, base, base_table, source, target, differing)
+    planned = TablePlan(
+        entity=entity,
+        source_entry=source_entry,
+        target_entry=target_entry,
+        source=source,
+        target=target,
+        delta=delta,
+        how=How.APPLY,
+        is_rewrite=True,
+    )
+    return planned, found
 
 
 def unchanged_table(
@@ -168,7 +194,7 @@ def unchanged_table(
 
 def choose_how(plan: TablePlan, target_branch: str) -> How:
     """How the target takes over a table; the delta is final, resolutions included."""
-    is_own = plan.target_entry.table_branch == lane_of(target_branch)
+    is_own = owns_lineage(target_branch, plan.target_entry.table_branch)
     # A branch shows the greatest version it was given, so a lower number would not be seen.
     is_later = plan.source_entry.version > plan.target_entry.version
     if plan.is_rewrite or is_own or target_branch == MAIN or not is_later:

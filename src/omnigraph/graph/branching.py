@@ -28,9 +28,8 @@ from omnigraph.manifest import (
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
 from omnigraph.upkeep.self_care import care_for
-from omnigraph.write.commit import (
-    queue_keys,
-)
+from omnigraph.write.environment import queue_keys
+from omnigraph.write.recovery import with_settled_tables
 
 
 class Branching(Handle):
@@ -89,7 +88,11 @@ class Branching(Handle):
         queues = queue_keys(frozenset(seen.entries), seen.branch)
         self._settle(full=False, wait_for=queues)
         catalog = self._writable_catalog()
-        result = merge_branches(environment, catalog, *names, actor=who, resolution=resolve)
+        result = with_settled_tables(
+            environment,
+            queues,
+            lambda: merge_branches(environment, catalog, *names, actor=who, resolution=resolve),
+        )
         if self._self_care:
             care_for(environment, names[1], result.tables)
         return delete_merged(environment, result) if delete_branch else result

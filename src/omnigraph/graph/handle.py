@@ -26,13 +26,12 @@ from omnigraph.manifest import (
     load_contract,
     reconcile,
 )
+from omnigraph.manifest.kept_commits import KeptCommits
 from omnigraph.manifest.targets import resolve
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.location import GraphRoot
 from omnigraph.storage.queues import QueueKey, writer_queues
-from omnigraph.write.commit import (
-    WriteEnvironment,
-)
+from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.recovery import settle_all
 from omnigraph.write.schema_lock import (
     has_staged_schema,
@@ -68,7 +67,7 @@ class Handle:
         self._actor = actor
         self._lock = threading.Lock()
         self._is_closed = False
-        self._coordinator = Coordinator(store.manifest, self._show)
+        self._coordinator = Coordinator(store.manifest, KeptCommits(store.texts), self._show)
         self._cache = RuntimeCache(
             self._settings.cache_bytes, derived=_derived_store(store.root, mode)
         )
@@ -95,7 +94,7 @@ class Handle:
         return self._checked_contract().catalog
 
     def refresh(self) -> None:
-        """Look at every branch again; finish what a dead writer left, when no undo is needed."""
+        """Look at every branch again; finish or undo what dead writers left."""
         self._checked_contract()
         if self._mode == "rw":
             self._settle(full=False)
@@ -144,8 +143,8 @@ class Handle:
         return who
 
     def _settle(self, *, full: bool, wait_for: Collection[QueueKey] | None = None) -> None:
-        """Finish what dead writers left; undo it too when this is an open (`full`)."""
-        settle_all(self._environment(), self._store.audit, full=full, wait_for=wait_for)
+        """Finish or undo what dead writers left; `full` says that this is an open."""
+        settle_all(self._environment(), full=full, wait_for=wait_for)
 
     def _environment(self) -> WriteEnvironment:
         return WriteEnvironment(
@@ -153,6 +152,7 @@ class Handle:
             texts=self._store.texts,
             coordinator=self._coordinator,
             queues=writer_queues(self._store.root),
+            audit=self._store.audit,
             foresee=self._foresee,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from omnigraph.catalog import Catalog
 from omnigraph.graph.handle import Handle
 from omnigraph.manifest import (
     MAIN,
@@ -19,6 +20,7 @@ from omnigraph.upkeep.optimize import OptimizeReport, optimize
 from omnigraph.upkeep.repair import RepairReport, repair
 from omnigraph.upkeep.schema_plan import SchemaPlan, plan_schema
 from omnigraph.upkeep.verify import verify_graph
+from omnigraph.write.recovery import with_settled_tables
 
 
 class Maintaining(Handle):
@@ -44,18 +46,22 @@ class Maintaining(Handle):
         self._writable_catalog()
         environment = self._environment()
         self._settle(full=False)
-        result = apply_schema(environment, text, allow_data_loss=allow_data_loss, actor=who)
+        result = with_settled_tables(
+            environment,
+            None,
+            lambda: apply_schema(environment, text, allow_data_loss=allow_data_loss, actor=who),
+        )
         self._checked_contract()
         return result
 
     def ensure_indices(self, branch: str = MAIN) -> IndexReport:
         """Build every declared index that is missing on a branch; answers do not change."""
-        catalog = self._writable_catalog()
+        catalog = self._settled_catalog()
         return ensure_indices(self._environment(), catalog, canonical_branch(branch))
 
     def optimize(self) -> OptimizeReport:
         """Compact the tables of main and complete their indexes; answers do not change."""
-        catalog = self._writable_catalog()
+        catalog = self._settled_catalog()
         return optimize(self._environment(), catalog)
 
     def cleanup(
@@ -69,7 +75,7 @@ class Maintaining(Handle):
 
         `keep` is how many commits of each branch stay, `older_than` how old a version must be.
         """
-        self._writable_catalog()
+        self._settled_catalog()
         return cleanup(
             self._environment(),
             [self._store.history, self._store.audit],
@@ -80,7 +86,7 @@ class Maintaining(Handle):
 
     def repair(self, *, confirm: bool = False, force: bool = False) -> RepairReport:
         """Look for tables that moved without a write of ours; with `confirm` show what is safe."""
-        self._writable_catalog()
+        self._settled_catalog()
         return repair(self._environment(), confirm=confirm, force=force)
 
     def doctor(self) -> DoctorReport:
@@ -93,3 +99,9 @@ class Maintaining(Handle):
         The report says in plain words what is wrong, and which command fixes it.
         """
         return verify_graph(self._environment(), self._checked_contract().catalog)
+
+    def _settled_catalog(self) -> Catalog:
+        """The schema, with everything put right that dead writers left and that can be now."""
+        self._writable_catalog()
+        self._settle(full=False)
+        return self._writable_catalog()

@@ -33,11 +33,8 @@ from omnigraph.pipeline.ranges import Source, plan_input
 from omnigraph.policy import Action
 from omnigraph.upkeep.self_care import care_for
 from omnigraph.write.check import check_change
-from omnigraph.write.commit import (
-    WriteRequest,
-    queue_keys,
-    run_write,
-)
+from omnigraph.write.commit import WriteRequest, run_write
+from omnigraph.write.environment import queue_keys
 from omnigraph.write.mutate import Affected, InsertedRows, run_statements
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.staging import MutationStaging

@@ -2,9 +2,9 @@
 
 In: pins to publish, branches and commits to look up. Out: snapshots. `model.py` holds the values,
 `rows.py` their form in `__manifest`, `coordinator.py` reads and caches, `publisher.py` is the door,
-`follow.py` what a publish makes of a state, `contract.py` the schema files, `schema_files.py` how
-they change, `genesis.py` creates a graph, `stamp.py` migrates the format and `history.py` keeps the
-projection that people query.
+`follow.py` what a publish makes of a state, `kept_commits.py` states that outlived their branch,
+`contract.py` the schema files, `schema_files.py` how they change, `genesis.py` creates a graph,
+`stamp.py` migrates the format and `history.py` keeps the projection that people query.
 """
 
 from omnigraph.manifest.contract import SchemaContract, load_contract

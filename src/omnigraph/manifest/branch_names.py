@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 
 from omnigraph.errors import BadRequestError, ConflictError
 from omnigraph.manifest.model import MAIN
@@ -12,6 +13,7 @@ SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 
 _SEGMENT = re.compile(r"[\w.-]+")
 _LENGTH_MAX = 200
+_LATER_FORK = re.compile(r"__\d+/(.+)")
 
 
 def canonical_branch(name: str) -> str:
@@ -34,6 +36,30 @@ def canonical_branch(name: str) -> str:
     if trimmed == SCHEMA_APPLY_LOCK:
         raise BadRequestError(f"'{trimmed}' is a name of the engine — choose another")
     return trimmed
+
+
+def fork_names(branch: str) -> Iterator[str]:
+    """Lance branches that a graph branch may own in a table, in the order they are tried.
+
+    The first bears its name. A fork of an earlier branch of that name may still be needed, as the
+    base of a merge or of another fork; then the next one is taken.
+    """
+    yield branch
+    for number in count(2):
+        yield f"__{number}/{branch}"
+
+
+def branch_of_fork(fork: str) -> str:
+    """The graph branch that a Lance branch of a table is for."""
+    later = _LATER_FORK.fullmatch(fork)
+    return fork if later is None else later[1]
+
+
+def owns_lineage(branch: str, table_branch: str | None) -> bool:
+    """Whether a branch writes a table on this lineage, instead of forking it first."""
+    if table_branch is None:
+        return branch == MAIN
+    return branch_of_fork(table_branch) == branch
 
 
 def is_internal(branch: str) -> bool:

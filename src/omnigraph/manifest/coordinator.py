@@ -7,6 +7,7 @@ back, so a single writer never reads the manifest again.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
@@ -19,20 +20,24 @@ from omnigraph.errors import (
     BranchExists,
     BranchNotFound,
     CommitNotFound,
+    CommitStateGone,
     ConflictError,
     ForkExists,
     InvariantViolated,
+    NotFoundError,
     TableVersionNotFound,
     VersionNotFound,
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, canonical_branch, check_new_branch
 from omnigraph.manifest.follow import followed
-from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, Step
+from omnigraph.manifest.kept_commits import KeptCommits
+from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, Snapshot, Step
 from omnigraph.manifest.rows import commit_of_row, fold
 from omnigraph.manifest.stamp import migrate, read_stamp
 from omnigraph.storage.control import ControlTable
 
+ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 FRAGMENTS_MAX = 32
 """Pieces of `__manifest` that are worth a compaction: each publish leaves one."""
 TOLD_SECONDS = 0.1
@@ -45,9 +50,11 @@ class Coordinator:
     def __init__(
         self,
         control: ControlTable,
+        kept: KeptCommits,
         on_publish: Callable[[Step], None] = lambda _: None,
     ) -> None:
         self._control = control
+        self.kept = kept
         self._on_publish = on_publish
         self._states: dict[str, ManifestState] = {}
         self._expected: dict[str, threading.Event] = {}
@@ -127,10 +134,29 @@ class Coordinator:
             raise VersionNotFound(version, branch) from None
         return fold(branch, version, found.rows, known.native_id)
 
-    def at_commit(self, commit_id: str) -> ManifestState:
-        """The graph as a commit left it."""
-        commit = self.commit(commit_id)
-        return self.at_version(commit.branch, commit.manifest_version)
+    def snapshot_of(self, commit: GraphCommit) -> Snapshot:
+        """The graph as a commit left it, also when the branch it was made on is gone.
+
+        Raises:
+            CommitStateGone: Its tables were removed with the branch, or by a cleanup.
+        """
+        with suppress(NotFoundError):
+            state = self.at_version(commit.branch, commit.manifest_version)
+            # A branch that was made again counts through the same versions: its commits differ.
+            if is_on_line(state, commit):
+                return replace(state.snapshot(), head=commit)
+        kept = self.kept.read(commit.commit_id)
+        if kept is None:
+            raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
+        return kept
+
+    def has_state(self, commit: GraphCommit) -> bool:
+        """Whether the state that a commit left can still be read from its branch's manifest."""
+        try:
+            self.snapshot_of(commit)
+        except CommitStateGone:
+            return False
+        return True
 
     def commit(self, commit_id: str) -> GraphCommit:
         """Find a commit on any branch.
@@ -139,14 +165,18 @@ class Coordinator:
             CommitNotFound: No branch knows it.
         """
         for state in self._states_newest_first():
-            found = _commit_in(state, commit_id)
+            found = find_commit(state, commit_id)
             if found is not None and self._is_there(state):
                 return found
         for branch in self.branches():
-            found = _commit_in(self.fresh(branch), commit_id)
-            if found is not None:
-                return found
-        raise CommitNotFound(commit_id)
+            with suppress(BranchNotFound):  # deleted since it was listed
+                found = find_commit(self.fresh(branch), commit_id)
+                if found is not None:
+                    return found
+        kept = self.kept.read(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
+        if kept is None:
+            raise CommitNotFound(commit_id)
+        return kept.head
 
     def _states_newest_first(self) -> list[ManifestState]:
         """What is known without a look: whoever asks for a commit has often just made it."""
@@ -197,6 +227,10 @@ class Coordinator:
             if state.branch in self._fragments:
                 self._fragments[state.branch] += 1
         return made
+
+    def make_durable(self, branch: str) -> None:
+        """Sync what a branch shows now: a publish that failed may have become visible first."""
+        self._control.make_durable(_lane(branch))
 
     def follow(self, step: Step) -> None:
         """Take the step that another process has told of, when it goes on from what is known."""
@@ -322,11 +356,19 @@ class Coordinator:
         return found.identifier
 
 
-def _commit_in(state: ManifestState, commit_id: str) -> GraphCommit | None:
-    place = pc.index(state.commit_rows["object_id"], pa.scalar(commit_id)).as_py()
-    if place < 0:
-        return None
-    return commit_of_row(state.commit_rows.slice(place, 1).to_pylist()[0])
+def is_on_line(state: ManifestState, commit: GraphCommit) -> bool:
+    """Whether a commit was made on a branch, or on one that it came from before it did."""
+    place = pc.index(state.commit_rows["object_id"], pa.scalar(commit.commit_id)).as_py()
+    return bool(place >= 0)
+
+
+def find_commit(state: ManifestState, commit_id: str) -> GraphCommit | None:
+    """A commit that a branch knows: on its own line, or brought in by a merge."""
+    for rows in (state.commit_rows, state.ancestor_rows):
+        place = pc.index(rows["object_id"], pa.scalar(commit_id)).as_py()
+        if place >= 0:
+            return commit_of_row(rows.slice(place, 1).to_pylist()[0])
+    return None
 
 
 def _lane(branch: str) -> str | None:

@@ -14,7 +14,7 @@ from omnigraph.manifest.model import (
     Tombstone,
     UpdatePin,
 )
-from omnigraph.manifest.rows import row_of_commit, table_of
+from omnigraph.manifest.rows import row_of_ancestor, row_of_commit, table_of
 
 CHUNKS_MAX = 64
 """Pieces of the commits in memory that are worth joining: one a publish, of kilobytes each."""
@@ -51,9 +51,15 @@ def followed(state: ManifestState, step: Step) -> ManifestState:
         hidden=hidden,
         schema_hash=step.schema_hash or state.schema_hash,
     )
+    if step.ancestors:
+        brought = table_of(map(row_of_ancestor, step.ancestors))
+        new = replace(new, ancestor_rows=_extended(state.ancestor_rows, brought))
     if not step.commits:
         return new
-    rows = pa.concat_tables([state.commit_rows, table_of(map(row_of_commit, step.commits))])
-    if rows["object_id"].num_chunks > CHUNKS_MAX:
-        rows = rows.combine_chunks()
-    return replace(new, head=step.commits[-1], commit_rows=rows)
+    made = table_of(map(row_of_commit, step.commits))
+    return replace(new, head=step.commits[-1], commit_rows=_extended(state.commit_rows, made))
+
+
+def _extended(rows: pa.Table, new: pa.Table) -> pa.Table:
+    joined = pa.concat_tables([rows, new])
+    return joined.combine_chunks() if joined["object_id"].num_chunks > CHUNKS_MAX else joined

@@ -25,6 +25,16 @@ class TableEntry:
     row_count: int
     transaction_uuid: str | None = None
 
+    def shows_same_rows(self, other: TableEntry) -> bool:
+        """Whether both name one version of one lineage, so that no row can differ.
+
+        A fork that was removed and made again may count through the same numbers: then the
+        transactions differ.
+        """
+        uuids = {self.transaction_uuid, other.transaction_uuid} - {None}
+        place = (self.table_path, self.version, self.table_branch)
+        return place == (other.table_path, other.version, other.table_branch) and len(uuids) < 2
+
 
 @dataclass(frozen=True, slots=True)
 class GraphCommit:
@@ -70,8 +80,9 @@ class ManifestState:
 
     `hidden` holds the tombstone version of each table that has one. `native_id` tells two branches
     apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
-    kind `graph_commit`, not yet read. `schema_hash` names the schema the tables are in; None when
-    the manifest does not say.
+    kind `graph_commit`, not yet read: the line of the branch. `ancestor_rows` are the commits that
+    merges brought in, so that the parents of every commit here are here. `schema_hash` names the
+    schema the tables are in; None when the manifest does not say.
     """
 
     branch: str
@@ -79,6 +90,7 @@ class ManifestState:
     entries: Mapping[str, TableEntry]
     hidden: Mapping[str, int]
     commit_rows: pa.Table = field(compare=False, repr=False)
+    ancestor_rows: pa.Table = field(compare=False, repr=False)
     head: GraphCommit
     native_id: str | None = None
     schema_hash: str | None = None
@@ -143,8 +155,9 @@ class Publish:
 
     `expected` names the version of every table the write touched or read. `commits` go on top of
     the head, one on the other; there is none in a publish that keeps the content of the graph,
-    such as a compaction. With `if_commit` the publish happens only while that commit is the head.
-    `schema_hash` names the schema the tables are in from then on, when that changes.
+    such as a compaction. `ancestors` are commits of other lines that a merge brings in; those that
+    are known already are left out. With `if_commit` the publish happens only while that commit is
+    the head. `schema_hash` names the schema the tables are in from then on, when that changes.
     """
 
     branch: str
@@ -153,6 +166,7 @@ class Publish:
     commits: tuple[Lineage, ...] = ()
     if_commit: str | None = None
     schema_hash: str | None = None
+    ancestors: tuple[GraphCommit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +182,4 @@ class Step:
     changes: tuple[Change, ...]
     commits: tuple[GraphCommit, ...] = ()
     schema_hash: str | None = None
+    ancestors: tuple[GraphCommit, ...] = ()

@@ -11,6 +11,9 @@ checks its expectations again and then lands or fails. Lance's own rebase is off
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
@@ -31,6 +34,7 @@ from omnigraph.manifest.model import (
     UpdatePin,
 )
 from omnigraph.manifest.rows import (
+    row_of_ancestor,
     row_of_change,
     row_of_commit,
     row_of_head,
@@ -53,12 +57,14 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         coordinator.migrate()
         state = coordinator.fresh(request.branch)
         _check_expectations(state, request)
-        if not request.changes and not request.commits:
+        if not request.changes and not request.commits and not request.ancestors:
             return state
         _check_changes(state, request.changes)
-        commits = _commits_of(state, request)
+        ancestors = _unknown(state, request.ancestors)
+        commits = _commits_of(state, request, ancestors)
         rows = [row_of_change(change) for change in request.changes]
         rows += [row_of_commit(commit) for commit in commits]
+        rows += [row_of_ancestor(commit) for commit in ancestors]
         if request.schema_hash is not None:
             rows.append(row_of_schema(request.schema_hash))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
@@ -71,6 +77,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             request.changes,
             tuple(commits),
             request.schema_hash,
+            ancestors,
         )
         try:
             made = coordinator.merge(state, table_of(rows), step)
@@ -80,7 +87,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         return made
     raise ConflictError(
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
-        "concurrent writers — retry"
+        "concurrent writers — nothing was written; retry"
     )
 
 
@@ -123,10 +130,27 @@ def _repeats(entry: TableEntry, change: UpdatePin) -> bool:
     return change.table_branch == entry.table_branch or change.row_count != entry.row_count
 
 
-def _commits_of(state: ManifestState, request: Publish) -> list[GraphCommit]:
+def _unknown(state: ManifestState, ancestors: tuple[GraphCommit, ...]) -> tuple[GraphCommit, ...]:
+    """The commits that this branch does not have yet."""
+    if not ancestors:
+        return ()
+    ids = pa.array([each.commit_id for each in ancestors])
+    known = [pc.is_in(ids, rows["object_id"]) for rows in (state.commit_rows, state.ancestor_rows)]
+    is_known = pc.or_(*known).to_pylist()
+    return tuple(each for each, there in zip(ancestors, is_known, strict=True) if not there)
+
+
+def _commits_of(
+    state: ManifestState, request: Publish, ancestors: tuple[GraphCommit, ...]
+) -> list[GraphCommit]:
+    """The commits to make, each later than its parents, by whatever clock those were made.
+
+    A walk that takes the latest commit first then meets every commit before its parents.
+    """
     commits: list[GraphCommit] = []
     for lineage in request.commits:
         parent = commits[-1] if commits else state.head
+        earlier = [parent.created_at, *(each.created_at for each in ancestors)]
         commits.append(
             GraphCommit(
                 commit_id=lineage.commit_id,
@@ -135,7 +159,7 @@ def _commits_of(state: ManifestState, request: Publish) -> list[GraphCommit]:
                 parent_id=parent.commit_id,
                 merged_parent_id=lineage.merged_parent_id,
                 actor=lineage.actor,
-                created_at=lineage.created_at,
+                created_at=max(lineage.created_at, 1 + max(earlier)),
                 properties=lineage.properties,
             )
         )

@@ -4,7 +4,8 @@ object_type      object_id                                meaning
 table            {table_key}                              the table exists at `location`
 table_version    {table_key}${version:020d}               that version is published here
 table_tombstone  {table_key}$tombstone${version:020d}     versions up to it are hidden
-graph_commit     {commit ULID}                            one commit of the graph
+graph_commit     {commit ULID}                            one commit on the line of the branch
+graph_ancestor   {commit ULID}                            a commit that came in with a merge
 graph_head       graph_head:{branch}                      the row every publish contends for
 schema           schema                                   the hash of the schema the tables are in
 """
@@ -89,6 +90,11 @@ def row_of_change(change: Change) -> Row:
             }
 
 
+def row_of_ancestor(commit: GraphCommit) -> Row:
+    """A commit of another line: it is known here, and never the head."""
+    return row_of_commit(commit) | {"object_type": "graph_ancestor"}
+
+
 def row_of_commit(commit: GraphCommit) -> Row:
     metadata: Row = {
         "branch": commit.branch,
@@ -152,13 +158,21 @@ def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None
         entries=dict(_visible_entries(by_type["table"], by_type["table_version"], hidden)),
         hidden=hidden,
         commit_rows=commit_rows,
+        ancestor_rows=by_type["graph_ancestor"],
         head=commit_of_row(commit_rows.take(newest_first[:1]).to_pylist()[0]),
         native_id=native_id,
         schema_hash=_schema_hash(by_type["schema"]),
     )
 
 
-_FOLDED_TYPES = ("table", "table_version", "table_tombstone", "graph_commit", "schema")
+_FOLDED_TYPES = (
+    "table",
+    "table_version",
+    "table_tombstone",
+    "graph_commit",
+    "graph_ancestor",
+    "schema",
+)
 
 
 def _schema_hash(rows: pa.Table) -> str | None:

@@ -31,7 +31,7 @@ def resolve(
     if sum(given is not None for given in (commit, version, at)) > 1:
         raise BadRequestError("give one of commit, version and at — each names a snapshot")
     if commit is not None:
-        return coordinator.at_commit(commit).snapshot()
+        return coordinator.snapshot_of(coordinator.commit(commit))
     name = canonical_branch(branch)
     if version is not None:
         return coordinator.at_version(name, version).snapshot()
@@ -52,7 +52,7 @@ def _at_time(coordinator: Coordinator, branch: str, instant: int) -> Snapshot:
     for row in newest_first.to_pylist():
         commit = commit_of_row(row)
         if commit.created_at <= instant:
-            return coordinator.at_version(commit.branch, commit.manifest_version).snapshot()
+            return coordinator.snapshot_of(commit)
     raise NotFoundError(f"branch '{branch}' has no commit as old as that — its first one is newer")
 
 

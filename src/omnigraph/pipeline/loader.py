@@ -59,7 +59,8 @@ from omnigraph.storage.loose import LooseRows
 from omnigraph.storage.scratch import MovedFiles, Scratch, open_scratch, sweep
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows
-from omnigraph.write.commit import WriteEnvironment, WriteRequest
+from omnigraph.write.commit import WriteRequest
+from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.touched import TouchedTables
 

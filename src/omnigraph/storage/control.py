@@ -174,6 +174,15 @@ class ControlTable:
         record(control_merges=1)
         return int(dataset.version)
 
+    def make_durable(self, branch: str | None = None) -> None:
+        """Sync the latest version of a branch.
+
+        Raises:
+            RecoveryRequired: It is there, but could not be made durable.
+        """
+        location = TableLocation(self.uri, branch)
+        self._flush(location, self._opener.head(location))
+
     def append(self, rows: pa.Table, *, branch: str | None = None) -> int:
         """Add rows at the end; not fenced by key."""
         location = TableLocation(self.uri, branch)
@@ -273,7 +282,7 @@ class ControlTable:
         except OSError as error:
             raise RecoveryRequired(
                 f"the publish at '{location}' may have taken effect but could not be flushed to "
-                "the disk — look at the disk, then reopen the graph read-write"
+                "the disk — look at the disk"
             ) from error
 
     def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:

@@ -549,6 +549,10 @@ class TableStorage:
         """One fork of a table, or None."""
         return self._forks.find(uri, branch)
 
+    def branch_names(self, uri: str) -> set[str]:
+        """The names of the live forks of a table: one listing, however many there are."""
+        return self._forks.names(uri)
+
     def list_branches(self, uri: str) -> Mapping[str, BranchInfo]:
         """The live forks of a table by name."""
         return self._forks.list(uri)

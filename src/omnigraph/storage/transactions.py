@@ -127,7 +127,7 @@ class Committer:
         except OmnigraphError as unreadable:
             raise RecoveryRequired(
                 f"the outcome of a commit at '{location}' is unknown: the commit failed and the "
-                "table cannot be read back — reopen the graph read-write to recover"
+                "table cannot be read back"
             ) from unreadable
         if landed is None:
             raise translate(error, action="committing", location=str(location)) from error
@@ -140,8 +140,7 @@ class Committer:
             return
         raise RecoveryRequired(
             f"the commit at '{staged.location}' landed as version {dataset.version} instead of "
-            f"{expected}: another writer committed in between — do not retry; reopen the graph "
-            "read-write to recover"
+            f"{expected}: another writer committed in between"
         )
 
 

@@ -17,30 +17,19 @@ it was published.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, assert_never
 
 from ulid import ULID
 
-from omnigraph.branch.create import BRANCHES_QUEUE
 from omnigraph.catalog import Catalog, MigrationPlan, MigrationStep, plan_migration
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import (
-    MAIN,
-    Lineage,
-    ManifestState,
-    Publish,
-    RegisterTable,
-    Tombstone,
-    UpdatePin,
-    load_contract,
-    publish,
-)
-from omnigraph.manifest.model import Change
+from omnigraph.manifest import MAIN, Lineage, ManifestState, load_contract
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
-from omnigraph.storage.handles import StagedTransaction
+from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import table_path
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
@@ -54,26 +43,13 @@ from omnigraph.upkeep.table_changes import (
     drops_columns,
     table_changes,
 )
-from omnigraph.write.commit import (
-    WriteEnvironment,
-    check_heads,
-    finish,
-    pin_of,
-    pin_of_handle,
-    publish_turn,
-    queue_keys,
-)
+from omnigraph.write.drift import check_heads
+from omnigraph.write.environment import BRANCHES_QUEUE, WriteEnvironment, queue_keys
 from omnigraph.write.fork import open_pin
+from omnigraph.write.intent import HiddenTable, Intent, NewTable, TableCommits, staged_step
+from omnigraph.write.protocol import carry_out
 from omnigraph.write.purge import purge_history
-from omnigraph.write.sidecar import (
-    SchemaIntent,
-    Sidecar,
-    SidecarPin,
-    SidecarTable,
-    SidecarTombstone,
-    WriterKind,
-    write_sidecar,
-)
+from omnigraph.write.sidecar import WriterKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,132 +149,77 @@ class _Change:
         )
 
     def _commit(self, state: ManifestState, changes: Sequence[TableChange]) -> ManifestState:
-        environment = self.environment
-        staged = self._stage(state, changes)
-        sidecar = self._sidecar(state, changes, staged)
-        if changes:
-            write_sidecar(environment.texts, sidecar)
-        # No `try/finally` from here on: the sidecar alone tells our half-done work from damage.
-        made = self._write_tables(state, changes, staged, sidecar.operation_id)
+        environment, purged = self.environment, self._purged(state, changes)
+        intent = Intent(
+            kind=WriterKind.SCHEMA_APPLY,
+            branch=MAIN,
+            branch_id=state.native_id,
+            actor=self.actor,
+            tables=(
+                *(work for each in changes for work in self._work(state, each)),
+                *_hidden(state, changes),
+            ),
+            expected=_read_versions(state, changes),
+            commit=Lineage(
+                str(ULID()),
+                self.actor,
+                created_at=time.time_ns() // 1_000,
+                properties={"schema_hash": self.desired.shape_hash},
+            ),
+            schema_hash=self.desired.shape_hash,
+            purged=purged,
+            after_table=Failpoint.SCHEMA_APPLY_AFTER_TABLE,
+            before_publish=self._lay_down,
+            after_publish=lambda published: self._put_in_place(published, purged),
+            withdraw=lambda: reconcile_staging(environment.texts, environment.coordinator),
+        )
+        return carry_out(environment, intent)
+
+    def _lay_down(self) -> None:
+        """Put the schema files beside the present ones: from here on a crash is finished."""
         hit(Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE)
-        write_staging(environment.texts, self.source, self.desired)
+        write_staging(self.environment.texts, self.source, self.desired)
         hit(Failpoint.SCHEMA_APPLY_AFTER_STAGING_WRITE)
-        with publish_turn(environment, MAIN):
-            published = publish(
-                environment.coordinator,
-                Publish(
-                    branch=MAIN,
-                    changes=tuple(made),
-                    expected=sidecar.read_versions,
-                    commits=(self._lineage(sidecar),),
-                    schema_hash=self.desired.shape_hash,
-                ),
-            )
+
+    def _put_in_place(self, published: ManifestState, purged: Sequence[str]) -> None:
         hit(Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT)
-        promote(environment.texts)
+        promote(self.environment.texts)
         shown = {entry.table_path for entry in published.entries.values()}
-        purge_history(environment.tables, sidecar.schema.purged, shown)
-        if changes:
-            finish(environment, sidecar.operation_id)
-        return published
+        purge_history(self.environment.tables, purged, shown)
 
-    def _stage(
-        self, state: ManifestState, changes: Sequence[TableChange]
-    ) -> Mapping[str, StagedTransaction]:
+    def _work(self, state: ManifestState, each: TableChange) -> Iterator[TableCommits | NewTable]:
+        """What becomes of one table; rewrites are staged here, before anything is written down."""
         tables = self.environment.tables
-        return {
-            each.new.table_key: stage_rewrite(
-                tables, open_pin(tables, state.entries[each.new.table_key]), each.old, each.new
-            )
-            for each in changes
-            if isinstance(each, RewriteTable)
-        }
-
-    def _write_tables(
-        self,
-        state: ManifestState,
-        changes: Sequence[TableChange],
-        staged: Mapping[str, StagedTransaction],
-        operation_id: str,
-    ) -> list[Change]:
-        """Phase B: every table as the new schema has it; what the publish has to say of each."""
-        made: list[Change] = []
-        for each in changes:
-            match each:
-                case RewriteTable(new=new):
-                    made.append(self._commit_rewrite(new.table_key, staged, operation_id))
-                case AddTable() | MoveTable():
-                    made += self._write_new(state, each, operation_id)
-                case DropTable():
-                    pass
-                case _:
-                    assert_never(each)
-            hit(Failpoint.SCHEMA_APPLY_AFTER_TABLE)
-        made += [Tombstone(one.table_key, one.version) for one in _tombstones(state, changes)]
-        return made
-
-    def _commit_rewrite(
-        self, key: str, staged: Mapping[str, StagedTransaction], operation_id: str
-    ) -> UpdatePin:
-        committed = self.environment.tables.commit_staged(staged[key], operation_id=operation_id)
-        return pin_of(key, committed)
+        match each:
+            case RewriteTable(old, new):
+                handle = open_pin(tables, state.entries[new.table_key])
+                staged = stage_rewrite(tables, handle, old, new)
+                yield TableCommits(new.table_key, handle, (staged_step(staged),))
+            case AddTable() | MoveTable():
+                path = table_path(each.new.kind, each.new.name)
+                yield NewTable(
+                    each.new.table_key, path, partial(self._write_new, state, each, path)
+                )
+            case DropTable():
+                pass
+            case _:
+                assert_never(each)
 
     def _write_new(
-        self, state: ManifestState, each: AddTable | MoveTable, operation_id: str
-    ) -> list[Change]:
+        self, state: ManifestState, each: AddTable | MoveTable, path: str, operation_id: str
+    ) -> TableHandle:
         tables, key = self.environment.tables, each.new.table_key
-        path = table_path(each.new.kind, each.new.name)
         rows = iter(())
         if isinstance(each, MoveTable):
             source = open_pin(tables, state.entries[each.old.table_key])
             rows = rewritten_rows(tables, source, each.old, each.new)
-        handle = write_table(
+        return write_table(
             tables,
             tables.root.table(path),
             each.new,
             rows,
             above=state.hidden.get(key, 0),
             operation_id=operation_id,
-        )
-        return [RegisterTable(key, path), pin_of_handle(tables, key, handle)]
-
-    def _sidecar(
-        self,
-        state: ManifestState,
-        changes: Sequence[TableChange],
-        staged: Mapping[str, StagedTransaction],
-    ) -> Sidecar:
-        added = [each.new for each in changes if isinstance(each, AddTable | MoveTable)]
-        reads = {key: entry.version for key, entry in state.entries.items()}
-        reads |= {one.table_key: state.latest_version(one.table_key) for one in added}
-        return Sidecar(
-            operation_id=str(ULID()),
-            writer_kind=WriterKind.SCHEMA_APPLY,
-            started_at=time.time_ns() // 1_000,
-            branch=None,
-            actor_id=self.actor,
-            commit_id=str(ULID()),
-            read_versions=reads,
-            commit_properties={"schema_hash": self.desired.shape_hash},
-            pins=tuple(
-                SidecarPin(
-                    table_key=key,
-                    table_path=each.location.uri,
-                    expected_version=each.read_version,
-                    post_commit_pin=each.read_version + 1,
-                    table_branch=None,
-                    transaction_uuids=(each.uuid,),
-                )
-                for key, each in sorted(staged.items())
-            ),
-            schema=SchemaIntent(
-                registrations=tuple(
-                    SidecarTable(one.table_key, table_path(one.kind, one.name)) for one in added
-                ),
-                tombstones=_tombstones(state, changes),
-                schema_hash=self.desired.shape_hash,
-                purged=self._purged(state, changes),
-            ),
         )
 
     def _purged(self, state: ManifestState, changes: Sequence[TableChange]) -> tuple[str, ...]:
@@ -316,22 +237,16 @@ class _Change:
                     pass
         return tuple(sorted(paths))
 
-    def _lineage(self, sidecar: Sidecar) -> Lineage:
-        assert sidecar.commit_id is not None
-        return Lineage(
-            sidecar.commit_id,
-            self.actor,
-            created_at=sidecar.started_at,
-            properties=sidecar.commit_properties,
-        )
+
+def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict[str, int]:
+    """The version of every table that is there, or will be: the publish insists on all of them."""
+    added = [each.new for each in changes if isinstance(each, AddTable | MoveTable)]
+    reads = {key: entry.version for key, entry in state.entries.items()}
+    return reads | {one.table_key: state.latest_version(one.table_key) for one in added}
 
 
-def _tombstones(
-    state: ManifestState, changes: Sequence[TableChange]
-) -> tuple[SidecarTombstone, ...]:
+def _hidden(state: ManifestState, changes: Sequence[TableChange]) -> Iterator[HiddenTable]:
     """Hide what is gone, and what goes on under another name."""
-    return tuple(
-        SidecarTombstone(each.old.table_key, state.entries[each.old.table_key].version + 1)
-        for each in changes
-        if isinstance(each, DropTable | MoveTable)
-    )
+    for each in changes:
+        if isinstance(each, DropTable | MoveTable):
+            yield HiddenTable(each.old.table_key, state.entries[each.old.table_key].version + 1)

@@ -5,7 +5,7 @@ A version of a table goes when it is outside the policy and nobody needs it:
     kept anyway      HEAD, and versions with a tag or a fork on them
                      what a branch shows, one that only inherits included
                      what a commit that is kept shows, and every version since
-                     the common commits that merges of live branches will compare with
+                     every commit that a merge of live branches can compare with
     policy           `keep`: all but the newest so many commits of a branch, and versions of a table
                      `older_than`: older than that; with both, a version must be outside both
 
@@ -17,22 +17,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import combinations
 from typing import Any
 
-from omnigraph.branch.merge_base import CommitDag, merge_base
-from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
+from omnigraph.branch.commit_dag import possible_bases, read_dag
+from omnigraph.errors import BadRequestError, CommitStateGone, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, GraphCommit, ManifestState, Snapshot
+from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
 from omnigraph.storage.location import TableLocation, table_path
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.upkeep.orphan_forks import reclaim_forks
-from omnigraph.write.commit import WriteEnvironment, check_heads, publish_turn, queue_keys
+from omnigraph.write.drift import check_heads
+from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.purge import empty_table
 
 MANIFEST = "__manifest"
@@ -116,6 +117,7 @@ class _Needed:
     single: dict[str, set[int]] = field(default_factory=dict)
     manifest_floor: int = 0
     manifest_single: set[int] = field(default_factory=set)
+    bases: Mapping[str, GraphCommit] = field(default_factory=dict)
 
     def from_here_on(self, snapshot: Snapshot) -> None:
         for entry in snapshot.entries.values():
@@ -146,6 +148,8 @@ def cleanup(
     states = _branch_states(environment)
     check_heads(environment, MAIN, states[MAIN].entries)
     needed = _needed(environment, states, policy)
+    if confirm:
+        _let_go_of_states(environment, needed)
     forks, errors = reclaim_forks(environment, states, is_dry_run=not confirm)
     job = _Job(environment, policy, needed, Garbage(environment.tables.storage_options), confirm)
     rows = [
@@ -197,23 +201,34 @@ def _needed(
     heads: list[GraphCommit] = []
     for branch, state in states.items():
         needed.from_here_on(state.snapshot())
-        kept = policy.retained(coordinator.commits(branch))
         heads.append(state.head)
-        oldest = min(kept, key=lambda each: each.order)
-        needed.from_here_on(
-            coordinator.at_version(oldest.branch, oldest.manifest_version).snapshot()
-        )
+        oldest = _oldest_readable(coordinator, policy.retained(coordinator.commits(branch)))
+        needed.from_here_on(coordinator.snapshot_of(oldest))
         if branch == MAIN:
             needed.manifest_floor = oldest.manifest_version
         elif oldest.branch == MAIN:
             needed.manifest_single.add(oldest.manifest_version)
-    dag = CommitDag(coordinator, list(states.values()))
-    for one, other in combinations(heads, 2):
-        base = merge_base(dag, one, other)
-        needed.just_this(coordinator.at_version(base.branch, base.manifest_version).snapshot())
+    needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
+    for base in needed.bases.values():
+        with suppress(CommitStateGone):  # an earlier Omnigraph removed it
+            needed.just_this(coordinator.snapshot_of(base))
         if base.branch == MAIN:
             needed.manifest_single.add(base.manifest_version)
     return needed
+
+
+def _oldest_readable(coordinator: Coordinator, commits: Sequence[GraphCommit]) -> GraphCommit:
+    """The oldest of the commits, given newest first, that an earlier cleanup has left."""
+    oldest_first = sorted(commits, key=lambda each: each.order)
+    return next(each for each in oldest_first if coordinator.has_state(each))
+
+
+def _let_go_of_states(environment: WriteEnvironment, needed: _Needed) -> None:
+    """Drop the states of deleted branches that no merge can need any more."""
+    kept = environment.coordinator.kept
+    for commit_id in kept.ids():
+        if commit_id not in needed.bases:
+            kept.delete(commit_id)
 
 
 def _paths(states: Mapping[str, ManifestState]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from omnigraph.storage.control import ControlTable
 from omnigraph.storage.location import GraphRoot
 from omnigraph.upkeep.index_work import plan_indexes, wanted_indexes
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.fork import open_pin
 from omnigraph.write.schema_lock import LOCK_REF
 from omnigraph.write.sidecar import list_sidecars
@@ -132,9 +132,9 @@ def _with_advice(report: DoctorReport) -> DoctorReport:
 
 def _advice(report: DoctorReport) -> Iterator[str]:
     if report.pending_recovery:
-        yield "an interrupted write is pending: open the graph read-write once"
+        yield "an interrupted write is pending: the next write, or an open read-write, settles it"
     if report.schema_change_pending:
-        yield "a schema change is in progress, or died: open the graph read-write once"
+        yield "a schema change is in progress, or died: the next write, or an open, tells which"
     drifted = [each.table_key for each in report.tables if not each.head_is_pin]
     if drifted and not report.pending_recovery:
         yield f"{', '.join(drifted)} moved without a write of ours: run `omnigraph repair`"

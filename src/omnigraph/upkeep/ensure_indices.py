@@ -14,10 +14,12 @@ from typing import Any
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedIndexes, TableHandle
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, staged_before
 from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, wanted_indexes
-from omnigraph.write.commit import WriteEnvironment, check_heads, lane_of, queue_keys
+from omnigraph.write.drift import check_heads
+from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.fork import fork_for_write, open_pin
 from omnigraph.write.sidecar import WriterKind
 
@@ -123,7 +125,7 @@ def _commit(
     works: dict[str, TableWork] = {}
     for key, each in ready.items():
         handle, staged = each.handle, each.staged
-        if each.entry.table_branch != lane_of(branch):
+        if not owns_lineage(branch, each.entry.table_branch):
             # A table of an ancestor branch: the index belongs on a lineage of our own.
             handle = fork_for_write(environment.tables, environment.coordinator, each.entry, branch)
             staged = environment.tables.stage_create_indices(handle, staged.built)

@@ -30,7 +30,7 @@ from omnigraph.upkeep.content_keeping import (
     staged_before,
 )
 from omnigraph.upkeep.index_work import plan_indexes, wanted_indexes
-from omnigraph.write.commit import WriteEnvironment, publish_turn, queue_keys
+from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.fork import open_pin
 from omnigraph.write.sidecar import WriterKind
 

@@ -1,19 +1,21 @@
 """Orphan forks: branches of a table that no branch of the graph owns.
 
 A fork is made before the publish that claims it, so a writer that dies leaves one behind, and a
-branch that is deleted may. Whether one is an orphan is decided from the manifest as it stands, by
-all branches, while the queue of the table is held. What cannot be decided stays.
+branch that is deleted may. The forks of kept commits are none of these. Whether one is an orphan
+is decided from the manifest as it stands, by all branches, while the queue of the table is held.
+What cannot be decided stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import ForkInUse, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import ManifestState
+from omnigraph.manifest.branch_names import branch_of_fork
 from omnigraph.storage.handles import BranchInfo
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment
 
 
 def reclaim_forks(
@@ -23,6 +25,7 @@ def reclaim_forks(
     removed: list[str] = []
     errors: dict[str, str] = {}
     paths = {key: e.table_path for state in states.values() for key, e in state.entries.items()}
+    kept = environment.coordinator.kept.forks()
     for key, path in sorted(paths.items()):
         uri = environment.tables.root.child(path)
         try:
@@ -30,7 +33,8 @@ def reclaim_forks(
             removed += [
                 f"{key}:{fork}"
                 for fork in children_first(forks)
-                if _reclaim(environment, key, uri, fork, is_dry_run=is_dry_run)
+                if (path, fork) not in kept
+                and _reclaim(environment, key, uri, fork, is_dry_run=is_dry_run)
             ]
         except OmnigraphError as error:
             errors[key] = error.message
@@ -50,12 +54,15 @@ def children_first(forks: Mapping[str, BranchInfo]) -> list[str]:
 def _reclaim(
     environment: WriteEnvironment, key: str, uri: str, fork: str, *, is_dry_run: bool
 ) -> bool:
-    with environment.queues.acquire_many([(key, fork)]):
+    with environment.queues.acquire_many([(key, branch_of_fork(fork))]):
         hit(Failpoint.CLEANUP_RECONCILE_FORK)
         if _is_owned(environment, key, fork):
             return False
-        if not is_dry_run:
-            environment.tables.delete_branch(uri, fork)
+        try:
+            if not is_dry_run:
+                environment.tables.delete_branch(uri, fork)
+        except ForkInUse:
+            return False  # a fork that is owned stands on it
         return True
 
 

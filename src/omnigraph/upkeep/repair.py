@@ -24,7 +24,8 @@ from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, TableEntry
 from omnigraph.storage.handles import TransactionInfo
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import refuse_while_pending
-from omnigraph.write.commit import WriteEnvironment, pin_of_handle, publish_turn, queue_keys
+from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
+from omnigraph.write.pins import pin_of_handle
 
 REPAIR_ACTOR = "omnigraph:repair"
 FORCED_ACTOR = "omnigraph:repair:force"

@@ -14,11 +14,12 @@ from collections.abc import Iterable
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, staged_before
 from omnigraph.upkeep.index_work import existing_btrees
-from omnigraph.write.commit import WriteEnvironment, lane_of, publish_turn
+from omnigraph.write.environment import WriteEnvironment, lane_of, publish_turn
 from omnigraph.write.sidecar import WriterKind
 
 CHECK_EVERY_VERSIONS = 32
@@ -46,7 +47,7 @@ def _compact_table_if_due(environment: WriteEnvironment, branch: str, table_key:
     entry = environment.coordinator.last_seen(branch).entries.get(table_key)
     if entry is None or entry.version % CHECK_EVERY_VERSIONS:
         return
-    if entry.table_branch != lane_of(branch):
+    if not owns_lineage(branch, entry.table_branch):
         return
     tables = environment.tables
     location = tables.root.table(entry.table_path, entry.table_branch)

@@ -29,11 +29,12 @@ import pyarrow as pa
 from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, declared_indexes
 from omnigraph.errors import NotFoundError, OmnigraphError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.findings import Finding, Severity, VerifyReport
 from omnigraph.write.bad_rows import BadRows
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.fork import open_pin
 from omnigraph.write.integrity import (
     cardinality_violations,
@@ -45,7 +46,7 @@ from omnigraph.write.integrity import (
 )
 from omnigraph.write.sidecar import Sidecar, list_sidecars, read_sidecar_if_exists
 
-REOPEN = "open the graph read-write once: any command that writes does, or restart the server"
+SETTLE = "the next write settles it, and so does opening the graph read-write"
 REPAIR = "run `omnigraph repair`"
 OPTIMIZE = "run `omnigraph optimize`"
 BACKUP = "restore the files from a backup"
@@ -110,7 +111,7 @@ class _Verification:
                 named = ", ".join(f"'{pin.table_key}'" for pin in sidecar.pins)
                 who = f" of {sidecar.actor_id}" if sidecar.actor_id else ""
                 message = f"a {sidecar.writer_kind.value}{who} on {named} is unfinished"
-                yield Finding("sidecars", subject, message, REOPEN)
+                yield Finding("sidecars", subject, message, SETTLE)
 
     def _branch(self, snapshot: Snapshot, commits: list[GraphCommit]) -> Iterator[Finding]:
         yield from _commit_findings(commits)
@@ -174,7 +175,7 @@ class _Verification:
         if handle.row_count != entry.row_count:
             message = f"has {handle.row_count} rows, the manifest says {entry.row_count}"
             yield Finding("pins", subject, message, BACKUP)
-        if entry.table_branch != (None if branch == MAIN else branch):
+        if not owns_lineage(branch, entry.table_branch):
             return  # a shared lineage: its own branch answers for its HEAD
         head = self.tables.head_version(handle.location)
         if head < entry.version:
@@ -187,7 +188,7 @@ class _Verification:
                 for pin in sidecar.pins
             )
             message = f"HEAD is {head}, ahead of the pinned version {entry.version}"
-            yield Finding("pins", subject, message, REOPEN if covered else REPAIR)
+            yield Finding("pins", subject, message, SETTLE if covered else REPAIR)
 
     def _key_columns(self, entity: EntityType, handle: TableHandle) -> pa.Table:
         members = [name for group in unique_groups(entity) for name in group.members]

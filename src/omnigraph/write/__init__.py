@@ -17,9 +17,12 @@ process or in Spark workers), mutations and branch merge call the same ones.
 From a checked change to a commit, and back on the road after a crash:
 
     staging.py      the pending change of one write → check.py (every rule over it)
-    commit.py       stage → sidecar (A) → HEADs (B) → publish (C) → delete (D)
+    commit.py       mutations and loads: prepare → stage → queues → look again → carry out
       fork.py         the branch's own lineage of a table, on its first write
-      sidecar.py      what a writer is about to do, written down first
+      drift.py        a table whose HEAD is not its pin is not written to
+    intent.py       what a writer is about to do, as one value; pins.py, environment.py
+    protocol.py     every writer: sidecar (A) → HEADs (B) → publish (C) → delete (D), or undone
+      sidecar.py      the intent, written down first
     recovery.py     finish or undo what a dead writer left
       evidence.py     what storage shows of the tables that a sidecar names
       classify.py     class of a table, decision for the write: pure rules

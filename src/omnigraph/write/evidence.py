@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from omnigraph.errors import (
     BadRequestError,
     RecoveryRequired,
     TableNotFound,
     TableVersionNotFound,
 )
-from omnigraph.manifest import ManifestState, TableEntry
+from omnigraph.manifest import MAIN, ManifestState, TableEntry
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import TransactionInfo
 from omnigraph.storage.location import TableLocation, graph_root, table_path
 from omnigraph.storage.tables import TableStorage
@@ -39,6 +43,11 @@ class Found:
     seen: Observation
     table_class: TableClass
     proved: RecoveryKind | None
+
+
+def has_commit(state: ManifestState, commit_id: str) -> bool:
+    """Whether a graph commit is in the history of a branch."""
+    return bool(pc.index(state.commit_rows["object_id"], pa.scalar(commit_id)).as_py() >= 0)
 
 
 def look_at(tables: TableStorage, state: ManifestState, sidecar: Sidecar) -> list[Found]:
@@ -65,9 +74,10 @@ def _own_location(
         relative = table_path("node" if kind == "node" else "edge", name)
     else:
         raise _foreign(sidecar, f"names table '{pin.table_key}', which this graph does not have")
-    own = tables.root.table(relative, sidecar.branch)
+    is_lineage_own = owns_lineage(sidecar.branch or MAIN, pin.table_branch)
+    own = tables.root.table(relative, pin.table_branch if is_lineage_own else sidecar.branch)
     try:
-        is_own = graph_root(pin.table_path).uri == own.uri and pin.table_branch == own.branch
+        is_own = graph_root(pin.table_path).uri == own.uri and is_lineage_own
     except BadRequestError:
         is_own = False
     if not is_own:

@@ -1,14 +1,17 @@
 """Fork: give a branch its own lineage of a table, the first time it writes there.
 
 Nothing is copied. A fork exists before the publish that claims it, so a writer that dies leaves a
-ref that no manifest row names; the next writer sees that nobody owns it and makes a new one.
+ref that no manifest row names; the next writer removes it and makes a new one. A fork of an
+earlier branch of the same name stays while a merge may need it, or another fork stands on it: then
+the new one gets another name.
 """
 
 from __future__ import annotations
 
 from omnigraph.errors import ConflictError, ForkExists, ForkInUse, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, Coordinator, TableEntry
+from omnigraph.manifest import Coordinator, TableEntry
+from omnigraph.manifest.branch_names import fork_names, owns_lineage
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 
@@ -29,16 +32,30 @@ def fork_for_write(
     Raises:
         ConflictError: The fork belongs to somebody, or that cannot be found out. Retry.
     """
-    if entry.table_branch == (None if branch == MAIN else branch):
+    if owns_lineage(branch, entry.table_branch):
         return open_pin(tables, entry)
-    source = tables.root.table(entry.table_path, entry.table_branch)
-    try:
-        fork = tables.fork_branch(source, entry.version, branch)
-    except ForkExists as collision:
-        _reclaim(tables, coordinator, entry, branch, collision)
-        fork = _fork_again(tables, entry, branch)
+    forks = (_fork(tables, coordinator, entry, branch, name) for name in fork_names(branch))
+    fork = next(each for each in forks if each is not None)
     hit(Failpoint.FORK_AFTER_CREATE)
     return fork
+
+
+def _fork(
+    tables: TableStorage, coordinator: Coordinator, entry: TableEntry, branch: str, name: str
+) -> TableHandle | None:
+    """Fork a table under this name; None when a fork of that name is still needed."""
+    source = tables.root.table(entry.table_path, entry.table_branch)
+    try:
+        return tables.fork_branch(source, entry.version, name)
+    except ForkExists as collision:
+        if not _reclaim(tables, coordinator, entry, branch, collision):
+            return None
+    try:
+        return tables.fork_branch(source, entry.version, name)
+    except ForkExists as collision:
+        raise ConflictError(
+            f"another writer forks '{entry.table_key}' on branch '{branch}' — refresh and retry"
+        ) from collision
 
 
 def _reclaim(
@@ -47,37 +64,31 @@ def _reclaim(
     entry: TableEntry,
     branch: str,
     collision: ForkExists,
-) -> None:
-    """Remove a fork that nobody owns, decided from the manifest as it stands now."""
+) -> bool:
+    """Remove a fork that nothing needs, decided from the manifest as it stands now; else False."""
     key = entry.table_key
     hit(Failpoint.FORK_BEFORE_CLASSIFY)
     try:
         hit(Failpoint.CLASSIFY_FRESH_READ)
         owner = coordinator.fresh(branch).entries.get(key)
+        is_kept = (entry.table_path, collision.branch) in coordinator.kept.forks()
     except OmnigraphError as error:
         raise ConflictError(
             f"could not verify who owns the fork of '{key}' on branch '{branch}'; refresh and retry"
         ) from error
-    if owner is not None and owner.table_branch == branch:
+    if owner is not None and owns_lineage(branch, owner.table_branch):
         raise ConflictError(
             f"another writer forked '{key}' on branch '{branch}' first — refresh and retry"
         ) from collision
+    if is_kept:
+        return False
     hit(Failpoint.FORK_BEFORE_RECLAIM)
     uri = tables.root.child(entry.table_path)
     try:
         if collision.has_ref:
-            tables.delete_branch(uri, branch)
+            tables.delete_branch(uri, collision.branch)
         else:
-            tables.delete_fork_tree(uri, branch)
-    except ForkInUse as in_use:
-        raise ConflictError(f"{in_use.message}; then retry") from in_use
-
-
-def _fork_again(tables: TableStorage, entry: TableEntry, branch: str) -> TableHandle:
-    source = tables.root.table(entry.table_path, entry.table_branch)
-    try:
-        return tables.fork_branch(source, entry.version, branch)
-    except ForkExists as collision:
-        raise ConflictError(
-            f"another writer forks '{entry.table_key}' on branch '{branch}' — refresh and retry"
-        ) from collision
+            tables.delete_fork_tree(uri, collision.branch)
+    except ForkInUse:
+        return False
+    return True

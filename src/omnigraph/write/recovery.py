@@ -6,27 +6,39 @@ steps: a recovery that dies is simply run again and classifies anew.
 
     where                               what it may do
     read-write open                     everything: `settle_all(full=True)`
-    entry of a write, refresh           roll forward only; what needs a restore waits for an open
+    entry of a write, refresh           everything, where a queue is a lock of the system;
+                                        elsewhere what needs a restore waits for an open
+    the protocol, when a write fails    `undo` of that very write
     read-only open                      nothing
 
-Both take the queues that the writer holds from before its sidecar until after it, so a live
-writer is waited for and never undone. Restores happen only at an open: Lance lets a restore win
-over commits in flight.
+All take, or hold, the queues that the writer holds from before its sidecar until after it, so a
+live writer is waited for and never undone. That matters most for a restore: Lance lets it win
+over commits in flight. On a store without locks of the system a held queue says nothing of other
+processes, so there a handle that is at work does not restore.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from ulid import ULID
 
-from omnigraph.errors import ConflictError, InvariantViolated
+from omnigraph.errors import ConflictError, InvariantViolated, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, UpdatePin, publish
+from omnigraph.manifest import (
+    MAIN,
+    GraphCommit,
+    Lineage,
+    ManifestState,
+    Publish,
+    UpdatePin,
+    publish,
+)
 from omnigraph.manifest.model import Change
-from omnigraph.storage.control import ControlTable
+from omnigraph.manifest.schema_files import discard
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY, Guard, QueueKey
 from omnigraph.write.audit import (
     RecoveryKind,
@@ -36,8 +48,15 @@ from omnigraph.write.audit import (
     record_recovery,
 )
 from omnigraph.write.classify import Decision, TableClass, decide
-from omnigraph.write.commit import WriteEnvironment, pin_of_handle, publish_turn, queue_keys
+from omnigraph.write.drift import UnsettledWrite
+from omnigraph.write.environment import (
+    BRANCHES_QUEUE,
+    WriteEnvironment,
+    publish_turn,
+    queue_keys,
+)
 from omnigraph.write.evidence import Found, look_at
+from omnigraph.write.pins import pin_of_handle
 from omnigraph.write.schema_recovery import (
     complete_schema_change,
     decide_schema_change,
@@ -56,12 +75,13 @@ from omnigraph.write.sidecar import (
 
 RECOVERY_ACTOR = "omnigraph:recovery"
 
+_T = TypeVar("_T")
+
 log = logging.getLogger("omnigraph.recovery")
 
 
 def settle_all(
     environment: WriteEnvironment,
-    audit: ControlTable,
     *,
     full: bool,
     wait_for: Collection[QueueKey] | None = None,
@@ -69,8 +89,9 @@ def settle_all(
     """Settle every sidecar there is, oldest first; returns how many were.
 
     With nothing to do this costs one listing. With `full` unset, a write that needs a restore is
-    left for the next read-write open. A write names in `wait_for` the queues it will take itself:
-    a live writer of other tables or branches is then left alone instead of waited for.
+    left for the next read-write open where no lock of the system proves that its writer is dead.
+    A write names in `wait_for` the queues it will take itself: a live writer of other tables or
+    branches is then left alone instead of waited for.
 
     Raises:
         RecoveryRequired: A sidecar is damaged, foreign or newer than this Omnigraph. It stays.
@@ -81,19 +102,65 @@ def settle_all(
         known = read_sidecar_if_exists(environment.texts, operation_id)
         if known is None:
             continue
-        keys = {pin.table_key for pin in known.pins} | set(known.read_versions)
-        queues = queue_keys(frozenset(keys | known.schema.table_keys), known.branch or MAIN)
-        if known.writer_kind is WriterKind.SCHEMA_APPLY:
-            queues.append(SCHEMA_APPLY_KEY)
-        guard = _acquire(environment, queues, wait_for)
+        guard = _acquire(environment, queues_of(known), wait_for)
         if guard is None:
             continue
         with guard:
             # A live writer has finished while we waited; then its sidecar is gone.
             sidecar = read_sidecar_if_exists(environment.texts, operation_id)
             if sidecar is not None:
-                settled += _settle(environment, audit, sidecar, full=full)
+                settled += _settle(environment, sidecar, full=full)
     return settled
+
+
+def queues_of(sidecar: Sidecar) -> list[QueueKey]:
+    """Every queue that the writer of a sidecar holds while it is alive."""
+    moved = {pin.table_key for pin in sidecar.pins} | {each.table_key for each in sidecar.switches}
+    keys = moved | set(sidecar.read_versions) | sidecar.schema.table_keys
+    queues = queue_keys(frozenset(keys), sidecar.branch or MAIN)
+    if sidecar.merge_source_branch is not None:
+        queues += queue_keys(frozenset(moved), sidecar.merge_source_branch)
+    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+        queues += [(BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]
+    return queues
+
+
+def with_settled_tables(
+    environment: WriteEnvironment, queues: Collection[QueueKey] | None, work: Callable[[], _T]
+) -> _T:
+    """Do `work`; when it meets what a writer left that died meanwhile, settle that and try again.
+
+    The heal at the entry of a write cannot know of a writer that dies later, while the write waits
+    for its `queues` (None: any).
+    """
+    try:
+        return work()
+    except UnsettledWrite:
+        settle_all(environment, full=False, wait_for=queues)
+        return work()
+
+
+def undo(environment: WriteEnvironment, sidecar: Sidecar) -> None:
+    """Undo a write that has failed and is not published. The caller is its writer.
+
+    The queues of the write are held, and the turn to publish is not. When this returns, the write
+    will never be finished; paperwork that could not be done is left to the next recovery.
+    """
+    state = _state_of(environment, sidecar)
+    if state is None:
+        _discard_orphan(environment, sidecar)
+        return
+    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+        # First of all: tables that are restored beside a complete schema would look ready for it.
+        discard(environment.texts)
+    found = look_at(environment.tables, state, sidecar)
+    if any(each.table_class is TableClass.INVARIANT_VIOLATION for each in found):
+        raise _behind(sidecar, found)
+    record = _restore(environment, sidecar, found)
+    try:
+        _close(environment, sidecar, record)
+    except OmnigraphError as error:
+        log.warning("sidecar %s is undone, but stays: %s", sidecar.operation_id, error)
 
 
 def _acquire(
@@ -109,41 +176,43 @@ def _acquire(
         return None
 
 
-def _settle(
-    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, *, full: bool
-) -> bool:
+def _settle(environment: WriteEnvironment, sidecar: Sidecar, *, full: bool) -> bool:
     """Settle one sidecar; False when it has to wait for a read-write open."""
-    if is_recorded(audit, sidecar.operation_id):
+    if is_recorded(environment.audit, sidecar.operation_id):
         # The row is written after every effect: of that recovery only this file is left.
         delete_sidecar(environment.texts, sidecar.operation_id)
         return True
     state = _state_of(environment, sidecar)
     if state is None:
-        _discard_orphan(environment, audit, sidecar)
+        _discard_orphan(environment, sidecar)
         return True
     found = look_at(environment.tables, state, sidecar)
     decision = _decision(environment, state, sidecar, found)
     hit(Failpoint.RECOVERY_AFTER_CLASSIFY)
     match decision:
         case Decision.ROLL_FORWARD:
-            _roll_forward(environment, audit, sidecar, found)
+            _roll_forward(environment, sidecar, found)
         case Decision.SETTLED:
-            _write_up(environment, audit, sidecar, found)
-        case Decision.ROLL_BACK if full:
-            _roll_back(environment, audit, sidecar, found)
+            _write_up(environment, sidecar, found)
+        case Decision.ROLL_BACK if full or environment.has_system_locks:
+            _roll_back(environment, sidecar, found)
         case Decision.ROLL_BACK:
-            log.warning("sidecar %s needs a rollback: reopen read-write", sidecar.operation_id)
+            log.warning("sidecar %s needs a rollback at an open", sidecar.operation_id)
             return False
         case Decision.ABORT if full:
-            broken = [f"'{f.pin.table_key}'" for f in found if f.seen.head < f.seen.pin]
-            raise InvariantViolated(
-                f"{', '.join(broken)} is behind its pin in the manifest: files are missing. "
-                f"Sidecar {sidecar.operation_id} is kept — restore the files from a backup"
-            )
+            raise _behind(sidecar, found)
         case Decision.ABORT:
             log.warning("sidecar %s names a table behind its pin", sidecar.operation_id)
             return False
     return True
+
+
+def _behind(sidecar: Sidecar, found: Sequence[Found]) -> InvariantViolated:
+    broken = [f"'{each.pin.table_key}'" for each in found if each.seen.head < each.seen.pin]
+    return InvariantViolated(
+        f"{', '.join(broken)} is behind its pin in the manifest: files are missing. "
+        f"Sidecar {sidecar.operation_id} is kept — restore the files from a backup"
+    )
 
 
 def _state_of(environment: WriteEnvironment, sidecar: Sidecar) -> ManifestState | None:
@@ -177,9 +246,7 @@ def _decision(
     )
 
 
-def _roll_forward(
-    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, found: Sequence[Found]
-) -> None:
+def _roll_forward(environment: WriteEnvironment, sidecar: Sidecar, found: Sequence[Found]) -> None:
     """Publish what the writer committed, at the versions that were just classified."""
     record = _record(
         sidecar,
@@ -199,13 +266,18 @@ def _roll_forward(
         commits=_original_commit(sidecar, record) + _recovery_commit(record),
         if_commit=sidecar.if_commit,
         schema_hash=sidecar.schema.schema_hash,
+        ancestors=sidecar.ancestors,
     )
-    _close(environment, audit, sidecar, record)
+    _close(environment, sidecar, record)
 
 
-def _roll_back(
-    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, found: Sequence[Found]
-) -> None:
+def _roll_back(environment: WriteEnvironment, sidecar: Sidecar, found: Sequence[Found]) -> None:
+    _close(environment, sidecar, _restore(environment, sidecar, found))
+
+
+def _restore(
+    environment: WriteEnvironment, sidecar: Sidecar, found: Sequence[Found]
+) -> RecoveryRecord:
     """Bring back the pinned rows of every table that moved, and publish so that pin == HEAD."""
     moved = [each for each in found if each.table_class is not TableClass.NO_MOVEMENT]
     record = _record(
@@ -227,12 +299,10 @@ def _roll_back(
         expected={each.pin.table_key: each.seen.pin for each in moved},
         commits=_recovery_commit(record),
     )
-    _close(environment, audit, sidecar, record)
+    return record
 
 
-def _write_up(
-    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, found: Sequence[Found]
-) -> None:
+def _write_up(environment: WriteEnvironment, sidecar: Sidecar, found: Sequence[Found]) -> None:
     """The tables are settled already: only the paperwork is missing."""
     outcomes = []
     kind = RecoveryKind.ROLLED_BACK
@@ -251,15 +321,15 @@ def _write_up(
             kind = RecoveryKind.ROLLED_FORWARD
     record = _record(sidecar, kind, outcomes)
     _publish(environment, sidecar.branch or MAIN, [], expected={}, commits=_recovery_commit(record))
-    _close(environment, audit, sidecar, record)
+    _close(environment, sidecar, record)
 
 
-def _discard_orphan(environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar) -> None:
+def _discard_orphan(environment: WriteEnvironment, sidecar: Sidecar) -> None:
     """The branch is gone, and with it every way to see the write."""
     hit(Failpoint.RECOVERY_ORPHAN_DISCARD_AUDIT_APPEND)
     record = _record(sidecar, RecoveryKind.ORPHANED_BRANCH_DISCARDED, [])
     _publish(environment, MAIN, [], expected={}, commits=_recovery_commit(record))
-    _close(environment, audit, sidecar, record)
+    _close(environment, sidecar, record)
 
 
 def _publish(
@@ -271,11 +341,12 @@ def _publish(
     commits: tuple[Lineage, ...],
     if_commit: str | None = None,
     schema_hash: str | None = None,
+    ancestors: tuple[GraphCommit, ...] = (),
 ) -> None:
     with publish_turn(environment, branch):
         publish(
             environment.coordinator,
-            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash),
+            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash, ancestors),
         )
     hit(Failpoint.RECOVERY_AFTER_PUBLISH)
 
@@ -336,14 +407,12 @@ def _recovery_commit(record: RecoveryRecord) -> tuple[Lineage, ...]:
     return (Lineage(record.commit_id, RECOVERY_ACTOR, created_at=record.created_at),)
 
 
-def _close(
-    environment: WriteEnvironment, audit: ControlTable, sidecar: Sidecar, record: RecoveryRecord
-) -> None:
+def _close(environment: WriteEnvironment, sidecar: Sidecar, record: RecoveryRecord) -> None:
     if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
         if record.kind is RecoveryKind.ROLLED_FORWARD:
             complete_schema_change(environment, sidecar)
         else:
             undo_schema_change(environment, environment.coordinator.fresh(MAIN), sidecar)
-    record_recovery(audit, record)
+    record_recovery(environment.audit, record)
     delete_sidecar(environment.texts, sidecar.operation_id)
     log.info("sidecar %s: %s", sidecar.operation_id, record.kind)

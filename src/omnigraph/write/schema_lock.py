@@ -12,7 +12,7 @@ from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK
 from omnigraph.manifest.contract import STATE_FILE, staging_name
 from omnigraph.manifest.schema_files import has_staging, reconcile_staging
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
-from omnigraph.write.commit import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.sidecar import WriterKind, list_sidecars, read_sidecar_if_exists
 
 LOCK_REF = f"__manifest/_refs/branches/{SCHEMA_APPLY_LOCK}.json"
@@ -35,10 +35,9 @@ def refuse_while_applying(environment: WriteEnvironment) -> None:
             with guard:
                 clear_dead_apply(environment)
             return
-    raise ConflictError(
-        "a schema change is in progress — try again when it is done; if its process has died, "
-        "reopen the graph read-write"
-    )
+    # Without locks of the system nothing tells a slow schema change from a dead one.
+    died = "" if environment.has_system_locks else "; if its process has died, reopen the graph"
+    raise ConflictError(f"a schema change is in progress — try again when it is done{died}")
 
 
 def has_staged_schema(environment: WriteEnvironment) -> bool:

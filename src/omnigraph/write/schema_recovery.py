@@ -14,16 +14,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest import MAIN, ManifestState, RegisterTable, Tombstone
 from omnigraph.manifest.model import Change
 from omnigraph.manifest.schema_files import discard, has_staging, promote, staged_hash
 from omnigraph.write.classify import Decision, decide
-from omnigraph.write.commit import WriteEnvironment, pin_of_handle
-from omnigraph.write.evidence import Found
+from omnigraph.write.environment import WriteEnvironment
+from omnigraph.write.evidence import Found, has_commit
+from omnigraph.write.pins import pin_of_handle
 from omnigraph.write.purge import purge_history
 from omnigraph.write.sidecar import Sidecar, SidecarTable
 
@@ -32,10 +30,7 @@ log = logging.getLogger("omnigraph.recovery")
 
 def is_published(state: ManifestState, sidecar: Sidecar) -> bool:
     """Whether the commit that the sidecar announced is in the history of its branch."""
-    if sidecar.commit_id is None:
-        return False
-    ids = state.commit_rows["object_id"]
-    return bool(pc.index(ids, pa.scalar(sidecar.commit_id)).as_py() >= 0)
+    return sidecar.commit_id is not None and has_commit(state, sidecar.commit_id)
 
 
 def decide_schema_change(

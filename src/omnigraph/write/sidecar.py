@@ -14,12 +14,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest import GraphCommit
 
 DIRECTORY = "__recovery"
 SCHEMA_VERSION = 2
@@ -103,11 +104,11 @@ class Sidecar:
     """The intent of one write. `branch` is None for main; `started_at` is in microseconds.
 
     `switches` and `commit_properties` belong to the write as well: a publish without them would
-    show half of a merge.
+    show half of a merge. So do `ancestors`, the commits that a merge brings along.
 
     `read_versions` and `if_commit` are what the write's publish would have insisted on: recovery
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
-    same name.
+    same name. `merge_source_branch` is where a merge reads rows: it holds the queues there as well.
     """
 
     operation_id: str
@@ -118,6 +119,7 @@ class Sidecar:
     commit_id: str | None
     pins: tuple[SidecarPin, ...]
     merge_source_commit_id: str | None = None
+    merge_source_branch: str | None = None
     schema_version: int = SCHEMA_VERSION
     branch_id: str | None = None
     read_versions: Mapping[str, int] = field(default_factory=dict)
@@ -125,6 +127,7 @@ class Sidecar:
     switches: tuple[SidecarSwitch, ...] = ()
     commit_properties: Mapping[str, Any] = field(default_factory=dict)
     schema: SchemaIntent = SchemaIntent()
+    ancestors: tuple[GraphCommit, ...] = ()
 
 
 class SidecarStore(Protocol):
@@ -166,7 +169,7 @@ def confirm_sidecar(store: SidecarStore, sidecar: Sidecar, achieved: Mapping[str
     if missing:
         raise InvariantViolated(
             f"sidecar {sidecar.operation_id} cannot be confirmed: no version was achieved for "
-            f"{', '.join(missing)} — reopen the graph read-write to undo the write"
+            f"{', '.join(missing)}"
         )
     hit(Failpoint.RECOVERY_SIDECAR_CONFIRM)
     pins = (replace(pin, confirmed_version=achieved[pin.table_key]) for pin in sidecar.pins)
@@ -210,8 +213,10 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "read_versions": dict(sorted(sidecar.read_versions.items())) or None,
         "if_commit": sidecar.if_commit,
         "merge_source_commit_id": sidecar.merge_source_commit_id,
+        "merge_source_branch": sidecar.merge_source_branch,
         "switches": [_switch_to_json(each) for each in sidecar.switches] or None,
         "lineage": _lineage_to_json(sidecar),
+        "ancestors": [asdict(each) for each in sidecar.ancestors] or None,
         **_schema_to_json(sidecar.schema),
     }
     kept = {"branch", "actor_id"}
@@ -329,6 +334,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
         commit_id=_optional(lineage, "commit_id", str),
         pins=pins,
         merge_source_commit_id=_optional(value, "merge_source_commit_id", str),
+        merge_source_branch=_optional(value, "merge_source_branch", str),
         schema_version=version,
         branch_id=_optional(value, "branch_id", str),
         read_versions={key: _version(reads, key) for key in reads},
@@ -336,6 +342,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
         switches=tuple(map(_switch_from_json, _optional(value, "switches", list) or [])),
         commit_properties=_optional(lineage, "properties", dict) or {},
         schema=_schema_from_json(value),
+        ancestors=tuple(GraphCommit(**each) for each in _optional(value, "ancestors", list) or []),
     )
 
 

@@ -1,0 +1,236 @@
+"""The commit DAG: who comes from whom, and which commits histories have in common.
+
+Every commit names the head it was made on and, for a merge, the head that was merged. A branch
+knows all ancestors of its head, so two branches are compared without reading a third.
+
+Walks take the latest commit first. A commit is later than its parents (the publisher sees to it),
+so a walk meets every commit before its parents and ends where the histories join: its cost follows
+that distance, not the length of the history. Commits of older graphs may break that order: then a
+walk takes longer, or finds an ancestor of a base besides the base, which changes no merge.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from omnigraph.errors import BranchNotFound
+from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
+from omnigraph.manifest.rows import commit_of_row
+
+_BLOCK_ROWS = 256
+_ONE, _OTHER, _BELOW_BASE = 1, 2, 4
+
+
+class _Line:
+    """Commit rows of one branch, indexed from the newest back as far as somebody asks."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows.select(["object_id", "object_type", "metadata", "table_version"])
+        self._places: dict[str, int] = {}
+        self._unread = rows.num_rows
+
+    def find(self, commit_id: str) -> GraphCommit | None:
+        while commit_id not in self._places and self._unread:
+            self._read_block()
+        place = self._places.get(commit_id)
+        if place is None:
+            return None
+        return commit_of_row(self._rows.slice(place, 1).to_pylist()[0])
+
+    def _read_block(self) -> None:
+        size = min(self._unread, max(_BLOCK_ROWS, len(self._places)))
+        start = self._unread - size
+        ids = self._rows["object_id"].slice(start, size).to_pylist()
+        self._places.update(zip(ids, range(start, self._unread), strict=True))
+        self._unread = start
+
+
+class CommitDag:
+    """The commits that some branches know.
+
+    `more` gives further branches; they are read only when a parent is not found, which happens in
+    graphs that were written before merges brought their commits along.
+    """
+
+    def __init__(
+        self,
+        states: Iterable[ManifestState],
+        more: Callable[[], Iterator[ManifestState]] = lambda: iter(()),
+    ) -> None:
+        self._lines: list[_Line] = []
+        self._commits: dict[str, GraphCommit | None] = {}
+        self._home: dict[str, int] = {}
+        self._more = more()
+        for state in states:
+            self._add(state)
+
+    def _add(self, state: ManifestState) -> None:
+        self._lines += [_Line(state.commit_rows), _Line(state.ancestor_rows)]
+
+    def get(self, commit_id: str, near: str | None = None) -> GraphCommit | None:
+        """A commit, None when no branch knows it. `near` is a commit that was found beside it."""
+        if commit_id not in self._commits:
+            self._commits[commit_id] = self._find(commit_id, self._home.get(near or "", 0))
+        return self._commits[commit_id]
+
+    def _find(self, commit_id: str, home: int) -> GraphCommit | None:
+        # The line and the ancestors of one branch stand side by side: its own pair comes first.
+        pair = home - home % 2
+        order = dict.fromkeys([home, pair, pair + 1, *range(len(self._lines))])
+        found = self._find_in(order, commit_id)
+        while found is None and (state := next(self._more, None)) is not None:
+            self._add(state)
+            found = self._find_in(range(len(self._lines) - 2, len(self._lines)), commit_id)
+        return found
+
+    def _find_in(self, places: Iterable[int], commit_id: str) -> GraphCommit | None:
+        for place in places:
+            found = self._lines[place].find(commit_id)
+            if found is not None:
+                self._home[commit_id] = place
+                return found
+        return None
+
+    def parents(self, commit: GraphCommit) -> Iterator[GraphCommit]:
+        for parent_id in (commit.parent_id, commit.merged_parent_id):
+            if parent_id is not None:
+                parent = self.get(parent_id, near=commit.commit_id)
+                if parent is not None:
+                    yield parent
+
+
+def read_dag(coordinator: Coordinator, states: Collection[ManifestState]) -> CommitDag:
+    """The DAG of some branches; the others are read when a link leads to one of them alone."""
+
+    def more() -> Iterator[ManifestState]:
+        known = {state.branch for state in states}
+        for branch in coordinator.branches():
+            if branch not in known:
+                with suppress(BranchNotFound):  # deleted since it was listed
+                    yield coordinator.fresh(branch)
+
+    return CommitDag(states, more)
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Commits to visit, the latest first."""
+
+    _heap: list[tuple[int, str]] = field(default_factory=list)
+    _commits: dict[str, GraphCommit] = field(default_factory=dict)
+
+    def push(self, commit: GraphCommit) -> None:
+        if commit.commit_id not in self._commits:
+            self._commits[commit.commit_id] = commit
+            heapq.heappush(self._heap, (-commit.created_at, commit.commit_id))
+
+    def pop(self) -> GraphCommit:
+        return self._commits.pop(heapq.heappop(self._heap)[1])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commits)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two histories. `bases` are their best common ancestors: none comes from another one.
+
+    `only_one` are the commits that lead to the first side alone.
+    """
+
+    bases: tuple[GraphCommit, ...]
+    only_one: tuple[GraphCommit, ...]
+
+
+def compare_histories(
+    dag: CommitDag, ones: Iterable[GraphCommit], others: Iterable[GraphCommit]
+) -> Comparison:
+    """Walk back from both sides until everything left is below a common ancestor."""
+    marks: dict[str, int] = {}
+    visited: dict[str, GraphCommit] = {}
+    queue = _Queue()
+    unfinished: set[str] = set()
+
+    def reach(commit: GraphCommit, mark: int) -> None:
+        known = marks.get(commit.commit_id, 0)
+        if known | mark == known:
+            return
+        marks[commit.commit_id] = known | mark
+        queue.push(commit)
+        if marks[commit.commit_id] & _BELOW_BASE:
+            unfinished.discard(commit.commit_id)
+        else:
+            unfinished.add(commit.commit_id)
+
+    for commit in ones:
+        reach(commit, _ONE)
+    for commit in others:
+        reach(commit, _OTHER)
+    while unfinished:
+        commit = queue.pop()
+        unfinished.discard(commit.commit_id)
+        visited[commit.commit_id] = commit
+        mark = marks[commit.commit_id]
+        if mark & (_ONE | _OTHER) == _ONE | _OTHER:
+            mark |= _BELOW_BASE
+        for parent in dag.parents(commit):
+            reach(parent, mark)
+    return Comparison(
+        bases=_in_order(c for i, c in visited.items() if marks[i] == _ONE | _OTHER),
+        only_one=_in_order(c for i, c in visited.items() if marks[i] == _ONE),
+    )
+
+
+def _in_order(commits: Iterable[GraphCommit]) -> tuple[GraphCommit, ...]:
+    return tuple(sorted(commits, key=lambda each: (each.created_at, each.commit_id)))
+
+
+def possible_bases(dag: CommitDag, heads: Collection[GraphCommit]) -> dict[str, GraphCommit]:
+    """Every commit that a merge of these heads, or of what follows them, can compare with.
+
+    The heads are among them. What several bases are merged over counts as well, so the search is
+    repeated with what it found until nothing is added.
+    """
+    found = {head.commit_id: head for head in heads}
+    while True:
+        more = _pairwise_bases(dag, list(found.values()))
+        if more.keys() <= found.keys():
+            return found
+        found |= more
+
+
+def _pairwise_bases(dag: CommitDag, heads: Collection[GraphCommit]) -> dict[str, GraphCommit]:
+    """The bases of every two of the heads, in one walk over all of them.
+
+    A commit is reached from some of the heads. It can be a base of two of them only when no child
+    of it is reached from both, so one whose child is reached from all the same heads is none.
+    """
+    everyone = (1 << len(heads)) - 1
+    reached: dict[str, int] = {}
+    children: dict[str, set[str]] = {}
+    visited: dict[str, GraphCommit] = {}
+    queue = _Queue()
+    for place, head in enumerate(heads):
+        reached[head.commit_id] = reached.get(head.commit_id, 0) | 1 << place
+        queue.push(head)
+
+    def is_covered(commit_id: str) -> bool:
+        mask = reached[commit_id]
+        return any(reached[child] == mask for child in children.get(commit_id, ()))
+
+    while any(reached[each] != everyone or not is_covered(each) for each in queue):
+        commit = queue.pop()
+        visited[commit.commit_id] = commit
+        for parent in dag.parents(commit):
+            mask = reached.get(parent.commit_id, 0) | reached[commit.commit_id]
+            is_new = mask != reached.get(parent.commit_id)
+            reached[parent.commit_id] = mask
+            children.setdefault(parent.commit_id, set()).add(commit.commit_id)
+            if is_new:
+                queue.push(parent)
+    return {each: commit for each, commit in visited.items() if not is_covered(each)}

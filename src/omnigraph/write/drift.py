@@ -1,0 +1,71 @@
+"""Drift: a table whose HEAD is not its pin is not written to. What to say of it, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from omnigraph.errors import ConflictError, InvariantViolated, OmnigraphError, RecoveryRequired
+from omnigraph.manifest import TableEntry
+from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.write.environment import WriteEnvironment
+from omnigraph.write.sidecar import list_sidecars, read_sidecar_if_exists
+
+
+class UnsettledWrite(RecoveryRequired):
+    """A table is where a write left it that recovery has not settled yet. Nothing was done."""
+
+
+def check_heads(
+    environment: WriteEnvironment, branch: str, entries: Mapping[str, TableEntry]
+) -> None:
+    """Refuse to write on a table whose HEAD is not its pin: unfinished work is there.
+
+    Raises:
+        UnsettledWrite: A sidecar speaks of it: settle that, then look again.
+        ConflictError: No sidecar does, so something else wrote there.
+        InvariantViolated: HEAD is behind its pin.
+    """
+    for key, entry in sorted(entries.items()):
+        if not owns_lineage(branch, entry.table_branch):
+            continue
+        location = environment.tables.root.table(entry.table_path, entry.table_branch)
+        head = environment.tables.head_version(location)
+        if head < entry.version:
+            raise InvariantViolated(
+                f"table '{key}' has Lance HEAD version {head} behind manifest version "
+                f"{entry.version} — files are missing; restore them from a backup"
+            )
+        if head > entry.version:
+            drift = (
+                f"table '{key}' has Lance HEAD version {head} ahead of manifest version "
+                f"{entry.version}; "
+            )
+            raise _unfinished(environment, entry, drift)
+
+
+def _unfinished(environment: WriteEnvironment, entry: TableEntry, drift: str) -> OmnigraphError:
+    """What to say of a HEAD that is ahead: a write that recovery has to undo, or real drift."""
+    try:
+        for operation_id in list_sidecars(environment.texts):
+            sidecar = read_sidecar_if_exists(environment.texts, operation_id)
+            if sidecar is not None and any(
+                (pin.table_key, pin.table_branch) == (entry.table_key, entry.table_branch)
+                for pin in sidecar.pins
+            ):
+                return UnsettledWrite(
+                    f"{drift}a pending recovery sidecar requires rollback — {_advice(environment)}",
+                    operation_id=operation_id,
+                )
+    except OmnigraphError as error:
+        return ConflictError(
+            f"{drift}recovery sidecars could not be read ({error}) — {_advice(environment)}, or "
+            "run `omnigraph repair` when no sidecar is pending"
+        )
+    return ConflictError(f"{drift}run `omnigraph repair` before writing")
+
+
+def _advice(environment: WriteEnvironment) -> str:
+    if environment.has_system_locks:
+        return "nothing was written; try again, or run `omnigraph verify` when this goes on"
+    # Without locks of the system a live handle cannot know that no other process is at work.
+    return "reopen the graph read-write (e.g. restart the server) to recover"

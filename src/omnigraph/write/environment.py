@@ -1,0 +1,58 @@
+"""Environment: what a write works with, and the queues it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from omnigraph.manifest import MAIN, Coordinator, UpdatePin
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.graph_texts import GraphTexts
+from omnigraph.storage.queues import Guard, QueueKey, WriterQueues
+from omnigraph.storage.tables import TableStorage
+
+PUBLISH_QUEUE = "__publish__"
+"""Held around a publish, after the table queues: publishes of one branch take turns."""
+BRANCHES_QUEUE = "__branches__"
+"""Held while branches are made or removed, and by a schema change; taken before table queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteEnvironment:
+    """What a write works with. Holds no state of its own: all of it is in storage.
+
+    `audit` is where recovery writes down what it settled. `schema_hash` names the schema that the
+    write was checked against, when that is known. `foresee` is told which versions a branch is
+    about to show; it reads, and never fails.
+    """
+
+    tables: TableStorage
+    texts: GraphTexts
+    coordinator: Coordinator
+    queues: WriterQueues
+    audit: ControlTable
+    schema_hash: str | None = None
+    foresee: Callable[[str, Sequence[UpdatePin]], None] = lambda _branch, _pins: None
+
+    @property
+    def has_system_locks(self) -> bool:
+        """Whether a held queue proves that no other process is at work on its table.
+
+        It does on a local disk, where it is a lock of the operating system as well. There, too, a
+        call that has failed cannot take effect later.
+        """
+        return self.tables.root.is_local
+
+
+def lane_of(branch: str) -> str | None:
+    """The Lance branch that a graph branch's tables are written on."""
+    return None if branch == MAIN else branch
+
+
+def queue_keys(table_keys: frozenset[str], branch: str) -> list[QueueKey]:
+    return [(key, lane_of(branch)) for key in table_keys]
+
+
+def publish_turn(environment: WriteEnvironment, branch: str) -> Guard:
+    """Wait for the turn to publish on a branch. Table queues are taken before it, never after."""
+    return environment.queues.acquire_many([(PUBLISH_QUEUE, lane_of(branch))])

@@ -1,0 +1,160 @@
+"""Intent: everything a writer is about to do, as one value that the protocol carries out.
+
+tables       what moves, in order      TableCommits   versions on top of a pin
+                                       NewTable       a table that no manifest names yet
+                                       HiddenTable    a table that is not shown any more
+pointed      pins that move no HEAD: versions that are there already
+ancestors    commits of the source that a merge brings along
+expected     what the publish insists on; recovery publishes only while it holds
+commit       the graph commit, minted before any effect; None keeps the content of the graph
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ulid import ULID
+
+from omnigraph.failpoints import Failpoint
+from omnigraph.manifest import GraphCommit, Lineage, ManifestState, UpdatePin
+from omnigraph.storage.handles import StagedTransaction, TableHandle
+from omnigraph.write.environment import lane_of
+from omnigraph.write.sidecar import (
+    SchemaIntent,
+    Sidecar,
+    SidecarPin,
+    SidecarSwitch,
+    SidecarTable,
+    SidecarTombstone,
+    WriterKind,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStep:
+    """One commit on one table. The handle is the table as the step before left it.
+
+    The UUID is minted before anything is written, so that the sidecar can name the transaction.
+    A step that finds nothing to do stages None.
+    """
+
+    uuid: str
+    stage: Callable[[TableHandle], StagedTransaction | None]
+    after: Failpoint | None = None
+
+
+def staged_step(staged: StagedTransaction) -> CommitStep:
+    """The commit of files that are written already."""
+    return CommitStep(staged.uuid, lambda _: staged)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommits:
+    """A table that moves on from its pin, or from a fork of it: `handle` is open exactly there."""
+
+    table_key: str
+    handle: TableHandle
+    steps: tuple[CommitStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table that is written from nothing. `write` is given the operation id."""
+
+    table_key: str
+    table_path: str
+    write: Callable[[str], TableHandle]
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenTable:
+    """A table that is shown no more: `version` is its tombstone."""
+
+    table_key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One write, ready to be carried out. The caller holds every queue it needs.
+
+    With `confirms` the sidecar is written again when every table is ready: then, and not before,
+    a table that takes several commits is known to be complete. `before_publish` makes ready what
+    else a publish needs, `after_publish` puts it into place; the latter may be repeated by
+    recovery. `withdraw` takes back what `before_publish` laid down when no sidecar speaks of it.
+    """
+
+    kind: WriterKind
+    branch: str
+    branch_id: str | None
+    tables: tuple[TableCommits | NewTable | HiddenTable, ...]
+    expected: Mapping[str, int]
+    actor: str | None = None
+    commit: Lineage | None = None
+    if_commit: str | None = None
+    pointed: tuple[UpdatePin, ...] = ()
+    ancestors: tuple[GraphCommit, ...] = ()
+    source_branch: str | None = None
+    schema_hash: str | None = None
+    purged: tuple[str, ...] = ()
+    confirms: bool = False
+    after_table: Failpoint | None = None
+    before_publish: Callable[[], None] = lambda: None
+    after_publish: Callable[[ManifestState], None] = lambda _: None
+    withdraw: Callable[[], None] = lambda: None
+
+
+def sidecar_of(intent: Intent) -> Sidecar:
+    """The whole intent, with every id minted, so that recovery can finish exactly this write."""
+    commit = intent.commit
+    return Sidecar(
+        operation_id=str(ULID()),
+        writer_kind=intent.kind,
+        started_at=commit.created_at if commit is not None else time.time_ns() // 1_000,
+        branch=lane_of(intent.branch),
+        actor_id=intent.actor,
+        commit_id=None if commit is None else commit.commit_id,
+        branch_id=intent.branch_id,
+        merge_source_commit_id=None if commit is None else commit.merged_parent_id,
+        merge_source_branch=intent.source_branch,
+        read_versions=dict(intent.expected),
+        if_commit=intent.if_commit,
+        commit_properties={} if commit is None else dict(commit.properties),
+        pins=tuple(_pin(each) for each in intent.tables if isinstance(each, TableCommits)),
+        switches=tuple(
+            SidecarSwitch(pin.table_key, pin.version, pin.table_branch) for pin in intent.pointed
+        ),
+        schema=_schema_of(intent),
+        ancestors=intent.ancestors,
+    )
+
+
+def _pin(table: TableCommits) -> SidecarPin:
+    handle = table.handle
+    return SidecarPin(
+        table_key=table.table_key,
+        table_path=handle.location.uri,
+        expected_version=handle.version,
+        post_commit_pin=handle.version + len(table.steps),
+        table_branch=handle.location.branch,
+        transaction_uuids=tuple(step.uuid for step in table.steps),
+    )
+
+
+def _schema_of(intent: Intent) -> SchemaIntent:
+    return SchemaIntent(
+        registrations=tuple(
+            SidecarTable(each.table_key, each.table_path)
+            for each in intent.tables
+            if isinstance(each, NewTable)
+        ),
+        tombstones=tuple(
+            SidecarTombstone(each.table_key, each.version)
+            for each in intent.tables
+            if isinstance(each, HiddenTable)
+        ),
+        schema_hash=intent.schema_hash,
+        purged=intent.purged,
+    )

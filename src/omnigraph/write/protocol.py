@@ -1,0 +1,330 @@
+"""Protocol: make every table of one write visible together, or not at all.
+
+Invariant: a reader reaches a table version only through a pin in the manifest, a pin only names a
+version that is durable, and no HEAD moves before a sidecar covers it.
+
+    phase                      durable afterwards      a crash here leaves
+    A  write_sidecar           the intent              no effect; recovery drops the sidecar
+    B  tables.commit_staged    HEADs, step by step     drift that the sidecar names: undone
+    B  confirm_sidecar         that B is complete      (a merge) drift that can be published
+    C  publish                 every pin at once       the write, visible
+    D  delete_sidecar          nothing more            a clean graph
+
+Every writer builds an `Intent` and hands it over here with its queues held; no other module takes
+these steps. What a caller is told is the truth: an error that is not `RecoveryRequired` means that
+the write is not done and never will be.
+
+    what fails                                   then
+    A                                            nothing was done
+    B, no HEAD has moved                         the sidecar is taken back
+    B, a HEAD has moved; C is refused            undone in place, with the code of recovery
+    C, and the manifest shows the write          done
+    C, and the manifest is proved not to show it undone in place
+    C, and that cannot be told; an undo fails    `RecoveryRequired`; the sidecar stays
+    D                                            done; the next writer removes the sidecar
+
+In place means now: the queues are held, so nothing else can be at work on these tables.
+A `FailpointError` stands for a crash and is let through: nothing is undone for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from omnigraph.errors import (
+    ConflictError,
+    ExpectedVersionMismatch,
+    HeadMoved,
+    OmnigraphError,
+    RecoveryRequired,
+)
+from omnigraph.failpoints import FailpointError, hit
+from omnigraph.manifest import (
+    ManifestState,
+    Publish,
+    RegisterTable,
+    Tombstone,
+    UpdatePin,
+    publish,
+)
+from omnigraph.manifest.model import Change
+from omnigraph.storage.handles import CommittedVersion
+from omnigraph.storage.queues import Guard
+from omnigraph.write.environment import WriteEnvironment, publish_turn
+from omnigraph.write.evidence import has_commit
+from omnigraph.write.intent import HiddenTable, Intent, NewTable, TableCommits, sidecar_of
+from omnigraph.write.pins import pin_of, pin_of_handle
+from omnigraph.write.recovery import undo
+from omnigraph.write.sidecar import Sidecar, confirm_sidecar, delete_sidecar, write_sidecar
+
+log = logging.getLogger("omnigraph.write")
+
+
+def carry_out(
+    environment: WriteEnvironment, intent: Intent, *, turn: Guard | None = None
+) -> ManifestState:
+    """Phases A to D; returns the branch as the write leaves it.
+
+    `turn` is the turn to publish, when the caller holds it already; it is given back.
+
+    Raises:
+        ExpectedVersionMismatch: A table moved first. Nothing of the write is there.
+        RecoveryRequired: The write may still take effect; recovery finishes or undoes it.
+    """
+    return _Run(environment, intent, sidecar_of(intent), _Progress()).carry_out(turn)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a write has come with its tables."""
+
+    has_moved: bool = False
+    is_unknown: bool = False
+    """A commit has failed, and not because it was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One write on its way. A write that touches no table has nothing a sidecar could speak of."""
+
+    environment: WriteEnvironment
+    intent: Intent
+    sidecar: Sidecar
+    progress: _Progress
+
+    def carry_out(self, turn: Guard | None) -> ManifestState:
+        if self.intent.tables:
+            write_sidecar(self.environment.texts, self.sidecar)
+        changes = self._make_ready()
+        state = self._publish(changes, turn)
+        self._conclude(state)
+        return state
+
+    # Phase B
+
+    def _make_ready(self) -> tuple[Change, ...]:
+        """Commit every table and confirm it, and make ready what else the publish needs."""
+        try:
+            changes = [*self.intent.pointed, *self._commit_tables()]
+            if self.intent.confirms and self.intent.tables:
+                versions = {p.table_key: p.version for p in changes if isinstance(p, UpdatePin)}
+                confirm_sidecar(self.environment.texts, self.sidecar, versions)
+            self.intent.before_publish()
+        except FailpointError:
+            raise
+        except Exception as error:
+            self._take_back(error)
+            raise
+        return tuple(changes)
+
+    def _commit_tables(self) -> list[Change]:
+        changes: list[Change] = []
+        for table in self.intent.tables:
+            match table:
+                case TableCommits(table_key=key):
+                    changes.append(pin_of(key, self._commit_steps(table)))
+                case NewTable():
+                    changes += self._write_table(table)
+                case HiddenTable(key, version):
+                    changes.append(Tombstone(key, version))
+                case _:
+                    assert_never(table)
+            if self.intent.after_table is not None:
+                hit(self.intent.after_table)
+        return changes
+
+    def _commit_steps(self, table: TableCommits) -> CommittedVersion:
+        tables, handle = self.environment.tables, table.handle
+        committed: CommittedVersion | None = None
+        for step in table.steps:
+            staged = step.stage(handle)
+            if staged is None:
+                continue
+            try:
+                # The sidecar named this transaction before its files could be written.
+                committed = tables.commit_staged(
+                    replace(staged, uuid=step.uuid), operation_id=self.sidecar.operation_id
+                )
+            except HeadMoved as moved:
+                raise ExpectedVersionMismatch(
+                    table.table_key, expected=moved.expected, actual=moved.actual
+                ) from moved
+            except ConflictError:
+                raise  # refused, and so certainly not committed
+            except BaseException:
+                self.progress.is_unknown = True
+                raise
+            self.progress.has_moved = True
+            if len(table.steps) > 1:
+                handle = tables.open_at(
+                    committed.location, committed.version, incarnation=committed.transaction_uuid
+                )
+            if step.after is not None:
+                hit(step.after)
+        assert committed is not None, f"'{table.table_key}' is named and has nothing to commit"
+        return committed
+
+    def _write_table(self, table: NewTable) -> list[Change]:
+        self.progress.has_moved = True
+        handle = table.write(self.sidecar.operation_id)
+        return [
+            RegisterTable(table.table_key, table.table_path),
+            pin_of_handle(self.environment.tables, table.table_key, handle),
+        ]
+
+    def _take_back(self, error: Exception) -> None:
+        """The tables are not ready, and will not be: leave nothing of them.
+
+        Raises:
+            RecoveryRequired: Something may be left.
+        """
+        if isinstance(error, RecoveryRequired):
+            raise self._unsettled(error) from error
+        if self.progress.is_unknown and not self.environment.has_system_locks:
+            # A request that was given up may still arrive at the store.
+            raise self._unsettled(error) from error
+        if not self.progress.has_moved and self._is_unmoved():
+            self._drop_sidecar()
+        else:
+            self._undo(error)
+
+    def _is_unmoved(self) -> bool:
+        """Whether every HEAD is where the write found it."""
+        if not self.progress.is_unknown:
+            return True
+        tables = self.environment.tables
+        try:
+            return all(
+                tables.head_version(each.handle.location) == each.handle.version
+                for each in self.intent.tables
+                if isinstance(each, TableCommits)
+            )
+        except OmnigraphError:
+            return False
+
+    # Phase C
+
+    def _publish(self, changes: tuple[Change, ...], turn: Guard | None) -> ManifestState:
+        environment, intent = self.environment, self.intent
+        pins = [change for change in changes if isinstance(change, UpdatePin)]
+        environment.foresee(intent.branch, pins)
+        request = Publish(
+            branch=intent.branch,
+            changes=changes,
+            expected=intent.expected,
+            commits=() if intent.commit is None else (intent.commit,),
+            if_commit=intent.if_commit,
+            schema_hash=intent.schema_hash,
+            ancestors=intent.ancestors,
+        )
+        with turn or publish_turn(environment, intent.branch):
+            try:
+                return publish(environment.coordinator, request)
+            except FailpointError:
+                raise
+            except RecoveryRequired as error:
+                raise self._unsettled(error) from error
+            except ConflictError as error:
+                refusal: Exception = error
+            except Exception as error:
+                shown = self._read_back(pins, error)
+                if shown is not None:
+                    return shown
+                refusal = error
+        # The turn is given back: an undo is a publish of its own.
+        self._undo(refusal)
+        raise refusal
+
+    def _read_back(self, pins: Sequence[UpdatePin], error: Exception) -> ManifestState | None:
+        """The branch, when it shows the write though its publish failed; None when it does not.
+
+        Raises:
+            RecoveryRequired: It cannot be told.
+        """
+        coordinator = self.environment.coordinator
+        try:
+            state = coordinator.fresh(self.intent.branch)
+            if self._is_shown(state, pins):
+                coordinator.make_durable(self.intent.branch)
+                log.warning("a publish failed and took effect all the same: %s", error)
+                return state
+        except OmnigraphError as unreadable:
+            raise self._unsettled(unreadable) from error
+        if not self.environment.has_system_locks:
+            raise self._unsettled(error) from error
+        return None
+
+    def _is_shown(self, state: ManifestState, pins: Sequence[UpdatePin]) -> bool:
+        if self.intent.commit is not None:
+            return has_commit(state, self.intent.commit.commit_id)
+        entries = (state.entries.get(pin.table_key) for pin in pins)
+        return all(
+            entry is not None
+            and (entry.version, entry.transaction_uuid) == (pin.version, pin.transaction_uuid)
+            for entry, pin in zip(entries, pins, strict=True)
+        )
+
+    # Phase D
+
+    def _conclude(self, state: ManifestState) -> None:
+        """The write is published: what is left to do is a chore that recovery can do as well."""
+        try:
+            self.intent.after_publish(state)
+        except OmnigraphError as error:
+            log.warning("operation %s is published, but: %s", self.sidecar.operation_id, error)
+            return
+        self._drop_sidecar()
+
+    def _drop_sidecar(self) -> None:
+        if not self.intent.tables:
+            return
+        operation_id = self.sidecar.operation_id
+        try:
+            delete_sidecar(self.environment.texts, operation_id)
+        except OmnigraphError as error:
+            log.warning("sidecar %s could not be deleted: %s", operation_id, error)
+
+    # When it is not to be
+
+    def _undo(self, error: Exception) -> None:
+        """Undo what is there of the write. The caller holds its queues, and raises `error` then.
+
+        Raises:
+            RecoveryRequired: It cannot be undone now. The sidecar stays for recovery.
+        """
+        try:
+            if self.intent.tables:
+                undo(self.environment, self.sidecar)
+            else:
+                self.intent.withdraw()
+        except FailpointError:
+            raise
+        except Exception as failure:
+            if not self.intent.tables:
+                log.warning("what was laid down for a publish stays: %s", failure)
+                return
+            raise self._unsettled(error) from failure
+        if isinstance(error, OmnigraphError):
+            error.tell("nothing was written")
+
+    def _unsettled(self, error: Exception) -> RecoveryRequired:
+        said = "the write failed"
+        if isinstance(error, OmnigraphError):
+            # Behind the dash is advice for a write that is certainly not done.
+            said = error.message.partition(" — ")[0]
+        if not self.intent.tables:
+            return RecoveryRequired(
+                f"{said}. Whether the write took effect could not be found out: look at the "
+                "history of the branch before you repeat it"
+            )
+        settler = "the next write, `refresh()` or opening the graph read-write"
+        if not self.environment.has_system_locks:
+            settler = "opening the graph read-write"
+        return RecoveryRequired(
+            f"{said}. The write was under way and may still take effect: do not repeat it before "
+            f"it is finished or undone, which {settler} does",
+            operation_id=self.sidecar.operation_id,
+        )

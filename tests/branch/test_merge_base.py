@@ -1,0 +1,226 @@
+"""Which commits a merge compares with, whatever happened to the branches since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from tests.branch.people import change, merged, new_people, state_of
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> og.Graph:
+    return new_people(tmp_path / "people.omni")
+
+
+def ages(graph: og.Graph, branch: str = "main") -> dict[str, int | None]:
+    return {name: row["age"] for name, row in state_of(graph, branch)["node:Person"].items()}
+
+
+def hotfix_into_both(graph: og.Graph, *, delete: bool, is_late: bool = False) -> None:
+    """`hotfix` changes alice and adds eve; main and dev each have changes of their own.
+
+    With `is_late` dev parts from main after hotfix did, so that they have two bases.
+    """
+    graph.create_branch("hotfix")
+    if not is_late:
+        graph.create_branch("dev")
+    change(graph, "age", branch="main", name="dan", age=51)
+    if is_late:
+        graph.create_branch("dev")
+    change(graph, "age", branch="dev", name="carol", age=41)
+    change(graph, "age", branch="hotfix", name="alice", age=31)
+    change(graph, "person", branch="hotfix", name="eve", age=20)
+    assert merged(graph, "hotfix", "main").outcome == "merged"
+    assert merged(graph, "hotfix", "dev").outcome == "merged"
+    if delete:
+        graph.delete_branch("hotfix")
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("delete", [False, True])
+@pytest.mark.parametrize("name", ["alice", "eve", "bob"])
+def test_a_row_that_one_side_deleted_after_a_shared_merge_stays_deleted(
+    people: og.Graph, delete: bool, name: str, is_late: bool
+) -> None:
+    hotfix_into_both(people, delete=delete, is_late=is_late)
+    change(people, "gone", branch="dev", name=name)
+
+    merged(people, "main", "dev")
+
+    assert name not in ages(people, "dev")
+    assert ages(people, "dev")["dan"] == 51
+    merged(people, "dev", "main")
+    assert ages(people) == ages(people, "dev")
+    assert name not in ages(people)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_row_that_one_side_changed_after_a_shared_merge_is_no_conflict(
+    people: og.Graph, delete: bool, is_late: bool
+) -> None:
+    hotfix_into_both(people, delete=delete, is_late=is_late)
+    change(people, "age", branch="dev", name="eve", age=21)
+    change(people, "age", branch="dev", name="alice", age=32)
+
+    merged(people, "main", "dev")
+
+    assert (ages(people, "dev")["eve"], ages(people, "dev")["alice"]) == (21, 32)
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_both_sides_that_changed_a_row_after_a_shared_merge_conflict_over_it(
+    people: og.Graph, delete: bool
+) -> None:
+    hotfix_into_both(people, delete=delete)
+    change(people, "age", branch="dev", name="eve", age=21)
+    change(people, "age", branch="main", name="eve", age=22)
+
+    with pytest.raises(og.errors.MergeConflicts) as caught:
+        people.merge("main", "dev")
+
+    (conflict,) = caught.value.conflicts
+    assert (conflict.kind, conflict.row_id) == ("divergent_update", "eve")
+    assert conflict.base == {"age": 20}
+
+
+def criss_cross(graph: og.Graph) -> None:
+    """Two branches that took over each other's head, neither seeing the other's merge."""
+    for branch in ("left", "right"):
+        graph.create_branch(branch)
+    change(graph, "age", branch="left", name="alice", age=31)
+    change(graph, "age", branch="right", name="bob", age=26)
+    graph.create_branch("right-before", "right")
+    merged(graph, "left", "right")
+    merged(graph, "right-before", "left")
+
+
+def test_rows_of_criss_cross_merges_are_compared_with_both_bases(people: og.Graph) -> None:
+    criss_cross(people)
+    change(people, "gone", branch="left", name="bob")
+    change(people, "age", branch="right", name="alice", age=33)
+
+    merged(people, "left", "right")
+
+    assert "bob" not in ages(people, "right")
+    assert ages(people, "right")["alice"] == 33
+
+
+def test_bases_that_disagree_on_a_row_make_different_sides_a_conflict(people: og.Graph) -> None:
+    for branch in ("left", "right"):
+        people.create_branch(branch)
+    change(people, "age", branch="left", name="alice", age=31)
+    change(people, "age", branch="right", name="alice", age=32)
+    people.create_branch("right-before", "right")
+    merged(people, "left", "right", resolve="ours")
+    merged(people, "right-before", "left", resolve="ours")
+
+    with pytest.raises(og.errors.MergeConflicts) as caught:
+        people.merge("left", "right")
+
+    (conflict,) = caught.value.conflicts
+    assert (conflict.kind, conflict.row_id) == ("divergent_update", "alice")
+    change(people, "age", branch="left", name="alice", age=32)
+    merged(people, "left", "right")
+    assert ages(people, "right")["alice"] == 32
+
+
+def test_a_criss_cross_over_criss_crosses_needs_the_bases_of_its_bases(people: og.Graph) -> None:
+    criss_cross(people)
+    change(people, "age", branch="left", name="carol", age=41)
+    change(people, "age", branch="right", name="dan", age=51)
+    people.create_branch("right-later", "right")
+    merged(people, "left", "right")
+    merged(people, "right-later", "left")
+    change(people, "gone", branch="left", name="dan")
+    change(people, "gone", branch="left", name="alice")
+
+    merged(people, "left", "right")
+
+    assert ages(people, "right") == {"bob": 26, "carol": 41}
+
+
+def test_commits_of_a_merged_branch_are_known_after_it_is_deleted(people: og.Graph) -> None:
+    hotfix_into_both(people, delete=True)
+    head = people.commits("main")[0]
+    assert head.merged_parent_id is not None
+
+    known = people.commit(head.merged_parent_id)
+
+    assert known.branch == "hotfix"
+    while known.parent_id is not None:
+        known = people.commit(known.parent_id)
+    reopened = og.open(people.uri)
+    assert reopened.commit(head.merged_parent_id).commit_id == head.merged_parent_id
+    assert head.merged_parent_id not in [each.commit_id for each in reopened.commits("main")]
+
+
+def test_a_merged_head_is_read_after_its_branch_is_deleted(people: og.Graph) -> None:
+    hotfix_into_both(people, delete=True)
+    merged_head = people.commits("main")[0].merged_parent_id
+
+    rows = people.query(
+        "query all() { match { $p: Person } return { $p.name, $p.age } }", commit=merged_head
+    ).rows()
+
+    assert {row["p.name"]: row["p.age"] for row in rows} == {
+        "alice": 31, "bob": 25, "carol": 40, "dan": 50, "eve": 20
+    }  # fmt: skip
+
+
+def test_a_state_of_a_deleted_branch_is_never_taken_from_its_successor(people: og.Graph) -> None:
+    hotfix_into_both(people, delete=True)
+    merged_head = people.commits("main")[0].merged_parent_id
+    people.create_branch("hotfix")
+    change(people, "age", branch="hotfix", name="bob", age=1)
+    change(people, "age", branch="hotfix", name="bob", age=2)
+    change(people, "gone", branch="dev", name="alice")
+
+    merged(people, "main", "dev")
+
+    assert "alice" not in ages(people, "dev")
+    oldest = people.query(
+        'query age() { match { $p: Person { name: "bob" } } return { $p.age } }',
+        commit=merged_head,
+    )
+    assert oldest.rows() == [{"p.age": 25}]
+
+
+def test_a_branch_made_again_after_its_merge_can_be_written_and_merged(people: og.Graph) -> None:
+    people.create_branch("a")
+    people.create_branch("b")
+    change(people, "age", branch="a", name="alice", age=31)
+    merged(people, "a", "b")
+    people.delete_branch("a")
+
+    people.create_branch("a")
+    change(people, "age", branch="a", name="bob", age=26)
+    change(people, "age", branch="b", name="carol", age=41)
+    merged(people, "a", "b")
+
+    assert ages(people, "b") == {"alice": 31, "bob": 26, "carol": 41, "dan": 50}
+    assert ages(people, "a") == {"alice": 30, "bob": 26, "carol": 40, "dan": 50}
+    for again in range(3):
+        people.delete_branch("a")
+        people.create_branch("a", "b")
+        change(people, "age", branch="a", name="dan", age=60 + again)
+        merged(people, "a", "b")
+    assert ages(people, "b")["dan"] == 62
+    assert people.verify().is_clean
+
+
+def test_a_kept_state_goes_when_no_merge_can_need_it(people: og.Graph) -> None:
+    hotfix_into_both(people, delete=True)
+    assert people.cleanup(keep=10, confirm=True).forks_removed == ()
+    change(people, "gone", branch="dev", name="alice")
+    merged(people, "main", "dev")
+    merged(people, "dev", "main")
+    people.delete_branch("dev")
+
+    removed = people.cleanup(keep=1, confirm=True).forks_removed
+
+    assert [each for each in removed if each.startswith("node:Person:")]
+    assert people.verify().is_clean
