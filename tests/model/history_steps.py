@@ -18,10 +18,10 @@ EDGES = ["e1", "e2", "e3"]
 
 WRITES = {"put": 10, "set": 8, "set_many": 2, "drop": 5, "link": 3, "unlink": 2, "load": 4}
 BRANCHING = {"branch": 6, "delete": 2, "merge": 8, "preview": 2, "resolve": 2}
-CROSSING = {"hotfix": 2, "cross": 2}
+CROSSING = {"hotfix": 2, "cross": 3}
 LOOKS = {"read": 6, "diff": 4, "changes": 3}
 UPKEEP = {"optimize": 1, "indices": 1, "reopen": 1}
-CLEANUP = {"cleanup": 1}
+CLEANUP = {"cleanup": 2}
 SCHEMA = {
     "rename_type": 1,
     "rename_property": 1,
@@ -103,8 +103,10 @@ class Chooser:
 
     def _set(self, world: World) -> Step:
         role, id_ = self._node()
-        column, value = self._pick(self._values(role).items())
-        return "set", self._live(world), role, id_, column, value
+        type_ = world.schema.type(role)
+        there = [each.role for each in type_.columns] if type_ else []
+        values = {role: v for role, v in self._values(role).items() if role in there}
+        return "set", self._live(world), role, id_, *self._pick(values.items() or [("age", 1)])
 
     def _set_many(self, world: World) -> Step:
         role, column = self._pick([("person", "age"), ("firm", "size"), ("person", "extra")])
@@ -165,17 +167,23 @@ class Chooser:
             yield "merge", *self._random.sample([one, other], 2)
 
     def _cross(self, world: World) -> Iterator[Step]:
-        """Two branches change, and each merges what the other was: they have two bases then."""
+        """Two branches change, and each merges what the other was: they have two bases then.
+
+        Done again before they are merged, the bases have two bases as well. A row that both
+        changed and each kept as its own is one on which the bases do not agree.
+        """
         one, other = self._two(world)
-        yield self._write(world, one)
-        yield self._write(world, other)
-        yield "branch", HELPERS[0], one
-        yield "branch", HELPERS[1], other
-        yield "merge", HELPERS[1], one
-        yield "merge", HELPERS[0], other
-        if self._random.random() < 0.5:
-            yield "delete", HELPERS[0]
-            yield "delete", HELPERS[1]
+        for _ in range(self._pick([1, 2, 3], [4, 2, 1])):
+            yield self._write(world, one)
+            yield self._write(world, other)
+            yield "branch", HELPERS[0], one
+            yield "branch", HELPERS[1], other
+            sides = self._pick([None, "ours", "theirs"]), self._pick([None, "ours", "theirs"])
+            yield "merge", HELPERS[1], one, sides[0]
+            yield "merge", HELPERS[0], other, sides[1]
+            if self._random.random() < 0.8:
+                yield "delete", HELPERS[0]
+                yield "delete", HELPERS[1]
         for name in self._random.sample([one, other], 2):
             if self._random.random() < 0.5:
                 yield self._write(world, name)
