@@ -153,6 +153,7 @@ def test_commits_of_a_merged_branch_are_known_after_it_is_deleted(people: og.Gra
     assert known.branch == "hotfix"
     while known.parent_id is not None:
         known = people.commit(known.parent_id)
+    assert head.merged_parent_id in [each.commit_id for each in people.log("main")]
     reopened = og.open(people.uri)
     assert reopened.commit(head.merged_parent_id).commit_id == head.merged_parent_id
     assert head.merged_parent_id not in [each.commit_id for each in reopened.commits("main")]

@@ -19,9 +19,9 @@ BOTH = [
 COMPANIES = "query companies() { match { $c: Company } return { $c.slug } order { $c.slug } }"
 
 
-def failing_once() -> Callable[[], None]:
-    """A store that fails at the first try and works again afterwards."""
-    failures = iter([StorageError("the disk is gone")])
+def failing(times: int) -> Callable[[], None]:
+    """A store that fails at first and works again afterwards."""
+    failures = iter([StorageError("the disk is gone")] * times)
 
     def fail() -> None:
         for failure in failures:
@@ -61,17 +61,30 @@ def test_a_write_that_fails_half_way_is_whole_or_gone_for_the_next_request(
         assert all("new" in each for each in seen(client))
 
 
-def test_a_write_whose_publish_fails_is_a_503_that_names_the_operation(own: Served) -> None:
+def test_a_write_whose_publish_fails_is_undone_and_may_be_repeated(own: Served) -> None:
     with own.client() as client:
-        with armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: failing_once()}):
+        with armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: failing(1)}):
+            failed = client.load(BOTH)
+
+        assert failed.status_code == 500
+        assert "nothing was written" in failed.json()["error"]
+        assert not any("new" in each for each in seen(client))
+        assert client.load(BOTH).status_code == 200
+        assert all("new" in each for each in seen(client))
+
+
+def test_a_write_that_cannot_be_undone_is_a_503_that_names_the_operation(own: Served) -> None:
+    with own.client() as client:
+        with armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: failing(2)}):
             failed = client.load(BOTH)
 
         assert failed.status_code == 503
         assert set(failed.json()) == {"error", "recovery_required"}
         assert len(failed.json()["recovery_required"]["operation_id"]) == 26
-        # Every table was written, so recovery finished it, before anybody could look.
-        assert all("new" in each for each in seen(client))
+        # The next request settles it: all of it is there, or nothing.
         assert client.mutate(INSERT, params={"slug": "next"}).status_code == 200
+        people, companies = seen(client)
+        assert ("new" in people) == ("new" in companies)
 
 
 def test_a_write_that_meets_an_intent_nobody_can_settle_is_a_503(graph_path: Path) -> None:

@@ -20,14 +20,15 @@ from omnigraph.graph import Graph
 from omnigraph.manifest import MAIN, Publish, publish
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write import evidence, protocol, recovery, sidecar
+from omnigraph.write import evidence, intent, protocol, recovery, sidecar
 from omnigraph.write.audit import RecoveryKind, record_recovery
 from omnigraph.write.classify import Decision, Mode, TableClass
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.pins import pin_of
+from tests.recovery import fault_work, work
+from tests.recovery import test_failures as failures
 from tests.recovery import test_faults as faults
 from tests.recovery import test_sidecars as sidecars
-from tests.recovery import work
 from tests.recovery.staging import new_graph, reopen, sidecar_files
 
 SETTLE = "omnigraph.graph.handle.settle_all"
@@ -86,7 +87,7 @@ def delete_the_sidecar_before_the_publish(patch: Patch, graph: Graph) -> None:
 
 
 def leave_a_table_out_of_the_sidecar(patch: Patch, _: Graph) -> None:
-    real = protocol.sidecar_of
+    real = intent.sidecar_of
     patch.setattr(
         protocol, "sidecar_of", lambda *a: (s := real(*a)) and replace(s, pins=s.pins[:-1])
     )
@@ -286,6 +287,26 @@ def never_heal(patch: Patch) -> None:
         patch.setattr(place, lambda *a, **o: real(*a, **o) if o["full"] else 0)
 
 
+def do_not_undo_in_place(patch: Patch) -> None:
+    patch.setattr(protocol, "undo", lambda *_: None)
+
+
+def believe_every_failure(patch: Patch) -> None:
+    patch.setattr(protocol, "has_commit", lambda *_: False)
+
+
+def keep_the_schema_until_the_tables_are_restored(patch: Patch) -> None:
+    patch.setattr(recovery, "discard", lambda _: None)
+
+
+def undo_after_a_crash(patch: Patch) -> None:
+    patch.setattr(protocol, "FailpointError", ZeroDivisionError)
+
+
+def meet_a_dead_writer_once(patch: Patch) -> None:
+    patch.setattr("omnigraph.write.commit.with_settled_tables", lambda _, __, work: work())
+
+
 def believe_an_unconfirmed_merge(patch: Patch) -> None:
     patch.setattr(evidence, "mode_of", lambda *_: Mode.LOOSE)
 
@@ -414,6 +435,27 @@ def patched(test: Callable[..., None], *arguments: Any) -> Callable[[Path, Patch
     return run
 
 
+def failing(test: Callable[..., None], writer: str, *more: Any) -> Callable[[Path, Patch], None]:
+    def run(tmp_path: Path, patch: Patch) -> None:
+        def start(name: str) -> Graph:
+            fault_work.build(str(tmp_path / "graph"), name)
+            return work.open_graph(str(tmp_path / "graph"), self_care=False)
+
+        test(start, *([writer] if writer else []), *more)
+
+    run.__name__ = test.__name__
+    return run
+
+
+def waiting(tmp_path: Path, patch: Patch) -> None:
+    def start(_: str) -> Graph:
+        return new_graph(tmp_path / "graph")
+
+    failures.test_a_writer_that_dies_while_another_waits_is_undone_by_the_one_that_waited(
+        start, tmp_path, patch
+    )
+
+
 POST_FINALIZE = COMPLETE[0]
 TESTS: list[tuple[Callable[[Patch], None], Callable[[Path, Patch], None]]] = [
     (
@@ -452,6 +494,28 @@ TESTS: list[tuple[Callable[[Patch], None], Callable[[Path, Patch], None]]] = [
             "mutate",
         ),
     ),
+    (
+        do_not_undo_in_place,
+        failing(
+            failures.test_a_publish_that_fails_is_undone_before_the_caller_hears_of_it, "merge"
+        ),
+    ),
+    (
+        believe_every_failure,
+        failing(
+            failures.test_a_publish_that_fails_after_it_took_effect_is_a_success, "apply schema"
+        ),
+    ),
+    (
+        keep_the_schema_until_the_tables_are_restored,
+        failing(
+            failures.test_a_crash_in_the_middle_of_an_undo_never_finishes_the_write,
+            "apply schema",
+            Failpoint.RECOVERY_AFTER_RESTORE,
+        ),
+    ),
+    (undo_after_a_crash, on("plain", faults.test_a_sidecar_goes_last, POST_FINALIZE)),
+    (meet_a_dead_writer_once, waiting),
     (
         believe_an_unconfirmed_merge,
         on(

@@ -300,3 +300,15 @@ def test_handles_that_are_open_go_on(old: og.Graph) -> None:
     assert pinned.row_count == 6
     fill(other, 950, 2)
     assert len(rows(old, "node:Paper")) == 7
+
+
+def test_a_policy_that_keeps_more_than_an_earlier_one_keeps_what_is_left(old: og.Graph) -> None:
+    old.cleanup(keep=2, confirm=True)
+    kept = {each.commit_id: answers(old, commit=each.commit_id) for each in old.commits()[:2]}
+
+    report = old.cleanup(keep=5, confirm=True)
+
+    assert not [row.error for row in report.tables if row.error]
+    assert {each: answers(old, commit=each) for each in kept} == kept
+    with pytest.raises(NotFoundError, match="state is gone"):
+        answers(old, commit=old.commits()[4].commit_id)

@@ -35,19 +35,22 @@ class _Line:
         self._unread = rows.num_rows
 
     def find(self, commit_id: str) -> GraphCommit | None:
-        while commit_id not in self._places and self._unread:
-            self._read_block()
+        """A commit among those that are indexed."""
         place = self._places.get(commit_id)
         if place is None:
             return None
         return commit_of_row(self._rows.slice(place, 1).to_pylist()[0])
 
-    def _read_block(self) -> None:
+    def read_on(self) -> bool:
+        """Index as many again; False when all are."""
+        if not self._unread:
+            return False
         size = min(self._unread, max(_BLOCK_ROWS, len(self._places)))
         start = self._unread - size
         ids = self._rows["object_id"].slice(start, size).to_pylist()
         self._places.update(zip(ids, range(start, self._unread), strict=True))
         self._unread = start
+        return True
 
 
 class CommitDag:
@@ -64,7 +67,6 @@ class CommitDag:
     ) -> None:
         self._lines: list[_Line] = []
         self._commits: dict[str, GraphCommit | None] = {}
-        self._home: dict[str, int] = {}
         self._more = more()
         for state in states:
             self._add(state)
@@ -72,34 +74,30 @@ class CommitDag:
     def _add(self, state: ManifestState) -> None:
         self._lines += [_Line(state.commit_rows), _Line(state.ancestor_rows)]
 
-    def get(self, commit_id: str, near: str | None = None) -> GraphCommit | None:
-        """A commit, None when no branch knows it. `near` is a commit that was found beside it."""
+    def get(self, commit_id: str) -> GraphCommit | None:
+        """A commit, None when no branch knows it."""
         if commit_id not in self._commits:
-            self._commits[commit_id] = self._find(commit_id, self._home.get(near or "", 0))
+            self._commits[commit_id] = self._find(commit_id)
         return self._commits[commit_id]
 
-    def _find(self, commit_id: str, home: int) -> GraphCommit | None:
-        # The line and the ancestors of one branch stand side by side: its own pair comes first.
-        pair = home - home % 2
-        order = dict.fromkeys([home, pair, pair + 1, *range(len(self._lines))])
-        found = self._find_in(order, commit_id)
-        while found is None and (state := next(self._more, None)) is not None:
-            self._add(state)
-            found = self._find_in(range(len(self._lines) - 2, len(self._lines)), commit_id)
-        return found
-
-    def _find_in(self, places: Iterable[int], commit_id: str) -> GraphCommit | None:
-        for place in places:
-            found = self._lines[place].find(commit_id)
-            if found is not None:
-                self._home[commit_id] = place
-                return found
-        return None
+    def _find(self, commit_id: str) -> GraphCommit | None:
+        # All lines are read back at the same pace: whichever has the commit, the others were not
+        # read much further than it.
+        while True:
+            for line in self._lines:
+                found = line.find(commit_id)
+                if found is not None:
+                    return found
+            if not sum(line.read_on() for line in self._lines):
+                state = next(self._more, None)
+                if state is None:
+                    return None
+                self._add(state)
 
     def parents(self, commit: GraphCommit) -> Iterator[GraphCommit]:
         for parent_id in (commit.parent_id, commit.merged_parent_id):
             if parent_id is not None:
-                parent = self.get(parent_id, near=commit.commit_id)
+                parent = self.get(parent_id)
                 if parent is not None:
                     yield parent
 

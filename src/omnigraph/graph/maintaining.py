@@ -57,7 +57,10 @@ class Maintaining(Handle):
     def ensure_indices(self, branch: str = MAIN) -> IndexReport:
         """Build every declared index that is missing on a branch; answers do not change."""
         catalog = self._settled_catalog()
-        return ensure_indices(self._environment(), catalog, canonical_branch(branch))
+        environment, target = self._environment(), canonical_branch(branch)
+        return with_settled_tables(
+            environment, None, lambda: ensure_indices(environment, catalog, target)
+        )
 
     def optimize(self) -> OptimizeReport:
         """Compact the tables of main and complete their indexes; answers do not change."""

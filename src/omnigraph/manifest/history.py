@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BranchNotFound, RowLevelCasContention
 from omnigraph.manifest.coordinator import Coordinator
-from omnigraph.manifest.model import MAIN, GraphCommit
+from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState
 from omnigraph.manifest.rows import commit_of_row
 from omnigraph.storage.control import ControlTable
 
@@ -81,9 +81,10 @@ def _missing_commits(coordinator: Coordinator, known_ids: pa.Array) -> list[Grap
     missing: dict[str, GraphCommit] = {}
     for branch in coordinator.branches():
         try:
-            rows = coordinator.last_seen(branch).commit_rows
+            state = coordinator.last_seen(branch)
         except BranchNotFound:
             continue  # deleted since it was listed
+        rows = pa.concat_tables([state.commit_rows, state.ancestor_rows])
         unknown = pc.invert(pc.is_in(rows["object_id"], known_ids))
         for row in rows.filter(unknown).to_pylist():
             missing[row["object_id"]] = commit_of_row(row)
@@ -93,20 +94,37 @@ def _missing_commits(coordinator: Coordinator, known_ids: pa.Array) -> list[Grap
 def ancestry(coordinator: Coordinator, history: ControlTable, branch: str) -> list[GraphCommit]:
     """Every commit that led to a branch, over both parents, newest first.
 
-    Commits of branches that are gone are known from the projection alone.
+    A branch knows all of them. What merges of an older Omnigraph did not bring along is known from
+    the other branches, or from the projection alone.
     """
-    known = {row[KEY]: _commit_of_history(row) for row in _history_rows(history)}
-    for each in coordinator.branches():
-        known |= {commit.commit_id: commit for commit in coordinator.commits(each)}
+    state = coordinator.fresh(branch)
+    known = _known_commits(state)
     found: dict[str, GraphCommit] = {}
-    pending = [coordinator.fresh(branch).head.commit_id]
+    pending = [state.head.commit_id]
+    is_all_read = False
     while pending:
-        commit = known.get(pending.pop())
-        if commit is None or commit.commit_id in found:
+        commit_id = pending.pop()
+        if commit_id not in known and not is_all_read:
+            known = _all_commits(coordinator, history) | known
+            is_all_read = True
+        commit = known.get(commit_id)
+        if commit is None or commit_id in found:
             continue
-        found[commit.commit_id] = commit
+        found[commit_id] = commit
         pending += [each for each in (commit.parent_id, commit.merged_parent_id) if each]
     return sorted(found.values(), key=lambda each: (each.created_at, each.commit_id), reverse=True)
+
+
+def _known_commits(state: ManifestState) -> dict[str, GraphCommit]:
+    rows = pa.concat_tables([state.commit_rows, state.ancestor_rows]).to_pylist()
+    return {commit.commit_id: commit for commit in map(commit_of_row, rows)}
+
+
+def _all_commits(coordinator: Coordinator, history: ControlTable) -> dict[str, GraphCommit]:
+    known = {row[KEY]: _commit_of_history(row) for row in _history_rows(history)}
+    for each in coordinator.branches():
+        known |= _known_commits(coordinator.fresh(each))
+    return known
 
 
 def _history_rows(history: ControlTable) -> list[dict[str, Any]]:

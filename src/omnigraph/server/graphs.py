@@ -54,7 +54,7 @@ class OpenGraph:
         return graph_root(self.served.uri).is_local
 
     def heal(self) -> None:
-        """Finish or undo what a failed write left. Only an open may undo, so open once more.
+        """Finish or undo what a failed write left, with one more open: it may undo on any store.
 
         Live writers are waited for. What cannot be settled now is left for the next time.
         """
