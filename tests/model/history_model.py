@@ -32,6 +32,9 @@ BaseState = Mapping[int, Mapping[str, Cell]]
 Conflict = tuple[str, int, str]
 """Kind, table identity, row id."""
 
+Changes = dict[tuple[int, str], tuple[Row | None, Row | None]]
+"""Table identity and row id → the row before and after."""
+
 DIVERGENT = "divergent"
 """An insert or an update on both sides: which of them cannot be said over an unsettled base."""
 
@@ -237,7 +240,7 @@ def settle(merge: Merge, theirs: Commit, ours: Commit, side: str) -> State | Non
             _put(state, table, id_, theirs.state)
     met: set[tuple[int, str, int, str, bool]] = set()
     while orphans := list(orphan_ends(ours.schema, state)):
-        changes = []
+        changes: list[tuple[int, str, Commit | None]] = []
         for table, id_, nodes, node in orphans:
             is_brought = state[table][id_] != ours.state[table].get(id_)
             if (table, id_, nodes, node, is_brought) in met:
@@ -268,7 +271,7 @@ def _put(state: dict[int, dict[str, Row]], table: int, id_: str, source: State) 
 # Differences
 
 
-def diff(before: State, after: State) -> dict[tuple[int, str], tuple[Row | None, Row | None]]:
+def diff(before: State, after: State) -> Changes:
     """What differs, by identity: both rows of every id where they are not the same."""
     pairs = {
         (table, id_): tuple(each.get(table, {}).get(id_) for each in (before, after))

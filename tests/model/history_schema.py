@@ -69,8 +69,10 @@ class Type:
     def row(self, values: Mapping[str, Any], **ends: str) -> Row:
         """A row from values by role; what the type has no property for is left out."""
         columns = {each.role: each.identity for each in self.columns}
-        kept = {columns[r]: v for r, v in values.items() if r in columns and v is not None}
-        return {**ends, **kept}
+        kept: dict[int | str, Any] = {
+            columns[r]: v for r, v in values.items() if r in columns and v is not None
+        }
+        return kept | ends
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from tests.model.history_world import Step, World
+from tests.model.history_base import Step
+from tests.model.history_world import World
 
 BRANCHES = ["b", "c", "d/e", "f"]
 HELPERS = ["s", "t/u"]
@@ -23,18 +24,26 @@ LOOKS = {"read": 6, "diff": 4, "changes": 3}
 UPKEEP = {"optimize": 1, "indices": 1, "reopen": 1}
 CLEANUP = {"cleanup": 2}
 SCHEMA = {
-    "rename_type": 1,
-    "rename_property": 1,
+    "rename_type": 2,
+    "rename_property": 3,
     "drop_property": 1,
-    "add_property": 1,
+    "add_property": 2,
     "drop_type": 1,
     "add_type": 2,
 }
-ALL = WRITES | BRANCHING | CROSSING | LOOKS | UPKEEP | CLEANUP | SCHEMA
+LANDED = WRITES | BRANCHING | CROSSING | LOOKS | UPKEEP | CLEANUP
 
 NODE_NAMES = ["Person", "Human", "Firm", "Guild"]
-EDGE_NAMES = ["Works", "Serves"]
+EDGE_NAMES = ["Works", "Serves", "Runs"]
 PROPERTY_NAMES = ["age", "years", "size", "tags", "since", "extra", "name", "code"]
+PLAIN_PROPERTIES = [
+    ("person", "age"),
+    ("person", "tags"),
+    ("person", "extra"),
+    ("firm", "size"),
+    ("firm", "extra"),
+    ("works", "since"),
+]
 
 
 class Chooser:
@@ -83,7 +92,8 @@ class Chooser:
         return role, self._pick(PEOPLE if role == "person" else FIRMS)
 
     def _number(self) -> int | None:
-        return self._pick([None, 1, 2, 3])
+        found: int | None = self._pick([None, 1, 2, 3])
+        return found
 
     def _values(self, role: str) -> dict[str, Any]:
         if role == "firm":
@@ -226,28 +236,46 @@ class Chooser:
     # Schema changes
 
     def _rename_type(self, world: World) -> Step:
-        role = self._pick(["person", "firm", "works"])
-        return "rename_type", role, self._pick(EDGE_NAMES if role == "works" else NODE_NAMES)
+        role = self._pick([each.role for each in world.schema.types])
+        return "rename_type", role, self._free_name(world, role)
 
-    def _property(self) -> tuple[str, str]:
-        place = [("person", "age"), ("person", "tags"), ("firm", "size"), ("works", "since")]
-        return self._pick([*place, ("person", "extra"), ("firm", "extra")])
+    def _free_name(self, world: World, role: str) -> str:
+        """A type name that is not in use; it may have been the name of another type."""
+        names = EDGE_NAMES if role == "works" else NODE_NAMES
+        used = {each.name for each in world.schema.types}
+        return str(self._pick([each for each in names if each not in used]))
+
+    def _free_property_name(self, world: World, role: str) -> str:
+        type_ = world.schema.type(role)
+        used = {each.name for each in type_.columns} if type_ else set()
+        return str(self._pick([each for each in PROPERTY_NAMES if each not in used]))
+
+    def _property(self, world: World, *, is_there: bool) -> tuple[str, str]:
+        """A property without rules, of a type that is there when one is."""
+        known = {(t.role, c.role) for t in world.schema.types for c in t.columns}
+        places = [each for each in PLAIN_PROPERTIES if (each in known) == is_there]
+        usable = [each for each in places if world.schema.type(each[0]) is not None]
+        place: tuple[str, str] = self._pick(usable or places or PLAIN_PROPERTIES)
+        return place
 
     def _rename_property(self, world: World) -> Step:
-        place = self._pick([self._property(), ("person", "name"), ("person", "email")], [4, 1, 1])
-        return "rename_property", *place, self._pick(PROPERTY_NAMES)
+        plain = self._property(world, is_there=True)
+        role, column = self._pick([plain, ("person", "name"), ("person", "email")], [3, 1, 1])
+        return "rename_property", role, column, self._free_property_name(world, role)
 
     def _drop_property(self, world: World) -> Step:
-        return "drop_property", *self._property()
+        return "drop_property", *self._property(world, is_there=True)
 
     def _add_property(self, world: World) -> Step:
-        role, column = self._property()
+        role, column = self._property(world, is_there=False)
         declared = "[String]?" if column == "tags" else "I32?"
-        return "add_property", role, column, self._pick(PROPERTY_NAMES), declared
+        name = self._free_property_name(world, role)
+        return "add_property", role, column, name, declared
 
     def _drop_type(self, world: World) -> Step:
         return "drop_type", self._pick([["works"], ["firm", "works"]])
 
     def _add_type(self, world: World) -> Step:
-        role = self._pick(["firm", "works"])
-        return "add_type", role, self._pick(EDGE_NAMES if role == "works" else NODE_NAMES)
+        missing = [each for each in ("firm", "works") if world.schema.type(each) is None]
+        role = (missing or ["works"])[0]
+        return "add_type", role, self._free_name(world, role)
