@@ -67,6 +67,16 @@ everyone='query everyone() { match { $p: Person } return { count($p) as people }
 run omnigraph query -e "$everyone" --store team.omni --snapshot "$first"
 run omnigraph query -e "$everyone" --store team.omni
 
+say "Carry it away, branches included"
+run mv team.omni archive.omni
+run cp -r archive.omni team.omni
+title='query title() { match { $p: Person { slug: "p1" } } return { $p.title } }'
+for branch in review rival; do run omnigraph query -e "$title" --store archive.omni --branch "$branch"; done
+run omnigraph mutate retitle --query people.gq --params '{"slug": "p1", "title": "Founder"}' \
+    --store team.omni --branch rival
+run omnigraph query -e "$title" --store team.omni --branch rival
+run omnigraph query -e "$title" --store archive.omni --branch rival
+
 say "Evolve the schema, keep it fast, check that it is whole"
 for branch in review rival; do run omnigraph branch delete "$branch" --store team.omni; done
 run omnigraph schema plan team.omni --schema team-next.pg

@@ -33,7 +33,7 @@ from omnigraph.errors import OmnigraphError
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 SILENT = frozenset({"text", "json", "sh", "yaml", ""})
-RUNNABLE = ("omnigraph", "cat", "echo")
+RUNNABLE = ("omnigraph", "cat", "echo", "mv", "cp")
 _ANSWERED = frozenset({"error", "output"})
 _FENCE = re.compile(r"(?ms)^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$")
 

@@ -21,6 +21,7 @@ OTHERS = {
     ("upkeep/rewrite.py", "commit_staged"): "a table that no manifest names yet; a step calls it",
     ("write/purge.py", "commit_staged"): "empties a table that no branch shows",
     ("upkeep/repair.py", "publish"): "shows what something else has written; nothing moves",
+    ("branch/delete.py", "publish"): "hands commits on to a branch that has merged them; no pins",
 }
 
 

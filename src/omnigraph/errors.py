@@ -93,6 +93,8 @@ class OmnigraphError(Exception):
     prefix: ClassVar[str] = ""
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
+        # What is quoted may be no Unicode; every terminal and every answer can hold what is said.
+        message = message.encode(errors="backslashreplace").decode()
         self.message = message
         self.code = code
         super().__init__(f"{self.prefix}{message}")

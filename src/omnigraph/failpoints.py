@@ -69,6 +69,8 @@ class Failpoint(StrEnum):
     BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT = "branch_merge.post_phase_b_pre_manifest_commit"
     LOAD_AFTER_PIECE = "load.after_piece"
     LOAD_BEFORE_COMMIT = "load.before_commit"
+    RELOCATE_BEFORE_VERSION_FILE = "relocate.before_version_file"
+    RELOCATE_BEFORE_MARKER = "relocate.before_marker"
     RECOVERY_SIDECAR_WRITE = "recovery.sidecar_write"
     RECOVERY_SIDECAR_CONFIRM = "recovery.sidecar_confirm"
     RECOVERY_SIDECAR_DELETE = "recovery.sidecar_delete"

@@ -200,6 +200,25 @@ def parse_datetime(text: str) -> int:
     return days * _DAY_MS + time_ms
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be stored: half of a surrogate pair has no form in UTF-8."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def repeat(value: pa.Scalar, count: int) -> pa.Array:
+    """One value, `count` times."""
+    import pyarrow as pa
+
+    # Arrow makes no array of no lists from a list.
+    return pa.repeat(value, count) if count else pa.array([], value.type)
+
+
 def _epoch_days(text: str) -> int | None:
     if not _DATE_TEXT.fullmatch(text):
         return None

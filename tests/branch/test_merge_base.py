@@ -87,6 +87,22 @@ def test_both_sides_that_changed_a_row_after_a_shared_merge_conflict_over_it(
     assert conflict.base == {"age": 20}
 
 
+def test_merges_of_an_older_omnigraph_are_known_when_their_source_is_deleted(
+    people: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph.manifest.publisher._unknown", lambda *_: ())
+        hotfix_into_both(people, delete=False, is_late=True)
+
+    people.delete_branch("hotfix")
+
+    change(people, "gone", branch="dev", name="alice")
+    merged(people, "main", "dev")
+    assert "alice" not in ages(people, "dev")
+    head = people.commits("main")[0]
+    assert people.commit(str(head.merged_parent_id)).branch == "hotfix"
+
+
 def criss_cross(graph: og.Graph) -> None:
     """Two branches that took over each other's head, neither seeing the other's merge."""
     for branch in ("left", "right"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections.abc import Iterator
@@ -324,6 +325,20 @@ def test_a_load_over_a_server_takes_what_a_load_in_place_takes(url: str) -> None
     lines = run("export", "--type", "Company", "--server", url).out.splitlines()
     slugs = [json.loads(line)["data"]["slug"] for line in lines]
     assert slugs == ["a", "acme", "b", "c", "d"]
+
+
+def test_an_export_from_a_server_is_compressed_as_its_name_says(url: str) -> None:
+    run("export", "--server", url, "--out", "all.jsonl.gz")
+
+    packed = Path("all.jsonl.gz").read_bytes()
+    assert gzip.decompress(packed).decode() == run("export", "--server", url).out
+
+
+def test_a_device_is_not_sent_to_a_server(url: str) -> None:
+    sent = run("load", "--server", url, "--data", "/dev/zero", "--mode", "merge")
+
+    assert sent.code != 0
+    assert "it is a device" in sent.err
 
 
 def test_an_export_to_a_file_is_whole_or_not_there(url: str) -> None:

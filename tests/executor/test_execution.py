@@ -248,3 +248,26 @@ def test_explain_prints_ir_plan_and_what_was_done(people: Graph) -> None:
     assert "count $p to $o along out Knows" in text
     assert "decoded age of node:Person" in text
     assert text.endswith("1 rows")
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "shown"),
+    [("String", "x", "x"), ("I32?", None, None), ("[String]", ["a"], ["a"]), ("U32", 7, 7)],
+)
+def test_a_parameter_beside_an_aggregate_is_a_grouping_key(
+    people: Graph, declared: str, value: object, shown: object
+) -> None:
+    """It has one value, so it adds no group; like every key it leaves no row where nothing is."""
+    head = f"query q($v: {declared}) {{ match {{ $p: Person"
+    whole = f"{head} }} return {{ count($p) as n, $v as v }} }}"
+    grouped = f"{head} }} return {{ $v, $p.name, count($p) as n }} order {{ n, $p.name }} }}"
+    nothing = f'{head} $p.name = "nobody" }} return {{ $v, count($p) as n }} }}'
+    listed = f'{head} $p.name = "nobody" }} return {{ $v, $p.name }} }}'
+
+    (row,) = run_query(people, whole, {"v": value}).rows()
+    groups = run_query(people, grouped, {"v": value}).rows()
+
+    assert row == {"n": sum(each["n"] for each in groups), "v": shown}
+    assert [each["v"] for each in groups] == [shown] * len(groups)
+    assert run_query(people, nothing, {"v": value}).rows() == []
+    assert run_query(people, listed, {"v": value}).rows() == []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from omnigraph.errors import BadRequestError, TypeCheckError
-from omnigraph.graph import Graph
+from omnigraph.graph import Graph, init
 from tests.executor.running import run_query
 
 
@@ -72,14 +73,100 @@ def test_rrf_adds_reciprocal_ranks(people: Graph) -> None:
     assert found == ["n1", "n2", "n3"]
 
 
-@pytest.mark.accepts("S-174")
-def test_a_small_k_makes_the_first_places_count_more(people: Graph) -> None:
-    """nearest v: n1 n3 n2; nearest w: n3 n1 n2. Equal scores keep the order of the first arm."""
+@pytest.mark.parametrize("k", [1, 60])
+def test_equal_scores_keep_the_order_of_the_first_arm(people: Graph, k: int) -> None:
+    """nearest v: n1 n3 n2; nearest w: n3 n1 n2."""
     order = "order { rrf(nearest($n.vec, $v), nearest($n.vec, $w), $k) } limit 9"
+    vectors = {"v": [1.0, 0.0, 0.0], "w": [0.8, 0.2, 0.0], "k": k}
 
-    for k in (1, 60):
-        vectors = {"v": [1.0, 0.0, 0.0], "w": [0.8, 0.2, 0.0], "k": k}
-        assert slugs(people, "$n: Note", order, vectors) == ["n1", "n3", "n2"]
+    assert slugs(people, "$n: Note", order, vectors) == ["n1", "n3", "n2"]
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """Twenty notes; each of three vectors says which place its arm gives to the note.
+
+    Two notes decide: `x` is 1st, 13th and 20th, `y` is 5th, 8th and 14th. The others follow in
+    order, in `b` backwards. Four have a text, the shorter the better.
+    """
+    schema = """node Note {
+        slug: String @key  a: Vector(2)  b: Vector(2)  c: Vector(2)  body: String? @index
+    }"""
+    arms = {"a": {"x": 1, "y": 5}, "b": {"x": 13, "y": 8}, "c": {"x": 20, "y": 14}}
+    texts = {"z17": "pear", "z16": "pear tree", "z00": "pear tree now", "z01": "pear tree now too"}
+    others = [f"z{number:02}" for number in range(18)]
+    data: dict[str, dict[str, Any]] = {
+        slug: {"slug": slug, "body": texts.get(slug)} for slug in ["x", "y", *others]
+    }
+    for arm, places in arms.items():
+        free = sorted(set(range(1, 21)) - set(places.values()), reverse=arm == "b")
+        for slug, place in {**places, **dict(zip(others, free, strict=True))}.items():
+            data[slug][arm] = [math.cos(place / 20), math.sin(place / 20)]
+    graph = init(tmp_path_factory.mktemp("ranked") / "g", schema=schema, durability="process")
+    graph.load([{"type": "Note", "data": each} for each in data.values()], mode="append")
+    return graph
+
+
+@pytest.mark.accepts("S-174")
+@pytest.mark.parametrize(
+    ("arm", "k", "first"),
+    [
+        # 1/(k+1) + 1/(k+13) against 1/(k+5) + 1/(k+8): x is ahead up to k = 60.
+        ("b", "", "x"),
+        ("b", ", 1", "x"),
+        ("b", ", 60", "x"),
+        ("b", ", 61", "y"),
+        # 1/(k+1) + 1/(k+20) against 1/(k+5) + 1/(k+14): x is ahead up to k = 59.
+        ("c", "", "y"),
+        ("c", ", 1", "x"),
+        ("c", ", 59", "x"),
+        ("c", ", 60", "y"),
+    ],
+)
+def test_k_decides_between_one_top_place_and_two_good_ones(
+    ranked: Graph, arm: str, k: str, first: str
+) -> None:
+    """The two hand-computed turning points enclose the default: it is 60 and nothing else."""
+    fused = f"rrf(nearest($n.a, $v), nearest($n.{arm}, $v){k})"
+    query = (
+        "query q($v: Vector(2)) { match { $n: Note } return { $n.slug as s } "
+        f"order {{ {fused} }} limit 20 }}"
+    )
+
+    found = [row["s"] for row in run_query(ranked, query, {"v": [1.0, 0.0]})]
+
+    assert len(found) == 20
+    assert next(slug for slug in found if slug in ("x", "y")) == first
+
+
+A, B = "nearest($n.a, $v)", "nearest($n.b, $v)"
+TEXT = 'bm25($n.body, "pear")'
+
+
+@pytest.mark.accepts("S-174")
+@pytest.mark.parametrize(
+    ("arms", "best"),
+    [
+        # a: x z00; b: z17 z16. Without its end either arm would add something to the other's best.
+        ((A, B), ["x", "z17"]),
+        ((B, A), ["z17", "x"]),
+        # bm25: z17 z16 z00 z01. Third there and second in a beat one first place; z01, third in a,
+        # is beyond the end of that arm.
+        ((A, TEXT), ["z00", "x"]),
+        ((TEXT, A), ["z00", "z17"]),
+    ],
+)
+def test_a_nearest_arm_ends_at_the_limit_and_a_bm25_arm_does_not(
+    ranked: Graph, arms: tuple[str, str], best: list[str]
+) -> None:
+    query = (
+        "query q($v: Vector(2)) { match { $n: Note } return { $n.slug as s } "
+        f"order {{ rrf({', '.join(arms)}) }} limit 2 }}"
+    )
+
+    found = [row["s"] for row in run_query(ranked, query, {"v": [1.0, 0.0]})]
+
+    assert found == best
 
 
 @pytest.mark.accepts("S-171")

@@ -71,6 +71,14 @@ READS = {
     ),
     "one group": query("$i.key > 10", "count($i) as n, min($i.text) as m }"),
     "no group": query("$i.key < 0", "count($i) as n, min($i.text) as m, sum($i.number) as s }"),
+    "a parameter beside an aggregate": query(
+        "$i.text starts_with $prefix",
+        "$prefix as p, $i.kind, count($i) as n } order { p, n desc }",
+    ),
+    "only a parameter beside an aggregate": query("", "$prefix as p, min($i.text) as m }"),
+    "a parameter beside an aggregate of nothing": query(
+        "$i.key < 0", "$prefix, min($i.text) as m }"
+    ),
     "no rows": query("$i.key < 0", "$i.text } order { $i.text } limit 3"),
     "nothing holds": query("1 = 2", "count($i) as n, min($i.text) as m }"),
     "a limit of nothing": query("", "$i.text } limit 0"),

@@ -104,3 +104,35 @@ def test_a_blob_declared_later_is_null_in_the_past(tmp_path: Path) -> None:
     for at_version in (version, None):
         with pytest.raises(NotFoundError, match="is null"):
             graph.read_blob("node", "Doc", "a", "file", version=at_version)
+
+
+BLOB_CHANGES = {
+    "update after insert": 'insert Photo { slug: "c", data: "base64:AAEC" } {update} "c"',
+    "update of another row after insert": 'insert Photo { slug: "c" } {update} "a"',
+    "update after update": 'update Photo set { data: "base64:AAEC" } where slug = "b" {update} "b"',
+    "update after update of another property": (
+        'update Photo set { title: "mid" } where slug = "a" {update} "a"'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BLOB_CHANGES)
+def test_an_update_keeps_blobs_that_its_own_query_wrote(tmp_path: Path, name: str) -> None:
+    """Read-your-writes with a Blob: the later statement changes a title and no byte."""
+    graph = og.init(
+        tmp_path / "graph",
+        schema="node Photo { slug: String @key  title: String?  data: Blob? }",
+        durability="process",
+    )
+    records = [{"slug": "a", "data": "base64:BAUG"}, {"slug": "b"}]
+    graph.load([{"type": "Photo", "data": each} for each in records], mode="append")
+    body = BLOB_CHANGES[name].replace("{update}", 'update Photo set { title: "new" } where slug =')
+
+    graph.mutate(f"query q() {{ {body} }}")
+
+    found = graph.query("query q() { match { $p: Photo } return { $p.slug, $p.title } }").rows()
+    updated = {row["p.slug"] for row in found if row["p.title"] == "new"}
+    assert updated == {body[-2]}
+    assert graph.read_blob("node", "Photo", "a", "data").read() == b"\4\5\6"
+    for slug in {"b", "c"} & updated:
+        assert graph.read_blob("node", "Photo", slug, "data").read() == b"\0\1\2"

@@ -17,13 +17,24 @@ from lance.dataset import Transaction
 
 import omnigraph as og
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequired
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.manifest import publisher
 from omnigraph.storage.queues import Guard, WriterQueues
 from omnigraph.storage.transactions import Committer, committed_version
 from omnigraph.write.fork import open_pin
 from omnigraph.write.staging import MutationStaging
-from tests.graph.reading import add, ages, links, names, reopen, rows, run, sidecars
+from tests.graph.reading import (
+    add,
+    ages,
+    heads,
+    links,
+    names,
+    pins,
+    reopen,
+    rows,
+    run,
+    sidecars,
+)
 
 Write = Callable[[og.Graph], object]
 
@@ -215,6 +226,31 @@ def test_planted_with_no_fence_at_all_two_writers_break_the_rules(
     collide(unqueued, RACES[name])
 
     assert RACES[name].wrong(unqueued) != []
+
+
+@pytest.mark.accepts("S-014", "S-146")
+def test_a_fork_that_another_writer_has_claimed_is_never_reclaimed(unqueued: og.Graph) -> None:
+    """Both meet the fork of a dead writer; the second claims it before the first has looked."""
+    unqueued.create_branch("b")
+    with armed({Failpoint.FORK_AFTER_CREATE: "raise"}), pytest.raises(FailpointError):
+        add(unqueued, "person", branch="b", name="lost")
+    left = [reopen(unqueued)]
+
+    def claim() -> None:
+        if left:
+            add(left.pop(), "person", branch="b", name="second")
+
+    with (
+        armed({Failpoint.FORK_BEFORE_CLASSIFY: claim}),
+        pytest.raises(ConflictError, match="another writer forked 'node:Person' on branch 'b'"),
+    ):
+        add(unqueued, "person", branch="b", name="first")
+
+    assert names(reopen(unqueued), "b") == ["ann", "bob", "second"]
+    assert heads(unqueued, "b") == pins(unqueued, "b")
+    unqueued.refresh()
+    add(unqueued, "person", branch="b", name="first")
+    assert names(unqueued, "b") == ["ann", "bob", "first", "second"]
 
 
 def append_behind_our_back(graph: og.Graph) -> None:

@@ -287,3 +287,22 @@ def test_a_refused_write_is_still_refused_on_a_stale_handle(pair: og.Graph) -> N
 
     with pytest.raises(OmnigraphError, match="not found in Person"):
         add(other, "knows", a="cy", b="nobody")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tags", '["x"]'), ("counts", "[1]"), ("place", "[1.0, 2.0]"), ("photo", '"base64:AAEC"')],
+)
+def test_an_update_that_matches_no_row_is_no_commit(tmp_path: Path, name: str, value: str) -> None:
+    """Whatever the type of the property: of no rows there is no list to repeat."""
+    graph = new_graph(
+        tmp_path / "graph",
+        "node Doc { slug: String @key  tags: [String]?  counts: [I32]?  place: Vector(2)?"
+        "  photo: Blob? }",
+    )
+    before = standing(graph)
+
+    result = run(graph, f'update Doc set {{ {name}: {value} }} where slug = "none"')
+
+    assert (result.commit_id, result.affected_nodes) == (None, 0)
+    assert standing(graph) == before

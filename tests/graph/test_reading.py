@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequestError, CommitNotFound, ConflictError
+from omnigraph.errors import BadRequestError, CommitNotFound, ConflictError, VersionNotFound
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.storage.counters import counting
 from omnigraph.storage.queues import writer_queues
@@ -54,6 +55,41 @@ def test_a_mutation_reports_what_each_statement_affected(graph: og.Graph) -> Non
     counts = [(each.affected_nodes, each.affected_edges) for each in (inserted, updated, deleted)]
     assert counts == [(2, 1), (1, 0), (1, 1)]
     assert (nothing.affected_nodes, nothing.commit_id) == (0, None)
+
+
+@pytest.mark.accepts("S-179")
+def test_a_query_at_a_version_answers_as_main_did_then(graph: og.Graph) -> None:
+    """Rows, values and edges of every version, asked for in any order, also after upkeep."""
+    slugs = """query at($n: I32) {
+        match { $l: Left  $l.n = $n  $l joins $r } return { $l.slug, $r.slug } order { $l.slug }
+    }"""
+    then: dict[int, list[Any]] = {}
+
+    def ask(version: int) -> list[Any]:
+        asked = [graph.run_query_at(version, slugs, params={"n": n}) for n in (0, 1)]
+        assert {each.manifest_version for each in asked} == {version}
+        joined = graph.run_query_at(version, COUNTS, "joined").rows()
+        return [[row["l.slug"] for row in each.rows()] for each in asked] + [joined]
+
+    then[graph.snapshot().manifest_version] = [[], [], [{"n": 0}]]
+    changes: list[tuple[str, str, list[Any]]] = [
+        ("pair", "a", [["a"], [], [{"n": 1}]]),
+        ("pair", "b", [["a", "b"], [], [{"n": 2}]]),
+        ("touch", "a", [["b"], ["a"], [{"n": 2}]]),
+        ("drop", "b", [[], ["a"], [{"n": 1}]]),
+    ]
+    for name, slug, answer in changes:
+        then[graph.mutate(WRITES, name, {"s": slug}).manifest_version] = answer
+    graph.create_branch("side")
+    graph.mutate(WRITES, "pair", {"s": "z"}, branch="side")
+    graph.optimize()
+
+    assert len(then) == 5
+    for version, answer in reversed(then.items()):
+        assert ask(version) == answer
+    assert graph.query(COUNTS, "joined", version=min(then)).rows() == [{"n": 0}]
+    with pytest.raises(VersionNotFound):
+        graph.run_query_at(99_999, COUNTS, "left")
 
 
 @pytest.mark.accepts("S-166")

@@ -205,3 +205,87 @@ def test_headers_of_any_kind_do_no_harm(shared: Served) -> None:
         assert answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 400", b"HTTP/1.1 431"))
     with shared.client() as client:
         assert client.query(PEOPLE).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of a server that nothing else uses: some of what is sent is obeyed."""
+    path = make_graph(tmp_path_factory.mktemp("victim") / "graph")
+    with served(single(path)) as server, server.client() as client:
+        yield client
+
+
+WORDS = [r'"\ud800"', r'"\u0000"', r'"a\u0000b"', "18446744073709551616", "1e999", "-1", "null"]
+WORDS += ["7", "[]", "{}", "true", r'"\udfff\ud800"', '"' + "9" * 5_000 + '"', "9" * 5_000]
+BODIES = {
+    "/query": ["query", "name", "params", "branch", "snapshot"],
+    "/read": ["query_source", "query_name", "params", "branch", "snapshot"],
+    "/mutate": ["query", "name", "params", "branch"],
+    "/change": ["query", "name", "params", "branch"],
+    "/load": ["data", "mode", "branch", "from"],
+    "/ingest": ["data", "mode", "branch", "from"],
+    "/export": ["branch", "type_names", "table_keys"],
+    "/branches": ["name", "from"],
+    "/branches/merge": ["source", "target"],
+    "/schema/apply": ["schema_source", "allow_data_loss"],
+}
+FINE = {
+    "query": '"query q($p: U64?) { match { $p0: Person } return { $p0.name, $p } limit 1 }"',
+    "query_source": '"query q($p: String?) { match { $p0: Person } return { $p0.name } limit 1 }"',
+    "data": '""',
+    "mode": '"merge"',
+    "name": '"q"',
+    "source": '"main"',
+    "schema_source": '"node"',
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_no_value_of_a_body_is_an_internal_error(victim: Client, path: str) -> None:
+    """Half characters, NULs, numbers beyond 64 bits, other kinds: a 4xx or an answer."""
+    members = BODIES[path]
+    for member in (*members, "params.p"):
+        for word in WORDS:
+            given = {name: FINE[name] for name in members if name in FINE}
+            given |= {"params": f'{{"p": {word}}}'} if member == "params.p" else {member: word}
+            body = ", ".join(f'"{name}": {value}' for name, value in given.items())
+            answer = victim.send(
+                "POST",
+                path,
+                content=f"{{{body}}}".encode(),
+                headers={"Content-Type": "application/json"},
+            )
+
+            assert answer.status_code < 500, (member, word[:40], answer.text)
+
+
+@pytest.mark.parametrize("word", ["%00", "%ff", "%ed%a0%80", "-1", "9" * 400, "%F0%9F", "a%00b"])
+def test_no_word_of_an_address_is_an_internal_error(victim: Client, word: str) -> None:
+    for path in (
+        f"/commits?branch={word}",
+        f"/commits/{word}",
+        f"/snapshot?branch={word}",
+        f"/queries/{word}",
+    ):
+        assert victim.send("GET", path).status_code < 500, path
+    assert victim.send("DELETE", f"/branches/{word}").status_code < 500
+    actor = victim.send(
+        "POST",
+        "/query",
+        content=b"{}",
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {word}"},
+    )
+    assert actor.status_code < 500
+
+
+def test_a_half_character_in_a_load_is_named(victim: Client) -> None:
+    record = rb'{"type": "Person", "data": {"name": "\ud800"}}'
+    answer = victim.send(
+        "POST",
+        "/load/ndjson?mode=merge",
+        content=record,
+        headers={"Content-Type": "application/x-ndjson"},
+    )
+
+    assert answer.status_code == 400
+    assert "1" in answer.json()["error"]

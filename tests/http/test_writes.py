@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import omnigraph as og
 from tests.http.serving import ACME, ADA, DELETE, INSERT, PEOPLE, UPDATE, Client, Served, ndjson
 
 RACERS = 8
@@ -52,30 +54,46 @@ def race(server: Served, path: str, bodies: list[dict[str, Any]]) -> list[httpx.
 
 @pytest.mark.accepts("S-147")
 @pytest.mark.parametrize("attempt", range(3))
-def test_of_eight_updates_of_one_entity_exactly_one_wins(own: Served, attempt: int) -> None:
+def test_of_eight_updates_of_one_entity_exactly_one_wins(
+    own: Served, graph_path: Path, attempt: int
+) -> None:
     """The others are told which table moved, from where to where, and nothing of them is seen."""
     bodies: list[dict[str, Any]] = [
         {"query": UPDATE, "params": {"slug": "ada", "age": age}} for age in range(RACERS)
     ]
+    with og.open(graph_path, mode="r") as graph:
+        before = graph.snapshot()
 
     answers = race(own, "/mutate", bodies)
 
     won = [answer for answer in answers if answer.status_code == 200]
     lost = [answer for answer in answers if answer.status_code == 409]
     assert (len(won), len(lost)) == (1, RACERS - 1), [answer.text for answer in answers]
+    with og.open(graph_path, mode="r") as graph:
+        after = graph.snapshot()
+    seen, now = (each.version_of("node:Person") for each in (before, after))
+    assert seen < now
     for answer in lost:
         body = answer.json()
         assert body["code"] == "conflict"
-        conflict = body["manifest_conflict"]
-        assert conflict["table_key"] == "node:Person"
-        assert conflict["expected"] < conflict["actual"]
+        assert body["error"].startswith(
+            f"stale view of 'node:Person': expected manifest table version {seen} "
+            f"but current is {now} "
+        )
+        assert body["manifest_conflict"] == {
+            "table_key": "node:Person",
+            "expected": seen,
+            "actual": now,
+        }
         newer = body["published_dataset_version_conflict"]
         assert newer["type_name"] == "Person"
-        assert newer["expected_published_dataset_version"] == conflict["expected"]
-        assert body["error"].startswith("stale view of 'node:Person': expected manifest table")
-        heads = body["read_set_conflict"]
-        assert heads["member"] == "graph_head:main"
-        assert heads["expected"] != heads["actual"]
+        assert newer["expected_published_dataset_version"] == seen
+        assert newer["actual_published_dataset_version"] == now
+        assert body["read_set_conflict"] == {
+            "member": "graph_head:main",
+            "expected": before.head.commit_id,
+            "actual": after.head.commit_id,
+        }
     with own.client() as client:
         winner = bodies[answers.index(won[0])]["params"]
         assert client.rows()[0]["p.age"] == winner["age"]

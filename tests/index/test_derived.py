@@ -28,6 +28,17 @@ def test_a_saved_relation_is_mapped_by_the_next_open(tmp_path: Path, relation: R
     assert found.backward.offsets.tolist() == relation.backward.offsets.tolist()
 
 
+def test_a_graph_that_was_moved_maps_what_it_kept(tmp_path: Path, relation: Relation) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    DerivedStore(here, is_writable=True).save(f"('{here}/edges/1', None, 3)", relation)
+    here.rename(there)
+
+    moved = DerivedStore(there, is_writable=False)
+
+    assert moved.load(f"('{there}/edges/1', None, 3)") is not None
+    assert moved.load(f"('{there}/edges/1', None, 4)") is None
+
+
 def test_a_symmetric_relation_stays_symmetric(tmp_path: Path) -> None:
     store = DerivedStore(tmp_path, is_writable=True)
     store.save("both", distinct_relation(ENDS, (3, 3), both=True))

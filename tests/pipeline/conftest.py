@@ -99,6 +99,15 @@ def knows(source: str, target: str, **data: Any) -> dict[str, Any]:
     return {"edge": "Knows", "from": source, "to": target, "data": data}
 
 
+def heads_of(graph: og.Graph) -> dict[str, int]:
+    """The Lance HEAD of every table that main shows."""
+    tables = graph._store.tables
+    return {
+        key: tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
+        for key, entry in graph.snapshot().entries.items()
+    }
+
+
 def unclaimed_files(graph: og.Graph) -> list[str]:
     """Data files below the graph that no version of a table names, and all scratch."""
     root = Path(graph.uri)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, StorageError
 from omnigraph.write.bad_rows import BadRowsError
-from tests.pipeline.conftest import Loads, knows, person
+from tests.pipeline.conftest import SPARK, Loads, knows, person
 
 EVERYTHING = """
 node Thing {
@@ -97,6 +98,53 @@ def test_an_export_loads_into_the_same_graph(
         data["name"] for data in THINGS
     )
     assert list(tmp_path.glob("*.part*")) == []
+
+
+@pytest.mark.parametrize("engine", ["inline", SPARK])
+def test_an_export_is_compressed_as_its_name_says(
+    everything: og.Graph, tmp_path: Path, engine: str, request: pytest.FixtureRequest
+) -> None:
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    plain, packed = tmp_path / "plain.jsonl", tmp_path / "packed.jsonl.gz"
+    everything.export(plain, engine=engine)
+
+    everything.export(packed, engine=engine)
+
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    with og.init(tmp_path / "again", schema=everything.schema, durability="process") as again:
+        again.load(packed, mode="overwrite", engine=engine)
+        assert list(again.export()) == list(everything.export())
+
+
+def test_an_export_of_nothing_is_a_whole_compressed_file(tmp_path: Path) -> None:
+    with og.init(tmp_path / "graph", schema="node A { x: String }") as graph:
+        graph.export(tmp_path / "none.jsonl.gz")
+
+        assert gzip.decompress((tmp_path / "none.jsonl.gz").read_bytes()) == b""
+        assert graph.load(tmp_path / "none.jsonl.gz", mode="merge").commit_id is None
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.zst", "x.jsonl.bz2", "x.xz", "x.zip"])
+def test_an_export_does_not_pretend_to_compress(
+    everything: og.Graph, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(BadRequestError, match=r"\.gz"):
+        everything.export(tmp_path / name)
+
+    assert not (tmp_path / name).exists()
+
+
+def test_an_export_that_cannot_be_written_says_so(everything: og.Graph, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(StorageError, match="cannot write"):
+        everything.export(tmp_path)
+    for form in ("jsonl", "parquet"):
+        with pytest.raises(StorageError, match="cannot write"):
+            everything.export(tmp_path / "file" / "x", format=form)
+        with pytest.raises(BadRequestError, match="NUL"):
+            everything.export("a\0b", format=form)
 
 
 def test_an_export_without_a_path_yields_the_records(everything: og.Graph) -> None:

@@ -96,7 +96,6 @@ def assert_whole(path: Path) -> bool:
     return is_new
 
 
-@pytest.mark.accepts("S-067")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_load_killed_at_any_point_is_whole(graph_path: Path, data: Path, point: str) -> None:
     child = run(graph_path, data, "merge", "inline", **{ENVIRONMENT_VARIABLE: point})
@@ -106,6 +105,42 @@ def test_a_load_killed_at_any_point_is_whole(graph_path: Path, data: Path, point
     is_new = assert_whole(graph_path)
     landed = ("commit.after_table=kill@2", "mutation", "graph_publish", "recovery")
     assert is_new is point.startswith(landed)
+
+
+@pytest.mark.accepts("S-067")
+@pytest.mark.parametrize(
+    ("point", "is_new"),
+    [
+        ("commit.after_sidecar=kill", False),
+        ("commit.after_table=kill@1", False),
+        ("commit.after_table=kill@2", True),
+    ],
+)
+def test_an_overwrite_killed_amid_its_commits_is_rolled_forward_or_back(
+    graph_path: Path, data: Path, point: str, is_new: bool
+) -> None:
+    """Its sidecar says that a load was under way, and which tables it replaces, from where."""
+    with og.open(graph_path) as graph:
+        graph.load([person("gone"), knows("gone", "p0")], mode="append")
+        before = {key: entry.version for key, entry in graph.snapshot().entries.items()}
+    child = run(graph_path, data, "overwrite", "inline", **{ENVIRONMENT_VARIABLE: point})
+    output, errors = finish(child)
+    assert child.returncode == -signal.SIGKILL, output + errors
+
+    (path,) = (graph_path / "__recovery").glob("*.json")
+    sidecar = json.loads(path.read_text())
+    loaded = ("edge:Knows", "node:Person")
+    assert sidecar["writer_kind"] == "Load"
+    replaced = {pin["table_key"]: pin["expected_version"] for pin in sidecar["tables"]}
+    assert replaced == {key: before[key] for key in loaded}
+    with og.open(graph_path) as graph:
+        people = {row["id"] for row in graph.nodes("Person").to_arrow().to_pylist()}
+        known = {f"p{n}" for n in range(20)} if is_new else {"gone", *(f"p{n}" for n in range(5))}
+        assert people == known
+        assert graph.edges("Knows").count_rows() == (20 if is_new else 1)
+        graph.load([person("after")], mode="append")
+        assert unclaimed_files(graph) == []
+    assert not list((graph_path / "__recovery").glob("*.json"))
 
 
 def test_a_live_load_is_not_swept_by_another(graph_path: Path, data: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import omnigraph as og
 from omnigraph.errors import BadRequestError, BranchNotFound, KeyConflict
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.write.bad_rows import BadRowsError
-from tests.pipeline.conftest import Loads, knows, person, unclaimed_files
+from tests.pipeline.conftest import Loads, heads_of, knows, person, unclaimed_files
 
 
 def lines(*records: Any) -> str:
@@ -144,6 +146,24 @@ def test_a_blob_is_base64_and_bad_base64_is_named(loads: Loads) -> None:
 def test_a_file_that_is_not_there_says_so(loads: Loads) -> None:
     with pytest.raises(BadRequestError, match=r"absent.jsonl': no such file"):
         loads.load(loads.directory / "absent.jsonl")
+
+
+def test_what_is_no_regular_file_is_refused(loads: Loads) -> None:
+    """A device has no end and no size, and a pipe can be read only once."""
+    pipe = loads.directory / "pipe.jsonl"
+    os.mkfifo(pipe)
+
+    for path, reason in (
+        ("/dev/zero", "it is a device"),
+        ("/dev/null", "it is a device"),
+        (pipe, "it is a pipe,"),
+        (loads.directory, "it is a directory"),
+        ("a\0b.jsonl", "its name has a NUL"),
+    ):
+        with pytest.raises(BadRequestError, match=f"{reason} .* nothing was written"):
+            loads.load(path)
+        with pytest.raises(BadRequestError, match=f"{reason} .* nothing was written"):
+            loads.load([path])
 
 
 def test_a_compressed_file_that_is_cut_off_says_so(loads: Loads) -> None:
@@ -385,22 +405,41 @@ def test_cardinality_counts_committed_and_moved_edges(loads: Loads) -> None:
     }
 
 
+def keep_heads(loads: Loads, seen: list[dict[str, int]]) -> None:
+    seen.append(heads_of(loads.graph))
+
+
+@pytest.mark.accepts("S-065")
+def test_every_mode_stages_first_and_makes_one_version_per_table(loads: Loads) -> None:
+    """An overwrite does not empty a table and fill it again, and the past stays readable."""
+    loads.load(lines(*PEOPLE, knows("p0", "p1")))
+    newer = lines(person("new"), person("p0", age=77), knows("p0", "new"))
+    fresh = lines(person("fresh"), knows("fresh", "new2"), person("new2"))
+    expected = {"append": (11, 2), "merge": (12, 3), "overwrite": (2, 1)}
+
+    for mode, data in (("append", fresh), ("merge", newer), ("overwrite", newer)):
+        before, then, seen = loads.versions(), loads.ids("Person"), list[dict[str, int]]()
+        version = loads.graph.snapshot().manifest_version
+        with armed({Failpoint.RECOVERY_SIDECAR_WRITE: partial(keep_heads, loads, seen)}):
+            loads.load(data, mode=mode)
+        moved = {"node:Person", "edge:Knows"}
+        assert seen == [before]
+        assert loads.versions() == {key: v + (key in moved) for key, v in before.items()}
+        assert heads_of(loads.graph) == loads.versions()
+        assert (len(loads.ids("Person")), len(loads.ids("Knows"))) == expected[mode]
+        assert loads.ids("Person", version=version) == then
+
+
 @pytest.mark.accepts("S-065", "S-066", "S-071")
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
 def test_a_refused_load_leaves_every_table_where_it_was(loads: Loads, mode: str) -> None:
     loads.load(lines(*PEOPLE))
     before = loads.versions()
-    heads = {
-        key: loads.graph._store.tables.head_version(
-            loads.graph._store.root.table(entry.table_path, entry.table_branch)
-        )
-        for key, entry in loads.graph.snapshot().entries.items()
-    }
 
     with pytest.raises(BadRowsError):
         loads.load(lines(*NEWCOMERS, knows("new0", "nobody")), mode=mode)
 
-    assert loads.versions() == before == heads
+    assert loads.versions() == before == heads_of(loads.graph)
     assert unclaimed_files(loads.graph) == []
     loads.load(lines(person("new"), knows("new", "new")), mode="overwrite")
     assert loads.ids("Person") == ["new"]
@@ -445,6 +484,27 @@ def test_ingest_makes_the_branch_when_it_is_missing(loads: Loads) -> None:
     assert loads.ids("Person") == []
     assert len(loads.ids("Person", branch="new")) == 9
     assert "bot" in [commit.actor for commit in loads.graph.commits("new")]
+
+
+@pytest.mark.accepts("S-074", "S-075")
+def test_a_missing_branch_starts_from_the_base_that_is_named(loads: Loads) -> None:
+    loads.graph.create_branch("side")
+    loads.load(lines(person("main")))
+    loads.load(lines(person("side")), branch="side")
+
+    made = loads.graph.ingest(
+        lines(person("x"), knows("x", "side")),
+        branch="new",
+        from_branch="side",
+        engine=loads.engine,
+    )
+    loaded = loads.load(lines(person("y")), branch="other", base="side")
+
+    assert (made.base_branch, made.branch_created) == ("side", True)
+    assert loads.ids("Person", branch="new") == ["side", "x"]
+    assert (loaded.base_branch, loaded.branch_created) == ("side", True)
+    assert loads.ids("Person", branch="other") == ["side", "y"]
+    assert loads.ids("Person") == ["main"]
 
 
 def test_a_missing_branch_is_an_error_without_a_base(loads: Loads) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from omnigraph import build_catalog, compile_query, parse_schema
 from omnigraph.compiler import require_read
 from omnigraph.planner import Plan, Statistics, format_plan, make_plan
+from omnigraph.planner.choose_root import choose_trees
+from omnigraph.planner.pattern import Pattern, Step
 
 CATALOG = build_catalog(
     parse_schema(
@@ -121,3 +125,59 @@ def test_variables_without_a_traversal_between_them_are_trees_of_their_own() -> 
     found = plan("match { $p: Person $t: Town } return { count($p) as n }")
 
     assert [tree.is_counted for tree in found.match.trees] == [True, True]
+
+
+class Passes(tuple[Step, ...]):
+    """Steps that count how often they are gone through."""
+
+    made = 0
+
+    def __iter__(self) -> Iterator[Step]:
+        type(self).made += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("returned", ["count($v0) as n", "$v0.name"])
+def test_a_long_pattern_is_planned_in_proportion(
+    monkeypatch: pytest.MonkeyPatch, returned: str
+) -> None:
+    """The middle of a tree is found from its two ends, not by trying every variable as root."""
+    hops = 300
+    path = " ".join(f"$v{n} knows $v{n + 1}" for n in range(hops))
+    (tree,) = plan(f"match {{ $v0: Person {path} }} return {{ {returned} }}").match.trees
+    pattern = Pattern(
+        nodes=dict.fromkeys(tree.variables, "Person"),
+        steps=Passes(branch.step for branch in tree.branches),
+    )
+    looks = 0
+    other_end = Step.other_end
+
+    def counted(step: Step, variable: str) -> str:
+        nonlocal looks
+        looks += 1
+        return other_end(step, variable)
+
+    monkeypatch.setattr(Step, "other_end", counted)
+    monkeypatch.setattr(Passes, "made", 0)
+    needed = frozenset({"v0"} if "name" in returned else ())
+
+    (again,) = choose_trees(pattern, needed, CATALOG, COUNTS)
+
+    assert again.root == tree.root == ("v0" if needed else f"v{hops // 2}")
+    assert Passes.made == 1
+    assert looks <= 10 * hops
+
+
+def test_the_middle_of_a_tree_with_arms_is_its_root() -> None:
+    (tree,) = plan(
+        """
+        match {
+            $a: Person
+            $a knows $b $b knows $c $c knows $d $d knows $e $e knows $f
+            $c knows $x $x livesIn $t
+        }
+        return { count($a) as n }
+        """
+    ).match.trees
+
+    assert tree.root == "c"

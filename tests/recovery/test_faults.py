@@ -10,10 +10,19 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
+from lance.fragment import write_fragments
 
 import omnigraph as og
-from omnigraph.errors import ConflictError, InvariantViolated, RecoveryRequired, StorageError
+from omnigraph.errors import (
+    ConflictError,
+    HeadMoved,
+    InvariantViolated,
+    RecoveryRequired,
+    StorageError,
+)
 from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.graph import Graph
 from omnigraph.storage.counters import counting
@@ -682,17 +691,48 @@ def test_a_failure_before_any_head_moved_leaves_nothing_to_recover(
 # What the rules rest on
 
 
+def ids_of(table: lance.LanceDataset) -> list[str]:
+    found: list[str] = table.to_table()["id"].to_pylist()
+    return sorted(found)
+
+
 @pytest.mark.accepts("S-119")
-def test_a_restore_drops_what_was_appended_meanwhile(graph: Graph) -> None:
-    """Why a restore never runs beside live writers: Lance lets it win without an error."""
+def test_lance_lets_a_restore_orphan_an_append_that_it_never_saw(tmp_path: Path) -> None:
+    """Why a restore never runs beside live writers: it wins over a concurrent commit, unsaid.
+
+    The append is acknowledged, and its version stays; the newest one does without its rows. The
+    other way round Lance refuses: an append that was staged before a restore cannot land.
+    """
+    uri = str(tmp_path / "t.lance")
+    before = lance.write_dataset(pa.table({"id": ["kept"]}), uri)
+    late = write_fragments(pa.table({"id": ["late"]}), uri, mode="append")
+    appended = lance.write_dataset(pa.table({"id": ["appended"]}), uri, mode="append")
+    assert ids_of(appended) == ["appended", "kept"]
+
+    restore = lance.LanceOperation.Restore(before.version)
+    restored = lance.LanceDataset.commit(uri, restore, read_version=before.version)
+
+    assert restored.version == appended.version + 1
+    assert ids_of(lance.dataset(uri)) == ["kept"]
+    assert ids_of(lance.dataset(uri, version=appended.version)) == ["appended", "kept"]
+    append = lance.LanceOperation.Append(late)
+    with pytest.raises(Exception, match="incompatible with concurrent transaction Restore"):
+        lance.LanceDataset.commit(uri, append, read_version=appended.version)
+
+
+@pytest.mark.accepts("S-119")
+def test_a_restore_of_ours_is_refused_when_an_append_came_first(graph: Graph) -> None:
     tables, entry = graph._store.tables, graph.snapshot().entries["node:Tag"]
     location = tables.root.table(entry.table_path)
-    commit_rows(graph, "node:Tag", "in flight")
+    staged = tables.stage_restore(tables.open_at(location, entry.version), entry.version)
+    appended = commit_rows(graph, "node:Tag", "in flight")
 
-    restored = tables.restore(location, entry.version)
+    with pytest.raises(HeadMoved):
+        tables.commit_staged(staged)
 
-    shown = tables.scan(tables.open_at(location, restored), ["name"])["name"].to_pylist()
-    assert shown == ["tag"]
+    head = tables.open_at(location, tables.head_version(location))
+    assert head.version == appended
+    assert sorted(tables.scan(head, ["name"])["name"].to_pylist()) == ["in flight", "tag"]
 
 
 @pytest.mark.accepts("S-088")

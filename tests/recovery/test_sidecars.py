@@ -391,16 +391,33 @@ def test_a_sidecar_that_points_elsewhere_is_refused(graph: Graph, field: str, va
     assert path.exists()
 
 
-def test_a_graph_that_was_copied_does_not_reach_back_for_the_original(graph: Graph) -> None:
+def test_a_graph_that_was_copied_recovers_itself_and_not_the_original(graph: Graph) -> None:
     leave(graph, Failpoint.COMMIT_AFTER_TABLE)
     copy = Path(f"{graph.uri}-copy")
     shutil.copytree(graph.uri, copy)
     before = work.standing_of(graph)
 
-    with pytest.raises(RecoveryRequired, match="at another place"):
+    recovered = work.open_graph(str(copy))
+
+    assert kinds(recovered) == ["RolledBack"]
+    assert sidecar_files(recovered) == []
+    assert work.standing_of(graph) == before
+    assert kinds(reopen(graph)) == ["RolledBack"]
+
+
+def test_a_copy_still_refuses_a_sidecar_of_a_third_graph(graph: Graph, tmp_path: Path) -> None:
+    other = new_graph(tmp_path / "other")
+    leave(other, Failpoint.COMMIT_AFTER_TABLE)
+    copy = Path(f"{graph.uri}-copy")
+    shutil.copytree(graph.uri, copy)
+    (foreign,) = sidecar_files(other)
+    (copy / "__recovery").mkdir(exist_ok=True)
+    shutil.copy(foreign, copy / "__recovery")
+
+    with pytest.raises(RecoveryRequired, match="another graph"):
         work.open_graph(str(copy))
 
-    assert work.standing_of(graph) == before
+    assert (copy / "__recovery" / foreign.name).read_bytes() == foreign.read_bytes()
 
 
 @pytest.mark.accepts("S-142")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 import omnigraph as og
 from tests.upkeep.graphs import SCHEMA
 
@@ -76,3 +80,39 @@ def test_planning_changes_nothing(library: og.Graph) -> None:
 
     assert library.snapshot().manifest_version == version
     assert library.schema == SCHEMA
+
+
+RULES_NO_ROW_BREAKS = {
+    "unique": ("    name: String\n", "    name: String @unique\n"),
+    "card": ("Paper { pos", "Paper @card(0..9) { pos"),
+    "unique pair of ends": ("Paper { pos: I32? }", "Paper { pos: I32?  @unique(src, dst) }"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES_NO_ROW_BREAKS)
+def test_a_rule_that_no_row_breaks_has_nothing_in_its_way(library: og.Graph, rule: str) -> None:
+    assert effects(library, RULES_NO_ROW_BREAKS[rule]) == [("refused", 0, ())]
+
+
+def test_a_rule_for_a_type_without_rows_has_nothing_in_its_way(tmp_path: Path) -> None:
+    schema = "node P { name: String  mail: String? }\nedge K: P -> P"
+    graph = og.init(tmp_path / "graph", schema=schema)
+
+    for old, new in (
+        ("name: String", "name: String @key"),
+        ("mail: String?", "mail: String? @unique"),
+        ("K: P -> P", "K: P -> P @card(0..1)"),
+        ("K: P -> P", "K: P -> P { @unique(src, dst) }"),
+    ):
+        plan = graph.plan_schema(schema.replace(old, new))
+
+        assert [(each.rows, each.samples) for each in plan.effects] == [(0, ())]
+
+
+def test_a_key_that_no_two_rows_share_has_nothing_in_its_way(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "graph", schema="node P { name: String }")
+    graph.load([{"type": "P", "data": {"name": name}} for name in "ab"], mode="append")
+
+    plan = graph.plan_schema("node P { name: String @key }")
+
+    assert [(each.rows, each.samples) for each in plan.effects] == [(0, ())]

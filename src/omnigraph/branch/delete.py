@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 
-from omnigraph.branch.commit_dag import CommitDag, possible_bases
+from omnigraph.branch.commit_dag import CommitDag, compare_histories, possible_bases
 from omnigraph.branch.create import branch_turn
 from omnigraph.errors import (
     BadRequestError,
@@ -21,11 +21,20 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, Coordinator, ManifestState, Snapshot, TableEntry
+from omnigraph.manifest import (
+    MAIN,
+    Coordinator,
+    GraphCommit,
+    ManifestState,
+    Publish,
+    Snapshot,
+    TableEntry,
+    publish,
+)
 from omnigraph.manifest.branch_names import branch_of_fork, owns_lineage
-from omnigraph.manifest.coordinator import is_on_line
+from omnigraph.manifest.coordinator import find_commit, is_on_line
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.environment import WriteEnvironment, queue_keys
+from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 
 log = logging.getLogger("omnigraph.branch")
 
@@ -57,7 +66,10 @@ def _delete_ref(environment: WriteEnvironment, state: ManifestState) -> None:
     others = [coordinator.fresh(each) for each in coordinator.branches() if each != branch]
     for other in others:
         _refuse_if_used(other.snapshot(), branch)
-    _keep_states(coordinator, state, others)
+    dag = CommitDag([state, *others])
+    for other in others:
+        _bring_commits(environment, dag, state, other)
+    _keep_states(coordinator, dag, state, others)
     try:
         coordinator.delete_branch(branch)
     except ForkInUse as in_use:
@@ -66,11 +78,32 @@ def _delete_ref(environment: WriteEnvironment, state: ManifestState) -> None:
         ) from in_use
 
 
+def _bring_commits(
+    environment: WriteEnvironment, dag: CommitDag, state: ManifestState, other: ManifestState
+) -> None:
+    """Give another branch the commits that it merged from this one and does not have.
+
+    Merges bring them along; those of an older Omnigraph did not.
+    """
+    pending = list(compare_histories(dag, [other.head], [state.head]).bases)
+    missing: dict[str, GraphCommit] = {}
+    while pending:
+        commit = pending.pop()
+        if commit.commit_id not in missing and find_commit(other, commit.commit_id) is None:
+            missing[commit.commit_id] = commit
+            pending += dag.parents(commit)
+    if missing:
+        with publish_turn(environment, other.branch):
+            publish(
+                environment.coordinator,
+                Publish(other.branch, changes=(), ancestors=tuple(missing.values())),
+            )
+
+
 def _keep_states(
-    coordinator: Coordinator, state: ManifestState, others: list[ManifestState]
+    coordinator: Coordinator, dag: CommitDag, state: ManifestState, others: list[ManifestState]
 ) -> None:
     """Write down the states of this branch that merges of the others can compare with."""
-    dag = CommitDag([state, *others])
     for commit in possible_bases(dag, [other.head for other in others]).values():
         if commit.branch == state.branch and is_on_line(state, commit):
             with suppress(CommitStateGone):

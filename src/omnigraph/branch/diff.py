@@ -36,6 +36,7 @@ from omnigraph.storage.tables import TableStorage
 Target: TypeAlias = str | int | datetime | Snapshot
 
 _COMMIT_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+_VERSION_DIGITS_MAX = 20
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*")
 
 
@@ -127,6 +128,8 @@ def find_snapshot(coordinator: Coordinator, target: Target) -> Snapshot:
 
 def _at(coordinator: Coordinator, branch: str, moment: str) -> Snapshot:
     name = branch or MAIN
+    if moment.isdecimal() and len(moment) > _VERSION_DIGITS_MAX:
+        raise NotFoundError(f"branch '{name}' has no version of {len(moment)} digits")
     if moment.isdecimal():
         return resolve(coordinator, branch=name, version=int(moment))
     return resolve(coordinator, branch=name, at=moment)

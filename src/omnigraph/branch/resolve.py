@@ -83,7 +83,10 @@ def _pairs_of_mapping(
 def _pair_of_item(item: Any) -> tuple[tuple[str | None, str | None], Side]:
     if not isinstance(item, Mapping) or "table_key" not in item or "take" not in item:
         raise _unreadable(item)
-    return (str(item["table_key"]), item.get("row_id")), _side(item["take"])
+    row = item.get("row_id")
+    if row is not None and not isinstance(row, str):
+        raise _unreadable(item)
+    return (str(item["table_key"]), row), _side(item["take"])
 
 
 def _side(side: Any) -> Side:

@@ -16,6 +16,7 @@ from omnigraph.branch.resolve import Choices, Side, edited, edits_of
 from omnigraph.branch.rules import MergedGraph
 from omnigraph.catalog import Catalog
 from omnigraph.errors import MergeConflict
+from omnigraph.manifest import Snapshot
 from omnigraph.storage.tables import TableStorage
 
 _Key = tuple[str, str, str | None, str]
@@ -58,6 +59,7 @@ def settle(
             )
             reads |= {key: each.target_entry.version for key, each in plans.items()}
         if is_checked and not edits:
+            reads |= _rests_on(catalog, three.target, plans)
             break
         graph = MergedGraph(tables, catalog, three.source, three.target, plans, reads)
         contests = round_.unseen(graph.violations())
@@ -65,6 +67,25 @@ def settle(
             break
     choices.check_used([*round_.open.values(), *(each for each, _ in round_.settled.values())])
     return Settlement(plans, reads, round_.settled_in_order(), round_.open_in_order())
+
+
+def _rests_on(catalog: Catalog, target: Snapshot, plans: Mapping[str, TablePlan]) -> dict[str, int]:
+    """The tables whose rows a rule would compare with the delta, if it had to be checked.
+
+    While they stand still the result is the checked state. Once one moves, an edge that is brought
+    may have lost its node, or a node that is taken away may have got an edge.
+    """
+    removed = {key: plan.delta.rows["after"].null_count for key, plan in plans.items()}
+    bringing = {key for key, plan in plans.items() if removed[key] < len(plan.delta)}
+    removing = {key for key, count in removed.items() if count}
+    keys: set[str] = set()
+    for edge in catalog.edges.values():
+        ends = {f"node:{edge.source}", f"node:{edge.target}"}
+        if edge.table_key in bringing:
+            keys |= ends
+        if ends & removing:
+            keys.add(edge.table_key)
+    return {key: target.entries[key].version for key in keys}
 
 
 @dataclass(slots=True)

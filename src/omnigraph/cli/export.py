@@ -84,11 +84,15 @@ def _write_lines(
 
 def _write_file(out: Path, lines: Iterator[str]) -> None:
     """Write a file that is whole when it is there: an export that breaks off leaves none."""
+    from omnigraph.pipeline.output_files import check_output, open_output, writing
+
+    check_output(str(out))
     temporary = out.with_name(f"{out.name}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            for line in lines:
-                file.write(f"{line}\n")
-        os.replace(temporary, out)
+        with writing(str(out)):
+            with open_output(str(out), str(temporary)) as file:
+                for line in lines:
+                    file.write(f"{line}\n".encode())
+            os.replace(temporary, out)
     finally:
         temporary.unlink(missing_ok=True)

@@ -106,8 +106,10 @@ def read_params(params: str | None, params_file: Path | None) -> Any:
         return None
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise BadRequestError(f"params must be a JSON object: {error}") from None
+    except ValueError:  # which Python raises for a number of thousands of digits
+        raise ParamsError("params hold a number that is beyond every type") from None
     if found is not None and not isinstance(found, dict):
         raise ParamsError(f"params must be a JSON object, got {_KINDS.get(type(found), 'number')}")
     return found

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from omnigraph.at_once import takes_time
 from omnigraph.errors import BadRequestError, ParamsError
 from omnigraph.ir.query import Parameter
-from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar
+from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar, is_unicode
 
 ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
 
@@ -28,6 +28,7 @@ ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
 _U64_MAX: Final = 2**63 - 1
 FEW_ITEMS: Final = 256
 """An array that is checked in no time."""
+_SHOWN_BITS_MAX: Final = 200
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
@@ -97,6 +98,8 @@ def _scalar(name: str, wanted: Scalar, value: Any) -> ParamValue:
         return _instant_text(value)
     if not isinstance(value, str):
         raise _error(name, f"expected string, got {_kind(value)}")
+    if not is_unicode(value):
+        raise _error(name, "is not valid Unicode: it has a lone surrogate")
     return value
 
 
@@ -113,10 +116,16 @@ def _integer(name: str, wanted: Scalar, value: Any) -> int:
     lower, upper = INTEGER_BOUNDS[wanted]
     upper = min(upper, _U64_MAX)
     if lower == 0 and number < 0:
-        raise _error(name, f"expected a non-negative integer for {wanted}, got {number}")
+        raise _error(name, f"expected a non-negative integer for {wanted}, got {_show(number)}")
     if not lower <= number <= upper:
-        raise _error(name, f"{number} exceeds {wanted} range ({lower} to {upper})")
+        raise _error(name, f"{_show(number)} exceeds {wanted} range ({lower} to {upper})")
     return number
+
+
+def _show(number: int) -> str:
+    """An integer; Python refuses to print one of thousands of digits."""
+    bits = number.bit_length()
+    return str(number) if bits <= _SHOWN_BITS_MAX else f"an integer of {bits} bits"
 
 
 def _number(name: str, value: Any) -> float:

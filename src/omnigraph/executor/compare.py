@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.index.arrays import BoolArray
 from omnigraph.index.columns import comparable
 from omnigraph.ir.expressions import CompareKind
+from omnigraph.types import repeat
 
 Side: TypeAlias = pa.Array | pa.Scalar
 
@@ -36,7 +37,7 @@ def compare(left: Side, kind: CompareKind, right: Side, rows: int) -> BoolArray:
 
 
 def _array(side: Side, rows: int) -> pa.Array:
-    return pa.repeat(side, rows) if isinstance(side, pa.Scalar) else side
+    return repeat(side, rows) if isinstance(side, pa.Scalar) else side
 
 
 def _by_distinct_pair(

@@ -5,7 +5,7 @@ Properties are fetched last, for the rows that are left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -53,6 +53,7 @@ from omnigraph.manifest.model import Snapshot
 from omnigraph.planner import Plan, Statistics, make_plan
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import AggregateFunction
+from omnigraph.types import repeat
 
 _EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
 
@@ -97,8 +98,7 @@ def _answered(run: Run, plan: Plan) -> list[pa.Array]:
         columns = streamed(run, plan)
         if columns is not None:
             return columns
-        has_keys = any(not isinstance(item.expression, Aggregate) for item in plan.returns)
-        return _groups_of_nothing(run, plan, has_keys=has_keys)
+        return _groups_of_nothing(run, plan)
     return _grouped(run, plan) if plan.is_grouped else _projected(run, plan)
 
 
@@ -194,7 +194,7 @@ def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: b
             return array_column(np.zeros(rows.count, dtype=np.int8))
 
 
-def _columns(run: Run, plan: Plan, expressions: list[Projected], rows: Rows) -> list[pa.Array]:
+def _columns(run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows) -> list[pa.Array]:
     """The values of every expression in every row; each table is read once."""
     pattern = plan.match.pattern
     names: dict[str, dict[str, None]] = {}
@@ -221,7 +221,7 @@ def _column(
         case NodeRef(variable):
             return fetched[variable]["id"]
         case Constant() | Param():
-            return pa.repeat(run.values.projected(expression), rows)
+            return repeat(run.values.projected(expression), rows)
         case Aggregate():
             raise AssertionError("groups are projected elsewhere")
         case _:
@@ -241,7 +241,7 @@ def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
         if isinstance(item.expression, (PropertyRef, NodeRef))
     ]
     if rows.count == 0:
-        return _groups_of_nothing(run, plan, has_keys=bool(keys))
+        return _groups_of_nothing(run, plan)
     groups = make_groups(run, pattern, keys, rows)
     values = {
         item.expression: aggregated(run, pattern, item.expression, rows, groups)
@@ -251,7 +251,9 @@ def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
     run.note("grouped", groups.count)
     places = _group_places(run, plan, keys, rows, groups, values)
     chosen = rows.take(groups.rows_of(places))
-    key_columns = iter(_columns(run, plan, list(keys), chosen))
+    # A parameter is a key as well, but one value makes no groups.
+    shown = [e for e in (item.expression for item in plan.returns) if not isinstance(e, Aggregate)]
+    key_columns = iter(_columns(run, plan, shown, chosen))
     return [
         values[item.expression].take(pa.array(places))
         if isinstance(item.expression, Aggregate)
@@ -277,7 +279,8 @@ def _sent(plan: Plan) -> Sent:
     return Sent(sums, extremes)
 
 
-def _groups_of_nothing(run: Run, plan: Plan, *, has_keys: bool) -> list[pa.Array]:
+def _groups_of_nothing(run: Run, plan: Plan) -> list[pa.Array]:
+    has_keys = any(not isinstance(item.expression, Aggregate) for item in plan.returns)
     columns = [_empty_column(run, item.expression) for item in plan.returns]
     keeps_none = has_keys or plan.limit == 0
     return [column.slice(0, 0) for column in columns] if keeps_none else columns

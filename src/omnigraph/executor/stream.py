@@ -36,6 +36,7 @@ from omnigraph.ir.expressions import (
 )
 from omnigraph.planner.plan import Plan
 from omnigraph.storage import predicates as stored
+from omnigraph.types import repeat
 
 BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS_MAX = 8_192
@@ -198,7 +199,7 @@ def _projected(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
     if name is not None:
         return rows.column(name).combine_chunks()
     assert isinstance(expression, (Constant, Param))
-    return pa.repeat(run.values.projected(expression), rows.num_rows)
+    return repeat(run.values.projected(expression), rows.num_rows)
 
 
 def _type(expression: Projected) -> pa.DataType:
@@ -209,13 +210,14 @@ def _type(expression: Projected) -> pa.DataType:
 
 
 def _groups(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array] | None:
-    keys = [item.expression for item in plan.returns if not isinstance(item.expression, Aggregate)]
+    keys = [each.expression for each in plan.returns if _name(each.expression) is not None]
     aggregates = [
         item.expression for item in plan.returns if isinstance(item.expression, Aggregate)
     ]
-    partials = Partials(run.values, [_name(key) or "" for key in keys], aggregates)
-    read = [*map(_name, keys), *(_name(each.argument) for each in aggregates)]
-    names = list(dict.fromkeys(filter(None, read)))
+    key_names = list(filter(None, map(_name, keys)))
+    partials = Partials(run.values, key_names, aggregates)
+    read = [*key_names, *filter(None, (_name(each.argument) for each in aggregates))]
+    names = list(dict.fromkeys(read))
     for batch in scan.batches(names):
         partials.add(batch)
     run.note("streamed", partials.rows)
@@ -238,8 +240,11 @@ def _groups(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array] | None:
     if plan.order:
         places = sorted_places(columns, partials.groups, plan.limit)
     chosen = pa.array(places[: plan.limit])
-    ordered_keys = iter(key_columns)
+    by_expression: dict[Projected, pa.Array] = dict(zip(keys, key_columns, strict=True))
+    by_expression.update(found.items())
     return [
-        (found[each] if isinstance(each, Aggregate) else next(ordered_keys)).take(chosen)
+        repeat(run.values.projected(each), len(chosen))
+        if isinstance(each, (Constant, Param))
+        else by_expression[each].take(chosen)
         for each in (item.expression for item in plan.returns)
     ]

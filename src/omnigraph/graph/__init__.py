@@ -1,6 +1,7 @@
 """`Graph`: open, query, mutate, load, branch, merge. This package alone knows every part.
 
 graph.py         the class, `init` and `open`
+arguments.py     what a call is given, held to its annotations
 store.py         the parts of a graph in storage
 handle.py        an open graph from the inside: contract, environment, life and death
 reading.py       queries, scans, exports, snapshots, history

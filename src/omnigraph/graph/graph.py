@@ -8,10 +8,12 @@ from typing import Any
 
 from omnigraph.catalog import build_catalog
 from omnigraph.errors import BadRequestError, GraphNotFound
+from omnigraph.graph.arguments import check_call, check_calls
 from omnigraph.graph.branching import Branching
 from omnigraph.graph.handle import Mode
 from omnigraph.graph.maintaining import Maintaining
 from omnigraph.graph.reading import Reading
+from omnigraph.graph.relocating import mark_location, settle_location
 from omnigraph.graph.settings import read_settings
 from omnigraph.graph.store import open_store
 from omnigraph.graph.writing import Writing
@@ -25,10 +27,12 @@ from omnigraph.storage.durability import Durability
 from omnigraph.syntax import parse_schema
 
 
+@check_calls
 class Graph(Reading, Writing, Branching, Maintaining):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
 
+@check_call
 def init(
     uri: str | Path,
     *,
@@ -58,11 +62,13 @@ def init(
         catalog=catalog,
         actor=actor,
     )
+    mark_location(store)
     return Graph(
         store, mode="rw", actor=actor, self_care=self_care, settings=settings, policy=policy
     )
 
 
+@check_call
 def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     uri: str | Path,
     *,
@@ -95,6 +101,7 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     if not store.manifest.exists():
         raise GraphNotFound(str(uri))
     if mode == "rw":
+        settle_location(store)
         migrate(store.manifest)
     else:
         read_stamp(store.manifest)

@@ -18,7 +18,7 @@ def compile_source(source: str | Path, catalog: Catalog, name: str | None) -> Co
         path = Path(source)
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise BadRequestError(f"cannot read the query file '{path}': {error}") from error
         return compile_query(text, catalog, name, source_name=str(path))
     return compile_query(source, catalog, name)

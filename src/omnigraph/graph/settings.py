@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from omnigraph.errors import BadRequestError, did_you_mean
+from omnigraph.graph.arguments import show_value
 from omnigraph.graph.readers import Readers
 from omnigraph.pipeline.engine import SparkUse
 
@@ -53,7 +54,7 @@ def _spark_settings(given: Any) -> dict[str, str]:
         return {}
     if not isinstance(given, Mapping):
         raise BadRequestError(
-            f"config `spark` is {given!r}, expected a map of Spark settings, such as "
+            f"config `spark` is {show_value(given)}, expected a map of Spark settings, such as "
             "{'master': 'local[2]'}"
         )
     settings = {str(name): _text(value) for name, value in given.items() if value is not None}
@@ -71,12 +72,14 @@ def _cache_bytes(given: Any) -> int | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise BadRequestError(f"config `cache_bytes` is {given!r}, expected a positive number")
+        raise BadRequestError(
+            f"config `cache_bytes` is {show_value(given)}, expected a positive number"
+        )
     return given
 
 
 def _read_ahead(given: Any) -> ReadAhead:
     if not isinstance(given, bool) and not hasattr(given, "foresee"):
-        raise BadRequestError(f"config `read_ahead` is {given!r}, expected True or False")
+        raise BadRequestError(f"config `read_ahead` is {show_value(given)}, expected True or False")
     wanted: ReadAhead = given
     return wanted

@@ -11,7 +11,7 @@ from omnigraph.manifest.history import TABLE as HISTORY_TABLE
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.graph_texts import GraphTexts
-from omnigraph.storage.location import GraphRoot, graph_root
+from omnigraph.storage.location import GraphRoot, resolve_root
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.text import open_text_store
 from omnigraph.write.audit import KEY as AUDIT_KEY
@@ -35,7 +35,7 @@ class Store:
 def open_store(
     uri: str | Path, storage_options: Mapping[str, str] | None, durability: Durability
 ) -> Store:
-    root = graph_root(str(uri))
+    root = resolve_root(str(uri))
 
     def control(name: str, key: str) -> ControlTable:
         return ControlTable(

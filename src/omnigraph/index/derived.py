@@ -1,8 +1,9 @@
 """Derived files: adjacency kept beside the graph, so that a cold open maps it instead of building.
 
 One directory per relation, named by the physical versions of the tables it was made from, so a
-file is never stale: a new version has a new name. Everything here may be deleted at any time. A
-read-only graph maps what is there and writes nothing; a failure to write is no failure.
+file is never stale: a new version has a new name. Where the graph lies is no part of the name, so
+a graph that was moved maps them too. Everything here may be deleted at any time. A read-only graph
+maps what is there and writes nothing; a failure to write is no failure.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class DerivedStore:
     """Relations on the local disk, by name."""
 
     def __init__(self, root: Path, *, is_writable: bool) -> None:
+        self._root = root
         self._folder = root / DIRECTORY
         self._is_writable = is_writable
 
@@ -61,7 +63,8 @@ class DerivedStore:
             shutil.rmtree(made, ignore_errors=True)
 
     def _path(self, name: str) -> Path:
-        digest = hashlib.sha256(f"{_FORMAT}\0{name}".encode()).hexdigest()[:32]
+        relative = name.replace(f"{self._root}/", "")
+        digest = hashlib.sha256(f"{_FORMAT}\0{relative}".encode()).hexdigest()[:32]
         return self._folder / digest
 
     def _forget_oldest(self) -> None:

@@ -21,6 +21,8 @@ def canonical_branch(name: str) -> str:
 
     Segments of letters, digits, `.`, `-` and `_`, separated by single `/`.
     """
+    if not isinstance(name, str):
+        raise BadRequestError(f"branch is {name!r:.60}, expected a string")
     trimmed = name.strip()
     segments = trimmed.split("/")
     if (

@@ -42,6 +42,7 @@ FRAGMENTS_MAX = 32
 """Pieces of `__manifest` that are worth a compaction: each publish leaves one."""
 TOLD_SECONDS = 0.1
 """How long news of another process is waited for, when it has announced some."""
+_VERSIONS_END = 2**63
 
 
 class Coordinator:
@@ -128,6 +129,8 @@ class Coordinator:
         known = self.last_seen(branch)
         if known.version == version:
             return known
+        if not 0 < version < _VERSIONS_END:
+            raise VersionNotFound(version, branch)  # before anything tries to store it
         try:
             found = self._control.read(_lane(branch), version)
         except TableVersionNotFound:

@@ -8,6 +8,7 @@ parallel and put together in order.
 from __future__ import annotations
 
 import base64
+import gzip
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +22,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType
-from omnigraph.errors import BadRequestError, StorageError, did_you_mean
+from omnigraph.errors import BadRequestError, did_you_mean
 from omnigraph.executor.result import json_values
 from omnigraph.manifest import Snapshot, TableEntry
+from omnigraph.pipeline.input_files import is_gzip
+from omnigraph.pipeline.output_files import open_output, writing
 from omnigraph.pipeline.progress import Reporter
 from omnigraph.pipeline.runner import Runner
 from omnigraph.storage.location import graph_root
@@ -145,29 +148,34 @@ def export_jsonl(
     """Write load records to a file, which appears when it is whole."""
     parts = list(slices(plan, tables, keys))
     directory = f"{path}.parts"
-    try:
-        os.makedirs(directory, exist_ok=True)
-        reporter.stage("exporting", len(parts))
-        written = runner.map(partial(_write_part, plan, directory), parts, reporter)
-        temporary = f"{path}.partial"
-        with open(temporary, "wb") as whole:
-            for each in written:
-                with open(each, "rb") as file:
-                    shutil.copyfileobj(file, whole)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StorageError(f"cannot write '{path}': {error.strerror or 'it failed'}") from error
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    ending = ".jsonl.gz" if is_gzip(path) else ".jsonl"
+    with writing(path):
+        try:
+            os.makedirs(directory, exist_ok=True)
+            reporter.stage("exporting", len(parts))
+            write = partial(_write_part, plan, directory, ending)
+            written = runner.map(write, parts, reporter)
+            temporary = f"{path}.partial"
+            with open(temporary, "wb") as whole:
+                if not parts and is_gzip(path):
+                    whole.write(gzip.compress(b"", mtime=0))
+                for each in written:
+                    # Compressed files, one after the other, are a compressed file.
+                    with open(each, "rb") as file:
+                        shutil.copyfileobj(file, whole)
+            os.replace(temporary, path)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def export_parquet(plan: ExportPlan, tables: TableStorage, keys: Iterable[str], path: str) -> None:
     """Write a directory with one file a table, named after its key, rows by id."""
-    os.makedirs(path, exist_ok=True)
+    with writing(path):
+        os.makedirs(path, exist_ok=True)
     for key in keys:
         schema = _plain(open_pin(tables, plan.entries[key]).schema)
         name = os.path.join(path, f"{key.replace(':', '.')}.parquet")
-        with pq.ParquetWriter(f"{name}.partial", schema) as writer:
+        with writing(name), pq.ParquetWriter(f"{name}.partial", schema) as writer:
             for part in slices(plan, tables, [key]):
                 for rows in slice_rows(plan, tables, part):
                     writer.write_table(rows.select(schema.names).cast(schema))
@@ -178,13 +186,13 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema([each.remove_metadata() for each in schema])
 
 
-def _write_part(plan: ExportPlan, directory: str, part: Slice) -> str:
+def _write_part(plan: ExportPlan, directory: str, ending: str, part: Slice) -> str:
     tables = TableStorage(graph_root(plan.root), plan.storage_options)
     entity = plan.catalog.by_table_key(part.table_key)
     assert entity is not None
-    path = os.path.join(directory, f"{part.number:08d}.jsonl")
+    path = os.path.join(directory, f"{part.number:08d}{ending}")
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "wb") as file:
+    with open_output(path, temporary) as file:
         for rows in slice_rows(plan, tables, part):
             file.writelines(to_line(record) for record in records_of(entity, rows))
     os.replace(temporary, path)

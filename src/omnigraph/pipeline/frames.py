@@ -34,6 +34,9 @@ class ParquetParts:
     paths: tuple[str, ...]
 
 
+_NOT_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
+
+
 def fresh_spool(graph_uri: str, storage_options: Mapping[str, str]) -> Spool:
     """Where executors write partitions without a load around them."""
     return Spool(f"{graph_uri}/{SCRATCH}/{FRAMES_PREFIX}{ULID()}", storage_options)
@@ -92,6 +95,8 @@ def table_key(catalog: Catalog, name: str, *, kind: str | None = None) -> str:
     Raises:
         BadRequestError: There is no such type.
     """
+    if not isinstance(name, str):
+        raise BadRequestError(f"the name of a type is {name!r:.60}, expected a string")
     found = catalog.by_table_key(name)
     if found is None and kind != "edge":
         found = catalog.node(name)
@@ -113,23 +118,56 @@ def to_arrow(frame: Any, entity: EntityType) -> pa.Table:
     Raises:
         BadRequestError: It is none that we know.
     """
-    match type(frame).__module__.partition(".")[0]:
-        case "pyarrow":
-            if isinstance(frame, pa.Table):
-                return frame
-            if isinstance(frame, pa.RecordBatch):
-                return pa.Table.from_batches([frame])
-        case "pandas":
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-            return _with_integers(table, entity)
-        case "polars":
-            eager = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
-            return eager.to_arrow()
+    match type(frame).__module__.partition(".")[0], type(frame).__name__:
+        case "pyarrow", "Table":
+            table = frame
+        case "pyarrow", "RecordBatch":
+            table = pa.Table.from_batches([frame])
+        case "pandas", "DataFrame":
+            _require_distinct(frame.columns)
+            table = _with_integers(_from_pandas(frame), entity)
+        case "polars", "DataFrame":
+            table = frame.to_arrow()
+        case "polars", "LazyFrame":
+            table = frame.collect().to_arrow()
         case _:
-            pass
-    raise BadRequestError(
-        f"a {type(frame).__name__} is not a DataFrame — give a Spark, pandas, polars or Arrow one"
-    )
+            raise BadRequestError(
+                f"a {type(frame).__name__} is not a DataFrame — give a Spark, pandas, polars or "
+                "Arrow one"
+            )
+    _require_distinct(table.column_names)
+    return table
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except _NOT_ARROW as error:
+        raise _unreadable(frame) from error
+
+
+def _unreadable(frame: Any) -> BadRequestError:
+    """Which column of a pandas frame no Arrow column can hold."""
+    for name, column in frame.items():
+        try:
+            pa.array(column)
+            str(name).encode()
+        except _NOT_ARROW:
+            return BadRequestError(
+                f"column '{name}' of the DataFrame has values of several types, or of one that "
+                "cannot be stored — give it one type; nothing was written"
+            )
+    return BadRequestError("the DataFrame cannot be read as columns — nothing was written")
+
+
+def _require_distinct(columns: Iterable[Any]) -> None:
+    seen: set[Any] = set()
+    for name in columns:
+        if name in seen:
+            raise BadRequestError(
+                f"the DataFrame has more than one column '{name}' — nothing was written"
+            )
+        seen.add(name)
 
 
 def _with_integers(table: pa.Table, entity: EntityType) -> pa.Table:

@@ -11,6 +11,7 @@ import gzip
 import io
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ _GLOB = "*?["
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _GLOB_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
 _REQUEST_BYTES = 1 << 20
+_DEVICE = "it is a device or socket, not a file"
 
 
 def is_object(path: str) -> bool:
@@ -40,12 +42,19 @@ def input_path(path: str) -> str:
     Raises:
         BadRequestError: It has a scheme that nobody here can read.
     """
+    if "\0" in path:
+        raise BadRequestError("cannot read a file: its name has a NUL — nothing was written")
     scheme = _SCHEME.match(path)
     if scheme is None or scheme[1] == "s3":
         return path
     if scheme[1] == "file":
         return unquote(path.removeprefix("file://"))
     raise BadRequestError(f"'{path}' has an unknown scheme — give a path, file:// or s3://")
+
+
+def is_gzip(path: str) -> bool:
+    """Whether a file is compressed, by its name."""
+    return path.endswith(".gz")
 
 
 def matching(path: str, options: Options) -> list[str]:
@@ -74,9 +83,11 @@ def size_of(path: str, options: Options) -> int:
     with reading(path):
         if is_object(path):
             return _head_size(path, options)
-        if os.path.isdir(path):
-            raise IsADirectoryError(path)
-        return os.stat(path).st_size
+        found = os.stat(path)
+    problem = _irregular(found.st_mode)
+    if problem is not None:
+        raise _unreadable(path, problem)
+    return found.st_size
 
 
 def open_raw(path: str, options: Options) -> BinaryIO:
@@ -84,12 +95,14 @@ def open_raw(path: str, options: Options) -> BinaryIO:
     with reading(path):
         if is_object(path):
             return io.BufferedReader(_ObjectFile(path, options), _REQUEST_BYTES)
+        if _irregular(os.stat(path).st_mode) == _DEVICE:
+            raise _unreadable(path, _DEVICE)  # it may have no end
         return open(path, "rb")
 
 
 def open_input(path: str, options: Options = _NO_OPTIONS) -> BinaryIO:
     """Open an input file, decompressing it when its name says so; the caller closes it."""
-    if not path.endswith(".gz"):
+    if not is_gzip(path):
         return open_raw(path, options)
     with reading(path):
         # A path, where there is one: closing what is read then closes the file as well.
@@ -125,7 +138,22 @@ def cannot_read(path: str, error: Exception) -> BadRequestError:
             reason = "permission denied"
         case _:
             pass
+    return _unreadable(path, reason)
+
+
+def _unreadable(path: str, reason: str) -> BadRequestError:
     return BadRequestError(f"cannot read '{path}': {reason} — nothing was written")
+
+
+def _irregular(mode: int) -> str | None:
+    """What a file is that has no size or no end, or can be read only once; None for others."""
+    if stat.S_ISREG(mode):
+        return None
+    if stat.S_ISDIR(mode):
+        return "it is a directory"
+    if stat.S_ISFIFO(mode):
+        return "it is a pipe, and a load reads its input more than once; write it to a file first"
+    return _DEVICE
 
 
 def _is_denied(error: Exception) -> bool:

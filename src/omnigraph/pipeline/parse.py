@@ -25,8 +25,9 @@ from omnigraph.pipeline.blocks import Block, LinesBlock, RawBlock, RowsBlock, Va
 from omnigraph.pipeline.documents import BROKEN, object_end
 from omnigraph.pipeline.lines import Lines, split_lines
 from omnigraph.pipeline.model import Finding
+from omnigraph.pipeline.python_records import fault_of, text_of
 from omnigraph.write.bad_rows import BadRow, excerpt
-from omnigraph.write.convert import json_fields
+from omnigraph.write.convert import json_fields, python_value
 
 _END_NAMES = (("src", "from"), ("dst", "to"))
 
@@ -222,11 +223,13 @@ def _parse_texts(items: Iterable[tuple[int, bytes]], catalog: Catalog) -> Parsed
 
 
 def _parse_values(first: int, records: tuple[Any, ...], catalog: Catalog) -> Parsed:
-    collector = _Collector(
-        catalog, lambda position: orjson.dumps(records[position], default=str).decode()
-    )
+    collector = _Collector(catalog, lambda position: text_of(records[position]))
     for position, record in enumerate(records):
-        collector.add(position, first + position, record)
+        fault = fault_of(record)
+        if fault is None:
+            collector.add(position, first + position, record)
+        else:
+            collector.refuse(position, first + position, fault)
     return collector.finish()
 
 
@@ -245,7 +248,9 @@ def _typed_group(block: RowsBlock, catalog: Catalog) -> Group:
     return Group(
         entity,
         np.arange(block.first, block.first + rows.num_rows),
-        lambda row: orjson.dumps(block.rows.slice(row, 1).to_pylist()[0], default=str).decode(),
+        lambda row: text_of(
+            {name: python_value(block.rows[name][row]) for name in block.rows.column_names}
+        ),
         columns=rows,
         ends=ends,
     )

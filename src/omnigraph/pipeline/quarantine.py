@@ -61,7 +61,7 @@ def _write_file(path: str, lines: list[bytes]) -> None:
         with open(temporary, "wb") as file:
             file.writelines(lines)
         os.replace(temporary, path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise StorageError(
             f"the rejected records cannot be written to '{path}' — nothing was loaded; "
             "name another file with `quarantine`"

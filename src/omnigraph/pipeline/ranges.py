@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, assert_never
 
 import orjson
 
-from omnigraph.pipeline.input_files import Options, matching, open_input, reading, size_of
+from omnigraph.pipeline.input_files import Options, is_gzip, matching, open_input, reading, size_of
 from omnigraph.pipeline.model import (
     FrameRange,
     LineRange,
@@ -109,13 +109,13 @@ def as_document(range_: Range) -> Range | None:
 def _files_input(paths: list[str], part_bytes: int, options: Options) -> Input:
     files = [(path, size_of(path, options)) for path in paths]
     ranges = chain.from_iterable(_file_ranges(*file, part_bytes, options) for file in files)
-    weight = sum(size * (_GZIP_RATIO if path.endswith(".gz") else 1) for path, size in files)
+    weight = sum(size * (_GZIP_RATIO if is_gzip(path) else 1) for path, size in files)
     return Input(list(ranges), weight <= part_bytes and len(paths) == 1, dict(options))
 
 
 def _file_ranges(path: str, size: int, part_bytes: int, options: Options) -> Iterator[Range]:
     is_document = _is_document(_head(path, options))
-    if is_document or path.endswith(".gz"):
+    if is_document or is_gzip(path):
         yield StreamRange(path, is_document)
         return
     for start in range(0, size, part_bytes):

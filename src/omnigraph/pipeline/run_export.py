@@ -19,6 +19,7 @@ from omnigraph.pipeline.export import (
     plan_export,
     selected,
 )
+from omnigraph.pipeline.output_files import check_output
 from omnigraph.pipeline.progress import Listener, reporting
 from omnigraph.storage.tables import TableStorage
 
@@ -50,6 +51,7 @@ def run_export(
         if file_format != "jsonl":
             raise BadRequestError("an export to Parquet needs a path: a directory to write to")
         return export_records(plan, tables, keys)
+    check_output(str(path))
     rows = sum(snapshot.entries[key].row_count for key in keys)
     with reporting(progress) as reporter:
         if file_format == "parquet":

@@ -10,13 +10,17 @@ Variables on the way between two needed ones are bound too; the rest is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
 from omnigraph.planner.pattern import Pattern, Step
 from omnigraph.planner.plan import Branch, Tree
+
+Steps: TypeAlias = Mapping[str, Sequence[Step]]
+"""The steps that touch each variable."""
 
 _SHARE_OF_EQUAL = 0.1
 _SHARE_OF_OTHER = 0.3
@@ -40,22 +44,26 @@ def choose_trees(
 ) -> tuple[Tree, ...]:
     """Arrange the introducing steps of a pattern into trees, rooted at `preferred` if they can."""
     trees = []
-    remaining = list(pattern.nodes)
+    steps = pattern.steps_by_variable()
+    planned: set[str] = set()
     if pattern.outer:
-        trees.append(_grow(pattern, list(pattern.outer), needed | set(pattern.outer), None))
-        remaining = [name for name in remaining if name not in trees[0].variables]
-    while remaining:
-        variables = _reachable(pattern, [remaining[0]])
+        trees.append(_grow(steps, list(pattern.outer), needed | set(pattern.outer), None))
+        planned.update(trees[0].variables)
+    for name in pattern.nodes:
+        if name in planned:
+            continue
+        variables = tuple(_distances(steps, name))
         inside = needed.intersection(variables)
-        first = [name for name in preferred if name in inside]
-        root = _root(pattern, variables, inside, catalog, statistics, first)
-        trees.append(_grow(pattern, [root], inside, root))
-        remaining = [name for name in remaining if name not in variables]
+        first = [each for each in preferred if each in inside]
+        root = _root(pattern, steps, variables, inside, catalog, statistics, first)
+        trees.append(_grow(steps, [root], inside, root))
+        planned.update(variables)
     return tuple(trees)
 
 
 def _root(
     pattern: Pattern,
+    steps: Steps,
     variables: tuple[str, ...],
     needed: frozenset[str],
     catalog: Catalog,
@@ -72,7 +80,8 @@ def _root(
         return max(preferred, key=lambda name: expected[name])
     if needed:
         return min(sorted(needed), key=lambda name: expected[name])
-    return min(variables, key=lambda name: (_height(pattern, name), expected[name]))
+    heights = _heights(steps, variables[0])
+    return min(variables, key=lambda name: (heights[name], expected[name]))
 
 
 def _expected(pattern: Pattern, variable: str, catalog: Catalog, statistics: Statistics) -> float:
@@ -97,14 +106,16 @@ def _matched_property(predicate: Predicate) -> str | None:
             return None
 
 
-def _grow(pattern: Pattern, starts: list[str], needed: Iterable[str], root: str | None) -> Tree:
+def _grow(steps: Steps, starts: list[str], needed: Iterable[str], root: str | None) -> Tree:
     """Walk outwards from `starts`, then bind what lies between them and the needed variables."""
     reached = list(starts)
     arrival: dict[str, tuple[Step, str]] = {}
+    known = set(starts)
     for variable in reached:
-        for step in pattern.steps_of(variable):
+        for step in steps[variable]:
             child = step.other_end(variable)
-            if child not in reached:
+            if child not in known:
+                known.add(child)
                 arrival[child] = (step, variable)
                 reached.append(child)
     bound = set(starts)
@@ -118,17 +129,26 @@ def _grow(pattern: Pattern, starts: list[str], needed: Iterable[str], root: str 
     return Tree(root, tuple(reached), branches, is_counted=root is not None and not set(needed))
 
 
-def _reachable(pattern: Pattern, starts: list[str]) -> tuple[str, ...]:
-    reached = list(starts)
+def _distances(steps: Steps, start: str) -> dict[str, int]:
+    """How many steps away each variable of a tree is, the nearest first."""
+    distance = {start: 0}
+    reached = [start]
     for variable in reached:
-        ends = (step.other_end(variable) for step in pattern.steps_of(variable))
-        reached.extend(end for end in dict.fromkeys(ends) if end not in reached)
-    return tuple(reached)
+        for step in steps[variable]:
+            end = step.other_end(variable)
+            if end not in distance:
+                distance[end] = distance[variable] + 1
+                reached.append(end)
+    return distance
 
 
-def _height(pattern: Pattern, root: str) -> int:
-    depth = {root: 0}
-    for variable in _reachable(pattern, [root]):
-        for step in pattern.steps_of(variable):
-            depth.setdefault(step.other_end(variable), depth[variable] + 1)
-    return max(depth.values())
+def _heights(steps: Steps, start: str) -> dict[str, int]:
+    """How high the tree is when it is rooted at each of its variables.
+
+    The variable farthest from any is an end of a longest path, the one farthest from that end the
+    other; and no variable has anything farther away than both.
+    """
+    from_start = _distances(steps, start)
+    from_one = _distances(steps, max(from_start, key=from_start.__getitem__))
+    from_other = _distances(steps, max(from_one, key=from_one.__getitem__))
+    return {name: max(distance, from_other[name]) for name, distance in from_one.items()}

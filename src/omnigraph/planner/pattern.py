@@ -78,6 +78,10 @@ class Pattern:
         names = [name for name in self.nodes if not name.startswith(HIDDEN_PREFIX)]
         return tuple(sorted([*names, *self.edge_steps()]))
 
-    def steps_of(self, variable: str) -> list[Step]:
-        """The introducing steps that touch a variable."""
-        return [step for step in self.steps if variable in (step.source, step.target)]
+    def steps_by_variable(self) -> dict[str, list[Step]]:
+        """The introducing steps that touch each variable."""
+        found: dict[str, list[Step]] = {name: [] for name in self.nodes}
+        for step in self.steps:
+            for end in dict.fromkeys((step.source, step.target)):
+                found[end].append(step)
+        return found

@@ -80,6 +80,7 @@ class ControlTable:
         ]
         schema = pa.schema(fields, metadata=rows.schema.metadata)
         with lance_errors("creating a control table", self.uri):
+            # Inline commit: the first version of a control table; no row is there to be fenced.
             dataset = lance.write_dataset(
                 rows.cast(schema),
                 self.uri,
@@ -161,6 +162,7 @@ class ControlTable:
         dataset = self._opener.at(location, read_version)
         self._refuse_unfenced(dataset)
         with _contention(self.uri), lance_errors("publishing", location):
+            # Inline commit: a publish is fenced by key only as one shot of Lance's own.
             (
                 dataset.merge_insert(self.key)
                 .when_matched_update_all()
@@ -188,6 +190,7 @@ class ControlTable:
         location = TableLocation(self.uri, branch)
         with lance_errors("appending", location):
             head = self._opener.head(location)
+            # Inline commit: history follows what is published; a lost row is written again.
             dataset = lance.write_dataset(
                 rows.cast(_written_schema(head, rows)), head, mode="append", session=session()
             )
@@ -200,6 +203,7 @@ class ControlTable:
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
         with lance_errors("compacting", location):
+            # Inline commit: a compaction changes no row, and the caller holds the publish turn.
             dataset.optimize.compact_files()
             if self._is_power:
                 sync_tree(location.physical_uri)
@@ -217,6 +221,7 @@ class ControlTable:
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
         with lance_errors("writing schema metadata", location):
+            # Inline commit: a stamp has no staged form, and writing it twice changes nothing.
             dataset.update_schema_metadata(dict(values))
             self._sync(location, dataset)
         return int(dataset.version)
@@ -230,6 +235,7 @@ class ControlTable:
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
         with lance_errors("marking the primary key", location):
+            # Inline commit: a key mark has no staged form, and setting it twice changes nothing.
             dataset.update_field_metadata({self.key: {PRIMARY_KEY: "true"}})
             self._sync(location, dataset)
         return int(dataset.version)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import lance
 from lance import LanceDataset
 
+from omnigraph.storage.base_paths import relocate_bases
 from omnigraph.storage.counters import record
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
@@ -46,25 +47,26 @@ class Opener:
     def at(self, location: TableLocation, version: int) -> LanceDataset:
         """Open exactly this version."""
         with lance_errors("opening a table", location):
-            dataset = lance.dataset(
-                location.physical_uri,
-                version=version,
-                storage_options=dict(self.storage_options) or None,
-                session=session(),
-            )
+            dataset = self._open(location, version)
         record(opens=1)
         return dataset
 
     def head(self, location: TableLocation) -> LanceDataset:
         """Open whatever is latest. Only for refs, HEAD probes and the control tables."""
         with lance_errors("finding the latest version of a table", location):
-            dataset = lance.dataset(
-                location.physical_uri,
-                storage_options=dict(self.storage_options) or None,
-                session=session(),
-            )
+            dataset = self._open(location, None)
         record(head_probes=1)
         return dataset
+
+    def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
+        options = {
+            "storage_options": dict(self.storage_options) or None,
+            "session": session(),
+        }
+        dataset = lance.dataset(location.physical_uri, version=version, **options)
+        if location.branch is None:
+            return dataset
+        return relocate_bases(dataset, location, options)
 
 
 class HandleCache:

@@ -71,7 +71,9 @@ class Forks:
     def names(self, uri: str) -> set[str]:
         """The names of the live native branches: one listing, however many there are."""
         found = self.texts.list_dir(f"{uri}/{_REFS}")
-        return {unquote(each.rpartition("/")[2].removesuffix(".json")) for each in found}
+        refs = (each.rpartition("/")[2] for each in found)
+        # A writer that was killed leaves `<branch>.json.tmp.<hex>`, which Lance ignores as well.
+        return {unquote(ref.removesuffix(".json")) for ref in refs if ref.endswith(".json")}
 
     def find(self, uri: str, branch: str) -> BranchInfo | None:
         """One native branch, or None; reads its ref and no other.

@@ -15,6 +15,7 @@ from typing import Any
 from omnigraph.storage.datasets import Opener
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import TableLocation
+from omnigraph.storage.relocation import mend_forks
 
 _NO_VERSION = timedelta(days=36_500)
 """Older than any version: cleaning up to it removes only files that no version names."""
@@ -65,6 +66,10 @@ class Garbage:
         self, location: TableLocation, versions: Collection[int], *, is_dry_run: bool = False
     ) -> Removed:
         """Remove these versions, the files that only they name, and forgotten files."""
+        if not is_dry_run:
+            # Lance would take files of this lineage for forgotten when a fork names them by
+            # another path than this one.
+            mend_forks(location.uri, self.storage_options)
         dataset = Opener(self.storage_options).head(location)
         policy: dict[str, Any] = (
             {"versions": sorted(versions)} if versions else {"older_than": _NO_VERSION}
@@ -73,5 +78,6 @@ class Garbage:
             if is_dry_run:
                 stats = dataset.explain_cleanup_old_versions(**policy).stats
             else:
+                # Inline commit: removing versions makes none, so no HEAD moves.
                 stats = dataset.cleanup_old_versions(**policy)
         return Removed(int(stats.old_versions), int(stats.bytes_removed))

@@ -7,7 +7,7 @@ changed bytes as `serialized_manifest`: the files stay as they are, only this ha
     field  1  the schema: one message per column      2 name, 3 id, 4 parent id
     field 11  the greatest fragment id ever used
     field 12  the transaction file, `<read version>-<uuid>.txn`
-    field 18  base paths: where files of a fork's origin lie      1 id, 4 path (absolute)
+    field 18  base paths: where files of a fork's origin lie      1 id, 2 branch, 4 path (absolute)
 
 A version file is [earlier sections][u32 length][message][u64 offset][u16 major][u16 minor]["LANC"].
 """
@@ -21,7 +21,7 @@ from lance import LanceDataset
 
 _FIELD, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _BASE_PATH = 1, 11, 12, 18
 _FIELD_NAME, _FIELD_ID, _FIELD_PARENT = 2, 3, 4
-_BASE_PATH_PATH = 4
+_BASE_PATH_NAME, _BASE_PATH_PATH = 2, 4
 _FOOTER_BYTES = 16
 _MAGIC = b"LANC"
 _TOP_LEVEL = 2**64 - 1
@@ -80,6 +80,19 @@ def base_paths(manifest: bytes) -> list[str]:
     found = [value for number, value in _fields(manifest) if number == _BASE_PATH]
     paths = [dict(_fields(value)).get(_BASE_PATH_PATH) for value in found if not _is_number(value)]
     return [path.decode() for path in paths if isinstance(path, bytes)]
+
+
+def named_bases(manifest: bytes) -> list[tuple[str | None, str]]:
+    """The base paths with the branch each belongs to; None for the main lineage."""
+    found = []
+    for number, value in _fields(manifest):
+        if number != _BASE_PATH:
+            continue
+        facts = dict(_fields(value))
+        name, path = facts.get(_BASE_PATH_NAME), facts.get(_BASE_PATH_PATH)
+        if isinstance(path, bytes):
+            found.append((name.decode() if isinstance(name, bytes) else None, path.decode()))
+    return found
 
 
 def replace_base_paths(manifest: bytes, paths: Mapping[str, str]) -> bytes:

@@ -1,7 +1,7 @@
 """Location: where a graph and each of its tables live, in one canonical spelling.
 
 A plain path and its `file://` URI denote the same graph, so both become the same plain absolute
-path. An `s3://` URI keeps its form. Nothing here touches the store.
+path. An `s3://` URI keeps its form. Only `resolve_root` and `is_same_place` look at the disk.
 """
 
 from __future__ import annotations
@@ -80,6 +80,26 @@ def graph_root(uri: str) -> GraphRoot:
     if scheme == "s3":
         return GraphRoot(_canonical_s3(uri, rest))
     raise BadRequestError(f"'{uri}' has an unknown scheme — use a path, file:// or s3://")
+
+
+def resolve_root(uri: str) -> GraphRoot:
+    """The root without symbolic links: however a graph is spelled, it has one root.
+
+    Lance compares the paths in its files letter by letter. A graph that were written under two
+    spellings would lose, in a cleanup under the one, what forks made under the other need.
+    """
+    root = graph_root(uri)
+    return GraphRoot(os.path.realpath(root.uri)) if root.is_local else root
+
+
+def is_same_place(uri: str, other: str) -> bool:
+    """Whether two canonical URIs denote one place, however the local disk lets them be spelled."""
+    if uri == other:
+        return True
+    try:
+        return "://" not in uri + other and os.path.samefile(uri, other)
+    except OSError:
+        return False
 
 
 def _canonical_s3(uri: str, rest: str) -> str:

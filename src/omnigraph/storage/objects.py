@@ -1,16 +1,18 @@
-"""Objects: data files of tables, moved and removed as whole files, on disk or in an object store.
+"""Objects: files of tables, moved, removed and replaced as a whole, on disk or in an object store.
 
-Only for files that no version of a table names yet. Large blobs lie in a directory named after the
-data file, and go where it goes.
+Data files are moved and removed only while no version of a table names them. Large blobs lie in a
+directory named after the data file, and go where it goes.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
 
 if TYPE_CHECKING:
@@ -47,6 +49,64 @@ def remove_files(directory: str, names: Iterable[str], storage_options: Mapping[
             path = os.path.join(directory, name)
             if os.path.exists(path):
                 os.remove(path)
+
+
+def read_object(uri: str, storage_options: Mapping[str, str]) -> bytes | None:
+    """The bytes of an object; None when it is not there."""
+    with lance_errors("reading a file", uri):
+        try:
+            if "://" in uri:
+                return _get_object(uri, storage_options)
+            with open(uri, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+
+def replace_object(
+    uri: str, data: bytes, storage_options: Mapping[str, str], durability: Durability
+) -> None:
+    """Replace an object: a reader sees the old or the new whole one. Makes no directory."""
+    with lance_errors("writing a file", uri):
+        if "://" in uri:
+            _put_object(uri, data, storage_options)
+        else:
+            _replace_file(uri, data, durability)
+
+
+def _replace_file(path: str, data: bytes, durability: Durability) -> None:
+    temporary = f"{path}#{secrets.randbelow(10**18)}"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+        if durability == "power":
+            sync_paths([temporary])
+        shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+    if durability == "power":
+        sync_paths([os.path.dirname(path)])
+
+
+def _get_object(uri: str, storage_options: Mapping[str, str]) -> bytes:
+    import obstore
+
+    from omnigraph.storage.text_s3 import s3_bucket
+
+    store, key = s3_bucket(uri, storage_options)
+    return bytes(obstore.get(store, key).bytes())
+
+
+def _put_object(uri: str, data: bytes, storage_options: Mapping[str, str]) -> None:
+    import obstore
+
+    from omnigraph.storage.text_s3 import s3_bucket
+
+    store, key = s3_bucket(uri, storage_options)
+    obstore.put(store, key, data)
 
 
 def _stem(name: str) -> str:

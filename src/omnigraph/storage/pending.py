@@ -39,7 +39,7 @@ def scan_with_pending(
     committed = reads.to_table(
         handle, batches, wanted, with_row_id=False, include_blobs=include_blobs
     )
-    rows = _pending_table(pending, handle.schema)
+    rows = _pending_table(pending, handle.schema, include_blobs=include_blobs)
     if key_column is not None:
         # Null keys are never equal, so they hide nothing.
         keys = rows.column(key_column).combine_chunks().drop_null()
@@ -64,10 +64,11 @@ def count_rows_with_pending(
     return reads.count_rows(handle, predicate) + int(matching.num_rows)
 
 
-def _pending_table(pending: Pending, schema: pa.Schema) -> pa.Table:
-    """The pending rows under the schema of the table, less its blobs; absent columns are null."""
+def _pending_table(pending: Pending, schema: pa.Schema, *, include_blobs: bool = False) -> pa.Table:
+    """The pending rows under the schema of the table; absent columns are null."""
     rows = pending if isinstance(pending, pa.Table) else _from_batches(pending, schema)
-    fields = [schema.field(name) for name in reads.projection(schema, None, include_blobs=False)]
+    names = reads.projection(schema, None, include_blobs=include_blobs)
+    fields = [schema.field(name) for name in names]
     columns = [
         rows.column(field.name).cast(field.type)
         if field.name in rows.column_names

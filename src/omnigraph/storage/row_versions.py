@@ -18,6 +18,7 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.storage.base_paths import RelocatedDataset
 from omnigraph.storage.blobs import blob_columns, read_blobs
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import at_addresses
@@ -110,6 +111,8 @@ def row_ids_gone(handle: TableHandle, ancestor: TableHandle) -> RowIds | None:
 
     None when it cannot say. Whoever can knows how many there are and counts.
     """
+    if isinstance(handle._dataset, RelocatedDataset):
+        return None  # Lance would open the ancestor with the base paths of its file
     try:
         delta = handle._dataset.delta(compared_against=ancestor.version)
         return _numbers(delta.get_deleted_row_ids().read_all()[ROW_ID])

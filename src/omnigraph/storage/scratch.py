@@ -65,7 +65,8 @@ class Scratch:
         """Write down that files will be in a table from now on."""
         if moved not in self._moved:
             self._moved.append(moved)
-            text = json.dumps([_to_json(each) for each in self._moved])
+            root = self.uri.removesuffix(f"/{DIRECTORY}/{self.load_id}")
+            text = json.dumps([_to_json(each, root) for each in self._moved])
             self._texts.write_text(f"{self.uri}/moved.json", text)
 
     def close(self) -> None:
@@ -180,8 +181,10 @@ def _release(scratch: Scratch) -> None:
 
 def _remove(uri: str, texts: TextStore, tables: TableStorage) -> None:
     text = texts.read_text_if_exists(f"{uri}/moved.json")
-    for moved in [_from_json(each) for each in json.loads(text)] if text else []:
-        _remove_moved(moved, tables)
+    for value in json.loads(text) if text else []:
+        moved = _from_json(value, tables.root)
+        if moved is not None:
+            _remove_moved(moved, tables)
     texts.delete_prefix(_put_away(uri))
 
 
@@ -200,21 +203,28 @@ def _remove_moved(moved: MovedFiles, tables: TableStorage) -> None:
     remove_files(f"{location.physical_uri}/data", sorted(unnamed), tables.storage_options)
 
 
-def _to_json(moved: MovedFiles) -> dict[str, object]:
+def _to_json(moved: MovedFiles, root: str) -> dict[str, object]:
     return {
-        "uri": moved.uri,
+        "table": moved.uri.removeprefix(f"{root}/"),
         "branch": moved.branch,
         "version": moved.version,
         "names": list(moved.names),
     }
 
 
-def _from_json(value: dict[str, object]) -> MovedFiles:
+def _from_json(value: dict[str, object], root: GraphRoot) -> MovedFiles | None:
+    """What was moved, in this graph; None when it was moved where this graph was before.
+
+    Earlier loads wrote whole URIs: in a copy these name tables of the original.
+    """
+    uri = root.child(str(value["table"])) if "table" in value else str(value["uri"])
+    if not uri.startswith(f"{root.uri}/"):
+        return None
     names = value["names"]
     assert isinstance(names, list)
     branch = value["branch"]
     return MovedFiles(
-        str(value["uri"]),
+        uri,
         None if branch is None else str(branch),
         int(str(value["version"])),
         tuple(map(str, names)),

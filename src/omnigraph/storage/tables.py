@@ -371,6 +371,7 @@ class TableStorage:
     def create_table(self, location: TableLocation, schema: pa.Schema) -> CommittedVersion:
         """Create an empty table; TableExists when there is one. `id` becomes the primary key."""
         with lance_errors("creating a table", location):
+            # Inline commit: an empty table has no version yet that a staged one could follow.
             dataset = lance.write_dataset(
                 keyed_schema(schema).empty_table(),
                 location.uri,

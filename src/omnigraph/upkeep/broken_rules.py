@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.catalog import EdgeType, EntityType, NodeType
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
+from omnigraph.write.bad_rows import BadRow
 from omnigraph.write.integrity import (
     UniqueGroup,
     cardinality_violations,
@@ -42,26 +43,29 @@ def breaking(
     names = _old_names(old, new, members)
     if len(names) < len(members):
         return  # a property that is new as well: null in every row, which no rule minds
+    if word in ("unique", "key"):
+        rows = tables.scan(handle, ["id", *names]).rename_columns(["id", *members])
+        yield _repeated(new, members, rows)
+        return
     batches = (
         batch.rename_columns(["id", *members])
         for batch in tables.scan_stream(handle, ["id", *names])
     )
-    if word in ("unique", "key"):
-        yield _repeated(new, members, pa.Table.from_batches(batches))
-    else:
-        yield from _outside(new, word, members, batches)
+    yield from _outside(new, word, members, batches)
 
 
 def _old_names(old: EntityType, new: EntityType, members: Iterable[str]) -> list[str]:
     known = {each.property_id: each.name for each in old.properties.values()}
-    wanted = [new.properties[name].property_id for name in members]
-    return [known[each] for each in wanted if each in known]
+    # The ends of an edge are columns too, of the same name in every schema.
+    ends = {name: name for name in ("src", "dst") if isinstance(new, EdgeType)}
+    wanted = [ends.get(name) or known.get(new.properties[name].property_id) for name in members]
+    return [name for name in wanted if name is not None]
 
 
 def _repeated(new: EntityType, members: tuple[str, ...], rows: pa.Table) -> pa.Array:
     group = UniqueGroup(new.name, members)
     found = duplicate_tuples(group, tuple_keys(new, group, rows), limit=None)
-    return rows["id"].take([bad.index for bad in found]).combine_chunks()
+    return rows["id"].combine_chunks().take(_places(found))
 
 
 def _outside(
@@ -82,4 +86,9 @@ def _outside(
 
 def _beyond_bounds(edge: EdgeType, sources: pa.Array) -> pa.Array:
     found = cardinality_violations(edge, written=sources, surviving=_NO_IDS, limit=None)
-    return touched_sources(sources, None, None).take([bad.index for bad in found])
+    return touched_sources(sources, None, None).take(_places(found))
+
+
+def _places(found: Iterable[BadRow]) -> pa.Array:
+    """Where the rows are; typed, since none of them would else be of no type."""
+    return pa.array([bad.index for bad in found], pa.int64())

@@ -28,6 +28,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
+from omnigraph.storage.leftovers import remove_leftovers
 from omnigraph.storage.location import TableLocation, table_path
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
@@ -157,6 +158,8 @@ def cleanup(
     ]
     rows.append(job.clean_manifest())
     rows += [job.clean_projection(each) for each in projections]
+    if confirm:
+        remove_leftovers(environment.tables.root)
     options = environment.tables.storage_options
     return CleanupReport(
         uri=str(environment.tables.root),

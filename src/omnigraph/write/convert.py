@@ -91,7 +91,7 @@ def columns_from_arrow(
             if name in whole
             else Fitted(pa.nulls(table.num_rows, type_.arrow_type()))
         ),
-        lambda name, index: _python_value(whole[name][index]) if name in whole else None,
+        lambda name, index: python_value(whole[name][index]) if name in whole else None,
     )
     unknown = whole.keys() - entity.properties.keys() - {ID}
     # A reader gives every row the column; only where it holds something was the field there.
@@ -230,7 +230,8 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _python_value(scalar: pa.Scalar) -> object:
+def python_value(scalar: pa.Scalar) -> object:
+    """A value as Python has it, or the name of its type where it has none."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):

@@ -23,7 +23,7 @@ from omnigraph.errors import (
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import TransactionInfo
-from omnigraph.storage.location import TableLocation, graph_root, table_path
+from omnigraph.storage.location import TableLocation, graph_root, is_same_place, table_path
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.audit import RecoveryKind
 from omnigraph.write.classify import Observation, TableClass, classify, mode_of
@@ -77,7 +77,8 @@ def _own_location(
     is_lineage_own = owns_lineage(sidecar.branch or MAIN, pin.table_branch)
     own = tables.root.table(relative, pin.table_branch if is_lineage_own else sidecar.branch)
     try:
-        is_own = graph_root(pin.table_path).uri == own.uri and is_lineage_own
+        claimed_uri = graph_root(pin.table_path).uri
+        is_own = is_same_place(claimed_uri, own.uri) and is_lineage_own
     except BadRequestError:
         is_own = False
     if not is_own:
@@ -89,8 +90,7 @@ def _own_location(
 def _foreign(sidecar: Sidecar, what: str) -> RecoveryRequired:
     return RecoveryRequired(
         f"'{sidecar_path(sidecar.operation_id)}' {what} — nothing was touched and the file is "
-        "kept: it belongs to another graph, or to this one at another place; move it where it "
-        "belongs",
+        "kept: it belongs to another graph; move it where it belongs",
         operation_id=sidecar.operation_id,
     )
 

@@ -22,7 +22,7 @@ from omnigraph.ir.expressions import CompareKind, Constant, Param
 from omnigraph.ir.query import Assignment, Delete, Insert, MutationPredicate, Update
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Or, Predicate
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral, LiteralValue
-from omnigraph.types import PropertyType
+from omnigraph.types import PropertyType, repeat
 from omnigraph.write.convert import columns_from_records, scalar_from_value
 from omnigraph.write.embedding import embed_columns
 from omnigraph.write.keys import edge_rows, node_rows
@@ -129,7 +129,7 @@ def _assigned(node: NodeType, rows: pa.Table, assignment: Assignment, params: Pa
         node.properties[name].type, _value(assignment.value, params), name=f"{node.name}.{name}"
     )
     column = rows.schema.get_field_index(name)
-    return rows.set_column(column, rows.schema.field(column), pa.repeat(scalar, rows.num_rows))
+    return rows.set_column(column, rows.schema.field(column), repeat(scalar, rows.num_rows))
 
 
 def _delete(op: Delete, params: Params, staging: MutationStaging, affected: Affected) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -197,6 +197,35 @@ def read_sidecar_if_exists(store: SidecarStore, operation_id: str) -> Sidecar | 
     """Read a sidecar, or None when its writer has deleted it meanwhile."""
     text = store.read_text_if_exists(sidecar_path(operation_id), bytes_max=BYTES_MAX)
     return None if text is None else sidecar_from_json(text, operation_id)
+
+
+def relocate_sidecars(store: SidecarStore, former: Collection[str], root: str) -> None:
+    """Point the sidecars of a graph that lay at one of `former` to where it lies now.
+
+    One that names any other place, or is damaged, stays as it is: recovery refuses it.
+    """
+    for operation_id in list_sidecars(store):
+        path = sidecar_path(operation_id)
+        text = store.read_text_if_exists(path, bytes_max=BYTES_MAX)
+        moved = None if text is None else _relocate(text, operation_id, former, root)
+        if moved is not None:
+            store.write_text(path, moved)
+
+
+def _relocate(text: str, operation_id: str, former: Collection[str], root: str) -> str | None:
+    try:
+        sidecar_from_json(text, operation_id)
+    except RecoveryRequired:
+        return None
+    body = json.loads(text)
+    has_checksum = body.pop("checksum", None) is not None
+    for table in body["tables"]:
+        old = next((each for each in former if table["table_path"].startswith(f"{each}/")), None)
+        if old is None:
+            return None
+        table["table_path"] = root + table["table_path"].removeprefix(old)
+    # As it was written: other fields may be of a writer that knows more.
+    return json.dumps({**body, "checksum": _checksum(body)} if has_checksum else body, indent=2)
 
 
 def sidecar_to_json(sidecar: Sidecar) -> str:

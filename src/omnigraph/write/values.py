@@ -13,7 +13,7 @@ from typing import assert_never
 
 import numpy as np
 
-from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar
+from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar, is_unicode
 from omnigraph.write.bad_rows import excerpt
 from omnigraph.write.instants import (
     DAYS_MAX,
@@ -116,10 +116,8 @@ def _kind(value: object) -> str:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _expected("String", value)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise Unfit("is not valid Unicode: it has a lone surrogate") from None
+    if not is_unicode(value):
+        raise Unfit("is not valid Unicode: it has a lone surrogate")
     return value
 
 

@@ -1,0 +1,58 @@
+"""Relocating: what a read-write open does when a graph lies elsewhere than before.
+
+    step                        a crash here leaves
+    version files, one by one   some of them mended; reads are right either way
+    sidecars                    all files mended; the rest is done again
+    the marker                  a graph that is at home
+
+One process at a time. An open that cannot write goes on: what it opens has the right paths in
+memory.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from omnigraph.errors import StorageError
+from omnigraph.graph.store import Store
+from omnigraph.storage.location import is_same_place
+from omnigraph.storage.queues import writer_queues
+from omnigraph.storage.relocation import mend_tables, read_marker, write_marker
+from omnigraph.write.sidecar import relocate_sidecars
+
+LOCATION_KEY = ("__location__", None)
+
+log = logging.getLogger("omnigraph")
+
+
+def settle_location(store: Store) -> None:
+    """Mend a graph that was moved or copied, so that nothing in it names its former place."""
+    if _is_at_home(store):
+        return
+    try:
+        with writer_queues(store.root).acquire_many([LOCATION_KEY]):
+            if not _is_at_home(store):
+                _relocate(store)
+    except StorageError as error:
+        log.warning("'%s' was moved or copied and cannot be mended: %s", store.root, error.message)
+
+
+def mark_location(store: Store) -> None:
+    """Say where a new graph is."""
+    write_marker(store.root, store.texts.store)
+
+
+def _is_at_home(store: Store) -> bool:
+    marked = read_marker(store.root, store.texts.store)
+    return marked is not None and is_same_place(marked, store.root.uri)
+
+
+def _relocate(store: Store) -> None:
+    tables = store.tables
+    marked = read_marker(store.root, store.texts.store)
+    former = mend_tables(store.root, tables.storage_options, tables.durability)
+    former |= {marked} if marked is not None else set()
+    relocate_sidecars(store.texts, former - {store.root.uri}, store.root.uri)
+    write_marker(store.root, store.texts.store)
+    if former:
+        log.info("'%s' was moved or copied from %s", store.root, ", ".join(sorted(former)))

@@ -1,0 +1,201 @@
+"""Arguments: every public call refuses what it cannot take, by name and before it does anything."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequestError, OmnigraphError
+from tests.graph.reading import ADD, add, new_graph, reopen, standing
+
+READ = "query q($n: I64?) { match { $p: Person } return { $p.name } }"
+
+CALLS: dict[str, dict[str, Any]] = {
+    "branches": {},
+    "changes": {"since": "", "branch": "main", "kinds": None, "types": None, "ops": None},
+    "cleanup": {"keep": 100, "older_than": None, "confirm": False},
+    "close": {},
+    "commit": {"commit_id": ""},
+    "commits": {"branch": "main", "actor": None, "limit": None},
+    "create_branch": {"name": "main", "from_": "main", "actor": None},
+    "delete_branch": {"name": "main", "actor": None},
+    "diff": {"from_": "main", "to": "main", "kinds": None, "types": None, "ops": None},
+    "diff_html": {
+        "from_": "main", "to": "main", "title": None, "kinds": None, "types": None, "ops": None
+    },
+    "doctor": {},
+    "edges": {"type": "Knows"},
+    "ensure_indices": {"branch": "main"},
+    "entity_at": {"table_key": "node:Person", "id": "ann", "version": 1, "branch": "main"},
+    "explain": {"source": READ, "name": "q", "params": {}, "branch": "main", "analyze": True},
+    "export": {
+        "path": None, "branch": "main", "commit": None, "version": None, "types": None,
+        "format": "jsonl", "engine": "inline", "progress": None,
+    },
+    "ingest": {"data": [], "branch": "main", "from_branch": "main", "mode": "merge"},
+    "load": {
+        "data": [], "mode": "merge", "branch": "main", "base": None, "actor": None,
+        "engine": "inline", "on_error": "reject", "quarantine": None, "embed": True,
+        "progress": None, "storage_options": None,
+    },
+    "load_dataframe": {"df": None, "type": "Person", "edge": None, "mode": "merge"},
+    "load_dataframes": {
+        "frames": {}, "mode": "merge", "branch": "main", "base": None, "actor": None,
+        "engine": "inline", "on_error": "reject", "quarantine": None, "embed": True,
+        "progress": None, "properties": None,
+    },
+    "log": {"branch": "main", "limit": None},
+    "merge": {
+        "source": "main", "into": "main", "actor": None, "delete_branch": False, "preview": True,
+        "resolve": None,
+    },
+    "mutate": {
+        "source": ADD, "name": "gone", "params": {"name": "nobody"}, "branch": "main",
+        "actor": None, "if_commit": None,
+    },
+    "nodes": {"type": "Person"},
+    "optimize": {},
+    "apply_schema": {"text": "", "allow_data_loss": False, "actor": None},
+    "plan_schema": {"text": "node A", "allow_data_loss": False},
+    "query": {
+        "source": READ, "name": "q", "params": {}, "branch": "main", "commit": None,
+        "version": None, "at": None, "engine": "local",
+    },
+    "read_blob": {
+        "kind": "node", "type": "Person", "id": "ann", "property": "age", "branch": "main",
+        "commit": None, "version": None, "at": None,
+    },
+    "recoveries": {},
+    "refresh": {},
+    "repair": {"confirm": False, "force": False},
+    "run_query_at": {"version": 2, "source": READ, "name": "q", "params": {}},
+    "scan": {
+        "type": "Person", "branch": "main", "commit": None, "version": None, "at": None,
+        "columns": None,
+    },
+    "snapshot": {"branch": "main"},
+    "snapshot_at_version": {"version": 1, "branch": "main"},
+    "verify": {},
+}  # fmt: skip
+
+HOSTILE: list[Any] = [
+    *(None, 7, -1, 2**63, 2**64, 10**5_000, 1.5, float("nan"), True, "", "\0", "a\0b", "\ud800"),
+    *("../x", "no such", b"main", [], ["\ud800"], [1], {}, {"a": 1}, {1: 2}, object()),
+    *(date(2024, 1, 1), Path("no such"), Path("\0")),
+]
+
+TYPED = {
+    **dict.fromkeys(("branch", "from_branch", "into", "name", "source", "mode", "type"), 7),
+    **dict.fromkeys(("commit", "base", "actor", "if_commit", "since", "commit_id", "title"), 7),
+    **dict.fromkeys(("params", "frames", "storage_options", "properties", "resolve"), 7),
+    **dict.fromkeys(("confirm", "force", "delete_branch", "preview", "embed", "analyze"), None),
+    **dict.fromkeys(("version", "limit", "keep"), "7"),
+    **dict.fromkeys(("kinds", "types", "ops", "columns"), "Person"),
+    **dict.fromkeys(("at", "data", "path", "from_", "to", "text"), object()),
+}
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    graph = new_graph(tmp_path_factory.mktemp("arguments") / "graph", self_care=False)
+    add(graph, "pair", a="ann", b="bob")
+    graph.create_branch("side")  # so that no schema is applied, were it "" itself
+    return graph
+
+
+def consume(found: Any) -> None:
+    """Take what a call promised for later."""
+    if inspect.isgenerator(found):
+        list(found)
+
+
+def test_every_public_call_is_here() -> None:
+    public = {name for name, _ in inspect.getmembers(og.Graph, inspect.isfunction)}
+
+    assert {name for name in public if not name.startswith("_")} == CALLS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, given in CALLS.items() if given])
+def test_whatever_an_argument_is_only_our_errors_come_out(
+    graph: og.Graph, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One argument at a time is hostile; the graph stays as it is."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    before = standing(graph)
+
+    for argument in CALLS[name]:
+        for value in HOSTILE:
+            given = CALLS[name] | {argument: value}
+            try:
+                consume(getattr(graph, name)(**given))
+            except OmnigraphError as error:
+                str(error).encode()
+
+    assert standing(graph).heads == before.heads
+    assert standing(graph).branches == before.branches
+
+
+@pytest.mark.parametrize("name", [name for name, given in CALLS.items() if given])
+def test_an_argument_of_another_type_is_refused_by_name(graph: og.Graph, name: str) -> None:
+    for argument in CALLS[name].keys() & TYPED.keys():
+        given = CALLS[name] | {argument: TYPED[argument]}
+
+        with pytest.raises(BadRequestError, match=rf"^{argument} is .*, expected "):
+            consume(getattr(graph, name)(**given))
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=map(str, range(len(HOSTILE))))
+def test_a_graph_is_opened_and_made_with_arguments_that_fit(
+    graph: og.Graph, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    names = ("mode", "storage_options", "actor", "durability", "self_care", "config", "policy")
+
+    acts: list[Callable[[], og.Graph]] = [
+        lambda: og.open(value),
+        lambda: og.init(value, schema="node A { x: String? }"),
+        lambda: og.init(tmp_path / "new", schema=value),
+        *(partial(reopen, graph, **{name: value}) for name in names),
+    ]
+    for act in acts:
+        try:
+            act().close()
+        except OmnigraphError as error:
+            str(error).encode()
+
+
+def test_python_itself_refuses_what_is_missing_or_unknown(graph: og.Graph) -> None:
+    with pytest.raises(TypeError, match="source"):
+        graph.query()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="barnch"):
+        graph.query(READ, barnch="main")  # type: ignore[call-arg]
+
+
+def test_what_is_inside_an_argument_is_refused_as_well(graph: og.Graph) -> None:
+    huge = 10**5_000
+
+    for act in (
+        lambda: graph.diff("main@" + "9" * 5_000, "main"),
+        lambda: graph.diff("main", "main@-1"),
+        lambda: graph.merge(
+            "side",
+            preview=True,
+            resolve=[{"table_key": "node:Person", "row_id": [], "take": "ours"}],
+        ),
+        lambda: reopen(graph, config={"cache_bytes": -huge}),
+        lambda: reopen(graph, config={"spark": huge}),
+        lambda: reopen(graph, config={"read_ahead": huge}),
+        lambda: graph.query(READ, params={"n": huge}),
+        lambda: graph.query(READ, params={"n": 2**64}),
+    ):
+        with pytest.raises(OmnigraphError):
+            act()

@@ -1,0 +1,126 @@
+"""Hostile records: values that no store can hold are bad rows with a place and a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequestError, OmnigraphError
+from omnigraph.write.bad_rows import BadRowsError
+
+SCHEMA = """
+node Doc {
+    slug: String @key  title: String?  n: I64?  u: U64?  f: F64?  d: Date?  t: DateTime?  b: Bool?
+    tags: [String]?  counts: [I32]?  place: Vector(2)?  file: Blob?
+}
+edge Cites: Doc -> Doc { note: String? }
+"""
+PROPERTIES = ("slug", "title", "n", "u", "f", "d", "t", "b", "tags", "counts", "place", "file")
+VALUES: list[Any] = [
+    *("\ud800", "a\udfffb", 2**63, 2**64, -(2**63) - 1, 10**400, 10**5_000, float("nan")),
+    *(float("inf"), b"\xff", object(), {}, {"\ud800": 1}, {1: 2}, {(): 1}, [None], ["\ud800"]),
+    *([2**64], [[]], [object()], {2, 3}, 1 + 2j, "", "\0", "x\0y", True, 1.5, range(3)),
+]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    graph = og.init(
+        tmp_path_factory.mktemp("records") / "graph",
+        schema=SCHEMA,
+        durability="process",
+        self_care=False,
+    )
+    graph.load([{"type": "Doc", "data": {"slug": slug}} for slug in "ab"], mode="append")
+    return graph
+
+
+def records(value: Any) -> list[Any]:
+    """A value at every place of a record."""
+    cites = {"edge": "Cites", "from": "a", "to": "b"}
+    return [
+        *({"type": "Doc", "data": {"slug": "x", name: value}} for name in (*PROPERTIES, "id")),
+        *({"type": "Doc", "data": value}, {"type": value}, {"edge": value}, value),
+        *(cites | {"from": value}, cites | {"to": value}, cites | {"data": {"note": value}}),
+        cites | {"data": {"id": value}},
+        *([{"type": "Doc", "data": {value: 1}}] if isinstance(value, str | int | bytes) else []),
+    ]
+
+
+@pytest.mark.parametrize("place", range(len(VALUES)))
+def test_a_value_that_cannot_be_stored_is_a_bad_row(graph: og.Graph, place: int) -> None:
+    """One by one: only our errors come out, and what is taken can be read and exported."""
+    before = graph.commits()[0].commit_id
+
+    for record in records(VALUES[place]):
+        try:
+            graph.load([record], mode="merge", branch="main", engine="inline")
+        except OmnigraphError as error:
+            str(error).encode()
+
+    if graph.commits()[0].commit_id != before:
+        for line in graph.export():
+            json.dumps(line).encode()
+
+
+def test_bad_rows_are_named_and_put_aside_with_what_they_held(
+    graph: og.Graph, tmp_path: Path
+) -> None:
+    bad: list[dict[str, Any]] = [
+        {"type": "Doc", "data": {"slug": "\ud800"}},
+        {"type": "Doc", "data": {"slug": "x", "n": 2**64}},
+        {"edge": "Cites", "from": "a\udfff", "to": "b"},
+        {"type": "Doc", "data": {"slug": "x", 7: 1}},
+        {"type": "Doc", "data": {"slug": "x", "u": 10**5_000}},
+    ]
+    kept = tmp_path / "aside.jsonl"
+
+    with pytest.raises(BadRowsError) as caught:
+        graph.load(bad, mode="merge", engine="inline")
+    result = graph.load(bad, mode="merge", engine="inline", on_error="quarantine", quarantine=kept)
+
+    told = str(caught.value)
+    for part in (
+        "record 1: Doc.slug: is not valid Unicode",
+        "record 2: Doc.n: 18446744073709551616 exceeds Int64 range",
+        "record 3: record: `from` is not valid Unicode",
+        "record 4: record: a name of `data` is 7, expected text",
+        "record 5: Doc.u: an integer of 16610 bits exceeds UInt64 range",
+    ):
+        assert part in told
+    assert result.rows_rejected == len(kept.read_text().splitlines()) == len(bad)
+
+
+FRAMES: dict[str, Any] = {
+    "lone surrogate": lambda: pd.DataFrame({"slug": ["\ud800"]}),
+    "name with a lone surrogate": lambda: pd.DataFrame({"\ud800": ["x"]}),
+    "integer beyond 64 bits": lambda: pd.DataFrame({"slug": ["x"], "n": [2**64]}),
+    "mixed types": lambda: pd.DataFrame({"slug": ["x", "y"], "n": ["x", 1]}),
+    "mixed list": lambda: pd.DataFrame({"slug": ["x"], "tags": [("a", 1)]}),
+    "objects": lambda: pd.DataFrame({"slug": [object()]}),
+    "complex numbers": lambda: pd.DataFrame({"slug": ["x"], "f": [1 + 2j]}),
+    "pandas column twice": lambda: pd.DataFrame([["a", "b"]], columns=["slug", "slug"]),
+    "column twice": lambda: pa.table([["a"], ["b"]], names=["slug", "slug"]),
+    "instant beyond the calendar": lambda: pa.table(
+        {"slug": ["x"], "d": pa.array([2**62], pa.timestamp("s"))}
+    ),
+    "no frame": lambda: "x",
+    "nothing": lambda: None,
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_frame_that_cannot_be_read_is_refused(graph: og.Graph, name: str) -> None:
+    before = graph.commits()[0]
+
+    with pytest.raises(BadRequestError) as caught:
+        graph.load_dataframe(FRAMES[name](), type="Doc", mode="merge", engine="inline")
+
+    assert "nothing was written" in str(caught.value) or "is not a DataFrame" in str(caught.value)
+    assert graph.commits()[0] == before
