@@ -12,7 +12,7 @@ from tests.model.history_schema import Row, Schema, Type
 from tests.model.history_upkeep import Upkeep
 from tests.model.history_writes import Writes
 
-CHECKS_LOG = False
+CHECKS_LOG = True
 
 
 class World(Writes, Upkeep):
@@ -51,7 +51,8 @@ class World(Writes, Upkeep):
         except NotFoundError:
             if commit.id not in self.maybe_gone:
                 raise
-            self._count("commits gone")
+            is_ancestor = commit.id in self.history.ancestors(*self.history.heads.values())
+            self._count("ancestors gone" if is_ancestor else "commits gone")
         return []
 
     def _commit(self, number: int) -> Commit:
