@@ -19,7 +19,7 @@ EDGES = ["e1", "e2", "e3"]
 
 WRITES = {"put": 10, "set": 8, "set_many": 2, "drop": 5, "link": 3, "unlink": 2, "load": 4}
 BRANCHING = {"branch": 6, "delete": 2, "merge": 8, "preview": 2, "resolve": 2}
-CROSSING = {"hotfix": 2, "cross": 3}
+CROSSING = {"hotfix": 4, "cross": 4}
 LOOKS = {"read": 6, "diff": 4, "changes": 3}
 UPKEEP = {"optimize": 1, "indices": 1, "reopen": 1}
 CLEANUP = {"cleanup": 2}
@@ -58,15 +58,16 @@ class Chooser:
         yield from islice(self._endless(world), count)
 
     def _endless(self, world: World) -> Iterator[Step]:
+        nodes = [("person", each) for each in PEOPLE] + [("firm", each) for each in FIRMS]
+        yield 0, "load", "main", "append", [(role, id_, self._values(role)) for role, id_ in nodes]
         while True:
             for step in self._kind(world):
                 yield self._random.randrange(len(world.actors)), *step
 
     def _kind(self, world: World) -> Iterator[Step]:
         """One step, or a few that belong together."""
-        if len(world.history.heads) == 1 and self._random.random() < 0.3:
+        if len(world.history.heads) == 1 and self._random.random() < 0.8:
             yield self._branch(world)
-            return
         kind = self._pick(*zip(*self._weights.items(), strict=True))
         match kind:
             case "hotfix":
@@ -100,7 +101,7 @@ class Chooser:
             return {"size": self._number(), "extra": self._number()}
         return {
             "age": self._number(),
-            "email": self._pick([None, "p", "q"], [6, 1, 1]),
+            "email": self._pick([None, "p", "q"], [10, 1, 1]),
             "tags": self._pick([None, [], ["s"], ["s", "t"]]),
             "extra": self._number(),
         }
@@ -164,17 +165,16 @@ class Chooser:
     def _hotfix(self, world: World) -> Iterator[Step]:
         """A change on a branch of its own, merged into two; its branch may go before or after."""
         one, other = self._two(world)
-        side = HELPERS[0]
+        side, nodes = HELPERS[0], self._few_nodes()
         yield "branch", side, one
-        yield self._write(world, side)
-        yield "merge", side, one
+        yield self._write(side, nodes)
+        yield "merge", side, one, self._side()
         if self._random.random() < 0.5:
-            yield self._write(world, one)
-        yield "merge", side, other
-        yield "delete", side
+            yield self._write(one, nodes)
+        yield "merge", side, other, self._side()
         if self._random.random() < 0.7:
-            yield self._write(world, self._pick([one, other]))
-            yield "merge", *self._random.sample([one, other], 2)
+            yield "delete", side
+        yield from self._meet(one, other, nodes)
 
     def _cross(self, world: World) -> Iterator[Step]:
         """Two branches change, and each merges what the other was: they have two bases then.
@@ -183,27 +183,45 @@ class Chooser:
         changed and each kept as its own is one on which the bases do not agree.
         """
         one, other = self._two(world)
+        nodes = self._few_nodes()
         for _ in range(self._pick([1, 2, 3], [4, 2, 1])):
-            yield self._write(world, one)
-            yield self._write(world, other)
+            yield self._write(one, nodes)
+            yield self._write(other, nodes)
             yield "branch", HELPERS[0], one
             yield "branch", HELPERS[1], other
-            sides = self._pick([None, "ours", "theirs"]), self._pick([None, "ours", "theirs"])
-            yield "merge", HELPERS[1], one, sides[0]
-            yield "merge", HELPERS[0], other, sides[1]
+            yield "merge", HELPERS[1], one, self._side()
+            yield "merge", HELPERS[0], other, self._side()
             if self._random.random() < 0.8:
                 yield "delete", HELPERS[0]
                 yield "delete", HELPERS[1]
-        for name in self._random.sample([one, other], 2):
-            if self._random.random() < 0.5:
-                yield self._write(world, name)
-        yield "merge", *self._random.sample([one, other], 2)
+        yield from self._meet(one, other, nodes)
 
-    def _write(self, world: World, branch: str) -> Step:
-        """A write to a branch."""
-        kind = self._pick(["put", "set", "drop", "load"], [3, 3, 3, 1])
-        what, _, *args = getattr(self, f"_{kind}")(world)
-        return what, branch, *args
+    def _meet(self, one: str, other: str, nodes: list[tuple[str, str]]) -> Iterator[Step]:
+        """After what they share, each goes on, or not; then one merges the other."""
+        for name in self._random.sample([one, other], 2):
+            if self._random.random() < 0.6:
+                yield self._write(name, nodes)
+        yield "merge", *self._random.sample([one, other], 2), self._side()
+
+    def _side(self) -> str | None:
+        side: str | None = self._pick([None, "ours", "theirs"], [4, 1, 1])
+        return side
+
+    def _few_nodes(self) -> list[tuple[str, str]]:
+        """So few that changes meet."""
+        return [self._node() for _ in range(2)]
+
+    def _write(self, branch: str, nodes: list[tuple[str, str]]) -> Step:
+        """Put, change or delete one of a few nodes."""
+        role, id_ = self._pick(nodes)
+        match self._pick(["put", "set", "drop"], [3, 2, 3]):
+            case "put":
+                return "put", branch, role, id_, self._values(role)
+            case "set":
+                column = "age" if role == "person" else "size"
+                return "set", branch, role, id_, column, self._number()
+            case _:
+                return "drop", branch, role, id_
 
     # Looking back
 

@@ -19,6 +19,7 @@ import pytest
 
 from tests.model.history_actors import Actor, Local, Remote
 from tests.model.history_base import Step
+from tests.model.history_scenarios import SCENARIOS
 from tests.model.history_steps import LANDED, Chooser
 from tests.model.history_world import World
 
@@ -59,6 +60,11 @@ def run_seed(
     except Exception as error:
         error.add_note(f"seed {seed}")
         raise
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_merge_compares_with_what_both_sides_come_from(name: str, tmp_path: Path) -> None:
+    replay(tmp_path / "graph", SCENARIOS[name])
 
 
 @pytest.mark.parametrize("seed", range(3))
