@@ -50,13 +50,13 @@ SCENARIOS: Mapping[str, list[Step]] = {
         (0, "put", "main", "firm", "y", {"size": 1}),
         (0, "merge", "main", "b"),
     ],
-    "two bases, one of which deleted a row": [
+    "two bases that deleted a row each": [
         *START,
         (0, "drop", "main", "person", "ann"),
-        (0, "put", "b", "person", "cy", {"age": 1}),
+        (0, "drop", "b", "person", "bob"),
         *cross("main", "b"),
         (0, "put", "main", "person", "ann", {"age": 2}),
-        (0, "drop", "b", "person", "bob"),
+        (0, "put", "b", "person", "bob", {"age": 2}),
         (0, "merge", "main", "b"),
     ],
     "two bases, one of which added a row": [
