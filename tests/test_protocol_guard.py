@@ -18,7 +18,6 @@ STEPS = {"write_sidecar", "confirm_sidecar", "delete_sidecar", "commit_staged", 
 # Who else takes one of the steps, and why it is none of the protocol's.
 OTHERS = {
     ("storage/tables.py", "commit_staged"): "a restore is a commit of its own",
-    ("upkeep/rewrite.py", "commit_staged"): "a table that no manifest names yet; a step calls it",
     ("write/purge.py", "commit_staged"): "empties a table that no branch shows",
     ("upkeep/repair.py", "publish"): "shows what something else has written; nothing moves",
     ("branch/delete.py", "publish"): "hands commits on to a branch that has merged them; no pins",

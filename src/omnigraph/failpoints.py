@@ -44,6 +44,7 @@ class Failpoint(StrEnum):
     COMMIT_AFTER_STAGE = "commit.after_stage"
     COMMIT_AFTER_SIDECAR = "commit.after_sidecar"
     COMMIT_AFTER_TABLE = "commit.after_table"
+    CHECKSUMS_BEFORE_RECORD = "checksums.before_record"
     GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT = "graph_publish.before_manifest_commit"
     GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT = "graph_publish.after_manifest_commit"
     OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT = "optimize.post_phase_b_pre_manifest_commit"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,38 @@ def test_a_merged_head_is_read_after_its_branch_is_deleted(people: og.Graph) -> 
     }  # fmt: skip
 
 
+def test_every_commit_of_a_merged_branch_answers_after_it_is_deleted(people: og.Graph) -> None:
+    ages_query = "query all() { match { $p: Person } return { $p.name, $p.age } }"
+    people.create_branch("work")
+    people.create_branch("side", "work")
+    commits = []
+    for age in (31, 32, 33):
+        change(people, "age", branch="work", name="alice", age=age)
+        commits.append(people.commits("work")[0].commit_id)
+    change(people, "age", branch="side", name="bob", age=26)
+    commits.append(people.commits("side")[0].commit_id)
+    merged(people, "side", "work")
+    merged(people, "work", "main")
+    change(people, "age", branch="work", name="alice", age=99)
+    never_merged = people.commits("work")[0].commit_id
+    before = {each: people.query(ages_query, commit=each).rows() for each in commits}
+
+    people.delete_branch("side")
+    people.delete_branch("work")
+
+    for graph in (people, og.open(people.uri)):
+        assert {each: graph.query(ages_query, commit=each).rows() for each in commits} == before
+        with pytest.raises(og.errors.CommitNotFound):
+            graph.commit(never_merged)
+    people.cleanup(keep=1, older_than=timedelta(hours=1), confirm=True)
+    assert {each: people.query(ages_query, commit=each).rows() for each in commits} == before
+    people.cleanup(keep=1, confirm=True)
+    with pytest.raises(og.errors.CommitStateGone, match="state is gone"):
+        people.query(ages_query, commit=commits[0])
+    assert people.commit(commits[0]).branch == "work"
+    assert people.verify().is_clean
+
+
 def test_a_state_of_a_deleted_branch_is_never_taken_from_its_successor(people: og.Graph) -> None:
     hotfix_into_both(people, delete=True)
     merged_head = people.commits("main")[0].merged_parent_id
@@ -199,11 +232,12 @@ def test_a_state_of_a_deleted_branch_is_never_taken_from_its_successor(people: o
     merged(people, "main", "dev")
 
     assert "alice" not in ages(people, "dev")
-    oldest = people.query(
-        'query age() { match { $p: Person { name: "bob" } } return { $p.age } }',
-        commit=merged_head,
+    old = people.query(
+        "query all() { match { $p: Person } return { $p.name, $p.age } }", commit=merged_head
     )
-    assert oldest.rows() == [{"p.age": 25}]
+    assert {row["p.name"]: row["p.age"] for row in old.rows()} == {
+        "alice": 31, "bob": 25, "carol": 40, "dan": 50, "eve": 20
+    }  # fmt: skip
 
 
 def test_a_branch_made_again_after_its_merge_can_be_written_and_merged(people: og.Graph) -> None:

@@ -17,6 +17,7 @@ from ulid import ULID
 
 import omnigraph as og
 from omnigraph.errors import (
+    ConflictError,
     ExpectedVersionMismatch,
     MergeConflicts,
     OmnigraphError,
@@ -139,6 +140,20 @@ def test_a_writer_that_is_overtaken_before_its_publish_is_refused(
     assert run(again, 'insert Person { name: "after" }').affected_nodes == 1
 
 
+def before_queues(monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[], object]) -> None:
+    """Let something happen when the next writer has planned its work and asks for its queues."""
+    acquire = WriterQueues.acquire_many
+
+    def acquire_late(self: WriterQueues, keys: Iterable[QueueKey], **options: Any) -> Guard:
+        wanted = list(keys)
+        if any(key in ("edge:Knows", "node:Person") for key, _ in wanted):
+            monkeypatch.setattr(WriterQueues, "acquire_many", acquire)
+            interrupt()
+        return acquire(self, wanted, **options)
+
+    monkeypatch.setattr(WriterQueues, "acquire_many", acquire_late)
+
+
 DELETE_BOB = 'delete Person where name = "bob"'
 BOB_KNOWS_CY = 'insert Knows { from: "bob", to: "cy" }'
 
@@ -161,16 +176,9 @@ def test_a_merge_depends_on_the_tables_that_its_rows_rest_on(
     run(busy, theirs, branch="side")
     if not is_fast_forward:
         add(busy, "firm", code="f")
-    other, acquire = reopen(busy), WriterQueues.acquire_many
+    other = reopen(busy)
 
-    def acquire_late(self: WriterQueues, keys: Iterable[QueueKey], **options: Any) -> Guard:
-        held = list(keys)
-        if ("edge:Knows", None) in held or ("node:Person", None) in held:
-            monkeypatch.setattr(WriterQueues, "acquire_many", acquire)
-            run(other, ours)
-        return acquire(self, held, **options)
-
-    monkeypatch.setattr(WriterQueues, "acquire_many", acquire_late)
+    before_queues(monkeypatch, lambda: run(other, ours))
     with pytest.raises(ExpectedVersionMismatch):
         busy.merge("side")
 
@@ -178,3 +186,26 @@ def test_a_merge_depends_on_the_tables_that_its_rows_rest_on(
     assert [link for link in links(busy) if not known.issuperset(link)] == []
     with pytest.raises(MergeConflicts):
         busy.merge("side")
+
+
+@pytest.mark.parametrize(("source", "into"), [("side", "main"), ("main", "side")])
+def test_a_merge_planned_with_an_earlier_namesake_is_refused(
+    busy: og.Graph, monkeypatch: pytest.MonkeyPatch, source: str, into: str
+) -> None:
+    """The branch is deleted and made again in between; its version numbers may repeat."""
+    busy.create_branch("side")
+    add(busy, "person", branch="side", name="first")
+    add(busy, "person", name="on main")
+    other = reopen(busy)
+
+    def make_again() -> None:
+        other.delete_branch("side")
+        other.create_branch("side")
+        add(other, "person", branch="side", name="second")
+
+    before_queues(monkeypatch, make_again)
+    with pytest.raises(ConflictError, match="branch 'side' was deleted and made again"):
+        busy.merge(source, into)
+
+    assert names(busy) == ["ann", "bob", "cy", "on main"]
+    assert names(busy, "side") == ["ann", "bob", "cy", "on main", "second"]

@@ -25,6 +25,7 @@ from tests.graph.reading import (
 )
 
 KNOWN_AT_ROOT = {
+    "__schemas",
     *("_schema.pg", "_schema.ir.json", "__schema_state.json"),
     *("__manifest", "nodes", "edges", "_graph_commits.lance", "_graph_commit_recoveries.lance"),
     *("__recovery", "__locks", "__location.json"),

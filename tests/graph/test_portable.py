@@ -15,6 +15,7 @@ import obstore
 import pytest
 
 import omnigraph as og
+from omnigraph.errors import StorageFull
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, armed
 from omnigraph.storage.counters import counting
 from omnigraph.storage.lance_manifest import base_paths, manifest_in
@@ -211,12 +212,11 @@ def test_two_spellings_of_one_place_are_one_graph(home: Path, tmp_path: Path) ->
 
 
 def strand(graph: og.Graph, branch: str) -> None:
-    """Let a branch be the last that needs the first file of the people, and tidy up."""
-    kept = [{"type": "Person", "data": {"name": "bob"}}]
-    graph.load(kept, mode="overwrite")
+    """Let a fork be the last that needs a file of its origin, without writing to it; tidy up."""
+    same = [{"type": "Person", "data": {"name": name}} for name in ("ann", "bob")]
+    graph.load(same, mode="overwrite")
     graph.merge("main", into=branch)
     add(graph, "person", name="later")
-    graph.optimize()
     graph.cleanup(keep=1, confirm=True)
 
 
@@ -230,8 +230,8 @@ def test_forks_made_through_a_link_survive_a_cleanup(tmp_path: Path) -> None:
     graph = open_graph(tmp_path / "real" / "graph")
     strand(graph, "b")
 
-    assert names(graph, "b") == ["bob", "cy"]
-    assert names(graph) == ["bob", "later"]
+    assert names(graph, "b") == ["ann", "bob", "cy"]
+    assert names(graph) == ["ann", "bob", "later"]
 
 
 def branched(root: Path) -> og.Graph:
@@ -254,9 +254,23 @@ def test_cleanup_mends_first_what_came_in_behind_the_marker(tmp_path: Path) -> N
 
     strand(graph, "b")
 
-    assert names(graph, "b") == ["bob", "cy"]
-    assert names(graph) == ["bob", "later"]
+    assert names(graph, "b") == ["ann", "bob", "cy"]
+    assert names(graph) == ["ann", "bob", "later"]
     assert graph.verify().is_clean
+
+
+def test_a_graph_that_cannot_be_mended_is_read_all_the_same(home: Path, tmp_path: Path) -> None:
+    def fill_the_disk() -> None:
+        raise StorageFull("no space")
+
+    there = copy_and_lose(home, tmp_path / "there")
+
+    with armed({Failpoint.RELOCATE_BEFORE_VERSION_FILE: fill_the_disk}):
+        graph = open_graph(there)
+
+    assert shown(graph) == BRANCHES
+    assert not is_mended(there)
+    assert location_of(there) == {"format": 1, "root": str(home)}
 
 
 def in_a_process(root: Path, failpoints: str) -> int:

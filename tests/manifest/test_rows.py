@@ -18,7 +18,14 @@ from omnigraph.manifest.model import (
     Tombstone,
     UpdatePin,
 )
-from omnigraph.manifest.rows import LINEAGE_KEY, fold, row_of_change, table_of
+from omnigraph.manifest.rows import (
+    LINEAGE_KEY,
+    default_path,
+    fold,
+    row_of_change,
+    row_of_revoked,
+    table_of,
+)
 
 COMMIT = GraphCommit("01A", MAIN, 1, None, None, "ada", 7)
 
@@ -47,7 +54,7 @@ def folded(*changes: Any) -> dict[str, int]:
     return {key: entry.version for key, entry in state.entries.items()}
 
 
-REGISTERED = RegisterTable("node:A", "nodes/a")
+REGISTERED = RegisterTable("node:A", default_path("node:A"))
 
 
 def test_the_greatest_version_of_a_table_is_shown() -> None:
@@ -63,11 +70,45 @@ def test_a_tombstone_hides_what_is_not_newer(hidden: int, shown: bool) -> None:
     assert ("node:A" in found) is shown
 
 
+def test_versions_and_tombstones_belong_to_the_table_at_their_location() -> None:
+    """A key that is used for another table starts anew, below the versions of the one before."""
+    old = [row_of_change(UpdatePin("node:A", version, None, 0)) for version in (1, 7)]
+    old.append(row_of_change(Tombstone("node:A", 8)))
+    registered = row_of_change(RegisterTable("node:A", "nodes/x"))
+    new = row_of_change(UpdatePin("node:A", 2, None, 0), "nodes/x")
+
+    state = fold(MAIN, 1, table_of([commit_row(), *old, registered, new]))
+
+    assert {key: (e.table_path, e.version) for key, e in state.entries.items()} == {
+        "node:A": ("nodes/x", 2)
+    }
+    assert not state.hidden
+    assert state.hidden_paths == {default_path("node:A")}
+    gone = row_of_change(Tombstone("node:A", 8), "nodes/x")
+    assert gone["object_id"] != old[-1]["object_id"]
+
+
+def test_a_tombstone_can_be_taken_back() -> None:
+    path = default_path("node:A")
+    rows = [
+        row_of_change(REGISTERED),
+        row_of_change(UpdatePin("node:A", 5, None, 0)),
+        row_of_revoked("node:A", 6, path),
+    ]
+
+    state = fold(MAIN, 1, table_of([commit_row(), *rows]))
+
+    assert rows[-1]["object_id"] == row_of_change(Tombstone("node:A", 6), path)["object_id"]
+    assert state.entries["node:A"].version == 5
+    assert not state.hidden
+    assert not state.hidden_paths
+
+
 def test_tables_are_sorted_by_key() -> None:
     changes = [
         change
         for key in ("node:B", "edge:Z", "node:A")
-        for change in (RegisterTable(key, key), UpdatePin(key, 1, None, 0))
+        for change in (RegisterTable(key, default_path(key)), UpdatePin(key, 1, None, 0))
     ]
 
     assert list(folded(*changes)) == ["edge:Z", "node:A", "node:B"]

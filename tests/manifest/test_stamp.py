@@ -37,7 +37,7 @@ def graph(tmp_path: Path) -> og.Graph:
 
 
 def test_a_new_graph_is_born_current(graph: og.Graph) -> None:
-    assert read_stamp(manifest_of(graph)) == INTERNAL_SCHEMA_VERSION == 3
+    assert read_stamp(manifest_of(graph)) == INTERNAL_SCHEMA_VERSION == 4
     assert migrate(manifest_of(graph)) is False
 
 
@@ -50,7 +50,7 @@ def test_a_read_write_open_sweeps_the_staging_branches_of_old_runs(graph: og.Gra
     again = reopen(graph)
 
     assert again.branches() == ["main", "keep"]
-    assert read_stamp(manifest_of(again)) == 3
+    assert read_stamp(manifest_of(again)) == INTERNAL_SCHEMA_VERSION
     assert names(again) == ["ann"]
     again.create_branch("__run__x")
     assert "__run__x" in reopen(again).branches()
@@ -75,7 +75,7 @@ def test_a_write_on_a_handle_opened_before_migrates_as_well(graph: og.Graph) -> 
 
     add(graph, "person", name="bob")
 
-    assert read_stamp(manifest_of(graph)) == 3
+    assert read_stamp(manifest_of(graph)) == INTERNAL_SCHEMA_VERSION
     assert graph.branches() == ["main"]
     assert names(graph) == ["ann", "bob"]
 
@@ -118,7 +118,7 @@ def test_a_manifest_without_a_key_gets_one(graph: og.Graph) -> None:
     again = reopen(graph)
 
     assert manifest_of(again).primary_key() == ["object_id"]
-    assert read_stamp(manifest_of(again)) == 3
+    assert read_stamp(manifest_of(again)) == INTERNAL_SCHEMA_VERSION
     assert add(again, "person", name="bob").affected_nodes == 1
     assert names(again) == ["ann", "bob"]
 
@@ -137,7 +137,7 @@ def test_a_manifest_with_another_key_is_refused(
 
 @pytest.mark.parametrize("mode", ["rw", "r"])
 def test_a_graph_of_a_newer_omnigraph_is_refused(graph: og.Graph, mode: str) -> None:
-    make_old(graph, 4)
+    make_old(graph, INTERNAL_SCHEMA_VERSION + 1)
     before = manifest_of(graph).latest_version()
 
     with pytest.raises(StorageError, match="upgrade Omnigraph first"):
@@ -147,7 +147,7 @@ def test_a_graph_of_a_newer_omnigraph_is_refused(graph: og.Graph, mode: str) -> 
 
 
 def test_a_live_handle_does_not_write_to_a_graph_that_became_newer(graph: og.Graph) -> None:
-    make_old(graph, 4)
+    make_old(graph, INTERNAL_SCHEMA_VERSION + 1)
     before = manifest_of(graph).latest_version()
 
     for act in (lambda: add(graph, "person", name="bob"), graph.snapshot):

@@ -128,7 +128,15 @@ def test_every_point_of_a_writer_is_in_the_matrix() -> None:
     """A new point needs a cell here, or a writer whose own tests kill it at its own points."""
     covered = {cell.point for cell in [*GRAPH_CELLS, *INIT_CELLS]}
     covered |= {cell.recovery_point for cell in GRAPH_CELLS if cell.recovery_point is not None}
-    own_tests = ("branch_merge", "schema_apply", "ensure_indices", "cleanup", "repair", "load")
+    own_tests = (
+        "branch_merge",
+        "schema_apply",
+        "ensure_indices",
+        "cleanup",
+        "repair",
+        "load",
+        "checksums",
+    )
     unreached = {
         point
         for point in set(Failpoint) - covered

@@ -529,6 +529,7 @@ TESTS: list[tuple[Callable[[Patch], None], Callable[[Path, Patch], None]]] = [
         on("plain", sidecars.test_a_sidecar_from_the_future_is_refused_with_both_versions),
     ),
     (trust_the_paths, at(sidecars.test_a_sidecar_of_another_graph_touches_nothing)),
+    (trust_the_paths, at(sidecars.test_a_copy_still_refuses_a_sidecar_of_a_third_graph)),
     (skip_a_failed_listing, on("plain", faults.test_a_listing_that_fails_is_loud_everywhere)),
     (
         skip_a_damaged_sidecar,

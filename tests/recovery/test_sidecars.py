@@ -405,7 +405,8 @@ def test_a_graph_that_was_copied_recovers_itself_and_not_the_original(graph: Gra
     assert kinds(reopen(graph)) == ["RolledBack"]
 
 
-def test_a_copy_still_refuses_a_sidecar_of_a_third_graph(graph: Graph, tmp_path: Path) -> None:
+def test_a_copy_still_refuses_a_sidecar_of_a_third_graph(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path / "graph")
     other = new_graph(tmp_path / "other")
     leave(other, Failpoint.COMMIT_AFTER_TABLE)
     copy = Path(f"{graph.uri}-copy")

@@ -18,6 +18,14 @@ from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
 
 pytestmark = pytest.mark.xdist_group("spark")
 
+RENAMED = (
+    SCHEMA.replace("node Person {", 'node Human @rename_from("Person") { mail: String?\n')
+    .replace("Person ->", "Human ->")
+    .replace("-> Person", "-> Human")
+    .replace("age: I32?", 'years: I32? @rename_from("age")')
+    .replace("@range(age", "@range(years")
+)
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:
@@ -72,6 +80,26 @@ def test_the_data_source_reads_one_type_at_a_pinned_snapshot(spark: Any, graph: 
         filters='[["age", "<", 10]]',
     ).load()
     assert then.collect() == [("a",)]
+
+
+def test_the_data_source_reads_the_past_in_its_own_schema_or_in_that_of_today(
+    spark: Any, graph: og.Graph
+) -> None:
+    og.spark.register(spark)
+    graph.load([person("a", age=1), person("b", age=2)], mode="append")
+    before = graph.snapshot().head.commit_id
+    graph.apply_schema(RENAMED)
+    reader = spark.read.format("omnigraph").option("path", graph.uri).option("commit", before)
+
+    own = reader.option("type", "Person").load()
+    renamed = reader.option("type", "Human").option("filters", '[["years", ">=", 2]]').load()
+    current = graph.nodes("Human", commit=before, schema="current").to_spark(spark)
+
+    assert sorted(row["age"] for row in own.collect()) == [1, 2]
+    assert [(row["years"], row["mail"]) for row in renamed.collect()] == [(2, None)]
+    assert sorted(row["years"] for row in current.collect()) == [1, 2]
+    later = reader.option("type", "Human").option("filters", '[["mail", "=", "x"]]').load()
+    assert later.count() == 0
 
 
 def test_rows_and_columns_that_are_not_asked_for_stay_in_the_store(graph: og.Graph) -> None:

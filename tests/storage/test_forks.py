@@ -171,3 +171,25 @@ def test_a_fork_shares_the_files_of_its_parent(table: People) -> None:
 
     assert not os.path.exists(f"{table.location.uri}/tree/b/data")
     assert lance.dataset(f"{table.location.uri}/tree/b").count_rows() == 3
+
+
+def test_a_fork_with_a_tag_on_it_stays(any_table: People) -> None:
+    storage, uri = any_table.storage, any_table.location.uri
+    storage.fork_branch(any_table.location, 1, "feat/x")
+    dataset = lance.dataset(uri, storage_options=dict(storage.storage_options))
+    dataset.tags.create("kept", ("feat/x", 1))
+
+    with pytest.raises(ForkInUse):
+        storage.delete_branch(uri, "feat/x")
+
+
+def test_deleting_a_fork_spares_one_that_lies_below_it(any_table: People) -> None:
+    storage, uri = any_table.storage, any_table.location.uri
+    storage.fork_branch(any_table.location, 1, "feat")
+    below = committed(storage, storage.fork_branch(any_table.location, 1, "feat/x"), 10, 11)
+
+    storage.delete_branch(uri, "feat")
+
+    storage.forget()
+    assert ids(storage, storage.open_at(below.location, below.version)) == ["p10"]
+    assert set(storage.list_branches(uri)) == {"feat/x"}

@@ -27,8 +27,6 @@ from omnigraph.errors import (
     TableVersionNotFound,
 )
 from omnigraph.storage.lance_errors import (
-    is_missing_ref,
-    is_ref_in_use,
     lance_errors,
     translate,
 )
@@ -123,19 +121,6 @@ def test_a_conflict_of_a_compaction(dataset: LanceDataset) -> None:
         Compaction.commit(base, results)
 
     assert isinstance(ours(caught.value), CommitConflict)
-
-
-def test_a_missing_branch_and_one_in_use(dataset: LanceDataset) -> None:
-    dataset.create_branch("parent", 1)
-    dataset.create_branch("child", ("parent", 1))
-
-    with pytest.raises(ValueError, match="Ref") as missing:
-        dataset.branches.delete("nowhere")
-    with pytest.raises(OSError, match="Ref") as in_use:
-        dataset.branches.delete("parent")
-
-    assert is_missing_ref(missing.value)
-    assert is_ref_in_use(in_use.value)
 
 
 FULL = """

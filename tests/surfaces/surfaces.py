@@ -91,7 +91,12 @@ class Library:
         def call(graph: og.Graph) -> Json:
             snapshot = at.get("snapshot")
             result = graph.query(
-                source, name, params, branch=at.get("branch", "main"), commit=snapshot
+                source,
+                name,
+                params,
+                branch=at.get("branch", "main"),
+                commit=snapshot,
+                schema=at.get("schema_of", "commit"),
             )
             return wire.read_to_json(result, wire.read_target(result, snapshot))
 
@@ -179,7 +184,9 @@ class CommandLine:
     folder: Path
 
     def query(self, source: str, name: str | None = None, params: Any = None, **at: str) -> Answer:
-        flags = [flag for key, value in at.items() for flag in (f"--{key}", value)]
+        flags = [
+            flag for key, value in at.items() for flag in (f"--{key.replace('_', '-')}", value)
+        ]
         return self._answer("query", *self._asked(source, name, params), *flags)
 
     def mutate(

@@ -432,3 +432,14 @@ def test_a_drop_says_what_it_takes(surface: Surface) -> None:
     assert [(each["kind"], each["mode"]) for each in dropped["steps"]] == [
         ("drop_property", "hard")
     ]
+
+
+def test_a_snapshot_is_read_in_its_own_schema_or_in_that_of_today(surface: Surface) -> None:
+    before = head(surface)
+    surface.apply_schema(SCHEMA.replace("age: I32?", 'years: I32? @rename_from("age")')).done()
+    today = PEOPLE.replace("$p.age", "$p.years")
+
+    assert surface.query(PEOPLE, snapshot=before).json["rows"] == ROWS
+    assert surface.query(today, snapshot=before).json["rows"][0] == {"p.slug": "ada", "p.years": 36}
+    assert surface.query(today, snapshot=before, schema_of="current").json["row_count"] == 2
+    surface.query(PEOPLE, snapshot=before, schema_of="current").refused(400, "no property `age`")

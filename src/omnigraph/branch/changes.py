@@ -19,6 +19,7 @@ import pyarrow as pa
 from omnigraph.branch.compare import Differences, batch_rows
 from omnigraph.branch.images import Image, changed_properties, images
 from omnigraph.catalog import EntityType
+from omnigraph.manifest.in_schema import GONE
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 
@@ -33,7 +34,11 @@ class ChangeOp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One node or edge that differs. `before` is None for an insert, `after` for a delete."""
+    """One node or edge that differs. `before` is None for an insert, `after` for a delete.
+
+    Each image has the names of its own schema; `renamed` leads from those of `before` to those of
+    `after` where they differ.
+    """
 
     table_key: str
     kind: str
@@ -43,6 +48,7 @@ class EntityChange:
     manifest_version: int
     before: Image | None = None
     after: Image | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def endpoints(self) -> tuple[str, str] | None:
@@ -54,8 +60,16 @@ class EntityChange:
 
     @property
     def properties(self) -> list[str]:
-        """The properties that differ; all of them for an insert or delete."""
-        return changed_properties(self.before or {}, self.after or {})
+        """The properties that differ, by their later name; all of them for an insert or delete."""
+        before = {
+            self.renamed.get(name, name): value for name, value in (self.before or {}).items()
+        }
+        names = changed_properties(before, self.after or {})
+        return list(dict.fromkeys(name.partition(GONE)[0] for name in names))
+
+    def earlier_name(self, name: str) -> str:
+        """What `before` calls a property of that later name."""
+        return next((old for old, new in self.renamed.items() if new == name), name)
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -98,12 +112,16 @@ class ChangeStats:
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """The rows of one table that differ; a side is None where the table is not there."""
+    """The rows of one table that differ; a side is None where the table is not there.
+
+    `entity` is the later one of both sides, `renamed` its columns that were called otherwise.
+    """
 
     entity: EntityType
     before: TableHandle | None
     after: TableHandle | None
     rows: Differences
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -116,7 +134,8 @@ class TableChanges:
 class ChangeSet:
     """The changes between two states. Iterate it for the entities; `len` and `stats` cost nothing.
 
-    `branch` is the branch both states are of, None when they are of two.
+    `branch` is the branch both states are of, None when they are of two. `from_schema` and
+    `to_schema` name the schema of each state, when the graph says.
     """
 
     tables: TableStorage = field(repr=False, compare=False)
@@ -124,6 +143,8 @@ class ChangeSet:
     to_version: int
     branch: str | None
     table_changes: Sequence[TableChanges] = ()
+    from_schema: str | None = None
+    to_schema: str | None = None
 
     def __iter__(self) -> Iterator[EntityChange]:
         for each in sorted(self.table_changes, key=lambda each: each.entity.table_key):
@@ -148,6 +169,8 @@ class ChangeSet:
             "from_version": self.from_version,
             "to_version": self.to_version,
             "branch": self.branch,
+            "from_schema": self.from_schema,
+            "to_schema": self.to_schema,
             "changes": [each.to_json() for each in self],
             "stats": self.stats.to_json(),
         }
@@ -166,7 +189,7 @@ class ChangeSet:
             before = self._images(changes.before, piece["before"])
             after = self._images(changes.after, piece["after"])
             for id_, old, new in zip(piece["id"].to_pylist(), before, after, strict=True):
-                yield self._change(changes.entity, id_, old, new)
+                yield self._change(changes, id_, old, new)
 
     def _images(
         self, handle: TableHandle | None, rows: pa.ChunkedArray
@@ -185,12 +208,12 @@ class ChangeSet:
 
     def _change(
         self,
-        entity: EntityType,
+        changes: TableChanges,
         id_: str,
         before: Mapping[str, Any] | None,
         after: Mapping[str, Any] | None,
     ) -> EntityChange:
-        op = ChangeOp.UPDATE
+        entity, op = changes.entity, ChangeOp.UPDATE
         if before is None:
             op = ChangeOp.INSERT
         elif after is None:
@@ -204,4 +227,5 @@ class ChangeSet:
             manifest_version=self.to_version,
             before=before,
             after=after,
+            renamed=changes.renamed if op is ChangeOp.UPDATE else {},
         )

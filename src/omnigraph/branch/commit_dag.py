@@ -232,3 +232,30 @@ def _pairwise_bases(dag: CommitDag, heads: Collection[GraphCommit]) -> dict[str,
             if is_new:
                 queue.push(parent)
     return {each: commit for each, commit in visited.items() if not is_covered(each)}
+
+
+def own_commits(dag: CommitDag, state: ManifestState) -> list[GraphCommit]:
+    """The commits that were made on a branch itself, the newest first."""
+    found: list[GraphCommit] = []
+    commit: GraphCommit | None = state.head
+    while commit is not None and commit.branch == state.branch:
+        found.append(commit)
+        commit = dag.get(commit.parent_id) if commit.parent_id is not None else None
+    return found
+
+
+def reached_commits(
+    dag: CommitDag, heads: Collection[GraphCommit], wanted: Collection[GraphCommit]
+) -> list[GraphCommit]:
+    """Those of `wanted` that a head comes from. Walks back no further than the oldest of them."""
+    if not wanted:
+        return []
+    oldest = min(each.created_at for each in wanted)
+    visited: set[str] = set()
+    pending = list(heads)
+    while pending:
+        commit = pending.pop()
+        if commit.commit_id not in visited and commit.created_at >= oldest:
+            visited.add(commit.commit_id)
+            pending += dag.parents(commit)
+    return [each for each in wanted if each.commit_id in visited]

@@ -2,7 +2,7 @@
 
 The ref in `__manifest` is the branch. Once it is gone the branch does not exist, whatever happens
 to the rest; forks that could not be removed are unclaimed and are reclaimed later. The states of
-commits that a merge may still compare with are written down before, and their forks stay.
+commits that another branch comes from are written down before, and their forks stay.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ import logging
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 
-from omnigraph.branch.commit_dag import CommitDag, compare_histories, possible_bases
+from omnigraph.branch.commit_dag import (
+    CommitDag,
+    compare_histories,
+    own_commits,
+    reached_commits,
+)
 from omnigraph.branch.create import branch_turn
 from omnigraph.errors import (
     BadRequestError,
@@ -32,7 +37,7 @@ from omnigraph.manifest import (
     publish,
 )
 from omnigraph.manifest.branch_names import branch_of_fork, owns_lineage
-from omnigraph.manifest.coordinator import find_commit, is_on_line
+from omnigraph.manifest.coordinator import find_commit
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 
@@ -93,9 +98,10 @@ def _bring_commits(
             missing[commit.commit_id] = commit
             pending += dag.parents(commit)
     if missing:
-        with publish_turn(environment, other.branch):
+        coordinator = environment.coordinator
+        with publish_turn(environment, other.branch), coordinator.unfinished(other.branch):
             publish(
-                environment.coordinator,
+                coordinator,
                 Publish(other.branch, changes=(), ancestors=tuple(missing.values())),
             )
 
@@ -103,11 +109,14 @@ def _bring_commits(
 def _keep_states(
     coordinator: Coordinator, dag: CommitDag, state: ManifestState, others: list[ManifestState]
 ) -> None:
-    """Write down the states of this branch that merges of the others can compare with."""
-    for commit in possible_bases(dag, [other.head for other in others]).values():
-        if commit.branch == state.branch and is_on_line(state, commit):
-            with suppress(CommitStateGone):
-                coordinator.kept.write(coordinator.snapshot_of(commit))
+    """Write down the states of this branch's commits that another branch comes from."""
+    own = own_commits(dag, state)
+    reached = reached_commits(dag, [other.head for other in others], own)
+    states = []
+    for commit in reached:
+        with suppress(CommitStateGone):  # a cleanup has removed it
+            states.append(coordinator.snapshot_of(commit))
+    coordinator.kept.write(states)
 
 
 def _refuse_if_used(snapshot: Snapshot, branch: str) -> None:

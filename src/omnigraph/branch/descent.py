@@ -23,8 +23,10 @@ def open_entry(tables: TableStorage, entry: TableEntry) -> TableHandle:
         NotFoundError: That version is not there, or is another branch's of the same name.
     """
     location = tables.root.table(entry.table_path, entry.table_branch)
-    handle = tables.open_at(location, entry.version, incarnation=entry.transaction_uuid)
-    found = tables.identity(handle)[-1]
+    handle = tables.open_at(
+        location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
+    )
+    found = tables.transaction_uuid(handle)
     if entry.transaction_uuid is not None and found is not None and found != entry.transaction_uuid:
         raise NotFoundError(
             f"version {entry.version} of '{entry.table_key}' on branch '{entry.table_branch}' went "

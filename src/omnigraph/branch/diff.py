@@ -7,15 +7,16 @@
     datetime, "2026-…"  main, as the newest commit made by then left it
     "review@12"         a manifest version of a branch; a time after the @ works as well
 
-Tables whose pins are equal are not looked at; of the others, what the filters leave out is not
-compared either.
+Tables are paired by the identity of their types and columns by that of their properties, each side
+in its own schema: a rename is no change of a row, a dropped type is deletes. Tables whose pins are
+equal are not looked at; of the others, what the filters leave out is not compared either.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -24,13 +25,13 @@ import pyarrow as pa
 from omnigraph.branch.changes import ChangeOp, ChangeSet, TableChanges
 from omnigraph.branch.compare import Differences, candidates, candidates_of_one, settled
 from omnigraph.branch.descent import Descent, open_entry
-from omnigraph.branch.images import images
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.errors import BadRequestError, BranchNotFound, NotFoundError
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.in_schema import renamed_columns
 from omnigraph.manifest.targets import resolve
-from omnigraph.storage.predicates import IsIn
+from omnigraph.storage.handles import ShownColumns, TableHandle
 from omnigraph.storage.tables import TableStorage
 
 Target: TypeAlias = str | int | datetime | Snapshot
@@ -48,13 +49,13 @@ class ChangeFilter:
     types: Collection[str] | None = None
     ops: Collection[str] | None = None
 
-    def check(self, catalog: Catalog) -> None:
-        """Refuse a word that nothing can match.
+    def check(self, catalogs: Iterable[Catalog]) -> None:
+        """Refuse a word that nothing can match; a type may be of any of the catalogues.
 
         Raises:
             BadRequestError: A kind, type or operation that does not exist.
         """
-        known_types = [*catalog.nodes, *catalog.edges]
+        known_types = list(dict.fromkeys(each.name for one in catalogs for each in one.entities()))
         known = (
             ("kind", self.kinds, ["node", "edge"]),
             ("op", self.ops, [op.value for op in ChangeOp]),
@@ -67,9 +68,10 @@ class ChangeFilter:
                     listed = ", ".join(map(str, allowed))
                     raise BadRequestError(f"there is no {word} '{each}' — expected one of {listed}")
 
-    def wants_table(self, entity: EntityType) -> bool:
-        is_kind = self.kinds is None or entity.kind in self.kinds
-        return is_kind and (self.types is None or entity.name in self.types)
+    def wants_table(self, entities: Collection[EntityType]) -> bool:
+        """Whether a table is wanted, by what either side calls it."""
+        is_kind = self.kinds is None or any(each.kind in self.kinds for each in entities)
+        return is_kind and (self.types is None or any(each.name in self.types for each in entities))
 
     def wants(self, op: ChangeOp) -> bool:
         return self.ops is None or op.value in self.ops
@@ -135,57 +137,90 @@ def _at(coordinator: Coordinator, branch: str, moment: str) -> Snapshot:
     return resolve(coordinator, branch=name, at=moment)
 
 
-def diff_snapshots(
-    tables: TableStorage,
-    catalog: Catalog,
-    before: Snapshot,
-    after: Snapshot,
-    wanted: ChangeFilter,
+@dataclass(frozen=True, slots=True)
+class State:
+    """One side of a diff: a snapshot, and the schema its tables are in."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+
+    def tables(self) -> dict[int, _Table]:
+        """The tables by the identity of their types."""
+        entries = self.snapshot.entries
+        return {
+            each.type_id: _Table(each, entries[each.table_key])
+            for each in self.catalog.entities()
+            if each.table_key in entries
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    entity: EntityType
+    entry: TableEntry
+
+
+StateOf: TypeAlias = Callable[[Snapshot], State]
+
+
+def diff_states(
+    tables: TableStorage, before: State, after: State, wanted: ChangeFilter
 ) -> ChangeSet:
-    """Every entity that differs between two states."""
-    wanted.check(catalog)
+    """Every entity that differs between two states, types and properties matched by identity."""
     descent = Descent(tables)
-    keys = sorted({*before.entries, *after.entries})
+    old, new = before.tables(), after.tables()
     found = (
-        _diff_table(descent, catalog, before.entries.get(key), after.entries.get(key), wanted)
-        for key in keys
+        _diff_table(descent, old.get(type_id), new.get(type_id), wanted)
+        for type_id in sorted({*old, *new})
     )
+    earlier, later = before.snapshot, after.snapshot
     return ChangeSet(
         tables=tables,
-        from_version=before.manifest_version,
-        to_version=after.manifest_version,
-        branch=after.branch if after.branch == before.branch else None,
+        from_version=earlier.manifest_version,
+        to_version=later.manifest_version,
+        branch=later.branch if later.branch == earlier.branch else None,
         table_changes=tuple(each for each in found if each is not None and len(each.rows)),
+        from_schema=earlier.schema_name,
+        to_schema=later.schema_name,
     )
 
 
 def _diff_table(
-    descent: Descent,
-    catalog: Catalog,
-    before: TableEntry | None,
-    after: TableEntry | None,
-    wanted: ChangeFilter,
+    descent: Descent, before: _Table | None, after: _Table | None, wanted: ChangeFilter
 ) -> TableChanges | None:
-    entry = after or before
-    assert entry is not None
-    entity = catalog.by_table_key(entry.table_key)
-    if entity is None or not wanted.wants_table(entity) or _is_same(before, after):
+    sides = [each for each in (after, before) if each is not None]
+    if not wanted.wants_table([each.entity for each in sides]) or _is_same(before, after):
         return None
     tables = descent.tables
-    old = open_entry(tables, before) if before is not None else None
-    new = open_entry(tables, after) if after is not None else None
-    if old is None or new is None:
+    old = open_entry(tables, before.entry) if before is not None else None
+    new = open_entry(tables, after.entry) if after is not None else None
+    renamed: Mapping[str, str] = {}
+    if before is None or after is None or old is None or new is None:
         rows = candidates_of_one(tables, old, new)
     else:
-        rows = _wanted_rows(candidates(descent, old, new), wanted)
-        rows = settled(tables, old, new, rows)
-    return TableChanges(entity, old, new, _wanted_rows(rows, wanted))
+        renamed = renamed_columns(before.entity, after.entity)
+        shown = _under_later_names(tables, before.entry, old, renamed)
+        rows = _wanted_rows(candidates(descent, shown, new), wanted)
+        rows = settled(tables, shown, new, rows)
+    return TableChanges(sides[0].entity, old, new, _wanted_rows(rows, wanted), renamed)
 
 
-def _is_same(before: TableEntry | None, after: TableEntry | None) -> bool:
+def _under_later_names(
+    tables: TableStorage, entry: TableEntry, handle: TableHandle, renamed: Mapping[str, str]
+) -> TableHandle:
+    """The earlier side with its columns called as on the later one, to be compared with it."""
+    if not renamed:
+        return handle
+    shown = ShownColumns(tuple(sorted(renamed.items())))
+    return open_entry(tables, replace(entry, shown=shown))
+
+
+def _is_same(before: _Table | None, after: _Table | None) -> bool:
+    """Whether both sides show one version of one table, in the same columns."""
     if before is None or after is None:
         return False
-    return before.shows_same_rows(after)
+    is_one = before.entry.shows_same_rows(after.entry)
+    return is_one and not renamed_columns(before.entity, after.entity)
 
 
 def _wanted_rows(rows: Differences, wanted: ChangeFilter) -> Differences:
@@ -203,8 +238,8 @@ def _wanted_rows(rows: Differences, wanted: ChangeFilter) -> Differences:
 
 def changes_since(
     tables: TableStorage,
-    catalog: Catalog,
     coordinator: Coordinator,
+    state_of: StateOf,
     since: str,
     branch: str,
     wanted: ChangeFilter,
@@ -215,8 +250,8 @@ def changes_since(
 
     Raises:
         NotFoundError: `since` is not a commit on that line.
+        BadRequestError: The filter names a type that no commit of it has.
     """
-    wanted.check(catalog)
     state = coordinator.fresh(canonical_branch(branch))
     known = {commit.commit_id: commit for commit in coordinator.commits(state.branch)}
     line: list[GraphCommit] = []
@@ -229,36 +264,40 @@ def changes_since(
             f"commit '{since}' is not on the line of branch '{state.branch}' — take one that "
             "`commits` lists for it"
         )
-    return _blocks(tables, catalog, coordinator, commit, line[::-1], wanted)
+    line = [*line, commit][::-1]
+    _check_along(wanted, coordinator, state_of, line)
+    return _blocks(tables, coordinator, state_of, line, wanted)
+
+
+def _check_along(
+    wanted: ChangeFilter, coordinator: Coordinator, state_of: StateOf, line: list[GraphCommit]
+) -> None:
+    """Check a filter against both ends, and only if that fails against all that lies between."""
+    if wanted.types is None:
+        wanted.check([])
+        return
+    ends = [state_of(_left_by(coordinator, each)).catalog for each in (line[0], line[-1])]
+    try:
+        wanted.check(ends)
+    except BadRequestError:
+        between = (state_of(_left_by(coordinator, each)).catalog for each in line)
+        wanted.check({id(each): each for each in (*ends, *between)}.values())
 
 
 def _blocks(
     tables: TableStorage,
-    catalog: Catalog,
     coordinator: Coordinator,
-    start: GraphCommit,
+    state_of: StateOf,
     line: list[GraphCommit],
     wanted: ChangeFilter,
 ) -> Iterator[CommitChanges]:
-    before = coordinator.at_version(start.branch, start.manifest_version).snapshot()
-    for commit in line:
-        after = coordinator.at_version(commit.branch, commit.manifest_version).snapshot()
-        yield CommitChanges(commit, diff_snapshots(tables, catalog, before, after, wanted))
+    """What each commit of a line changed but the first, which is where it starts."""
+    before = state_of(_left_by(coordinator, line[0]))
+    for commit in line[1:]:
+        after = state_of(_left_by(coordinator, commit))
+        yield CommitChanges(commit, diff_states(tables, before, after, wanted))
         before = after
 
 
-def entity_at(
-    tables: TableStorage, snapshot: Snapshot, table_key: str, entity_id: str
-) -> dict[str, Any] | None:
-    """One node or edge in a state, None when it is not there."""
-    entry = snapshot.entries.get(table_key)
-    if entry is None:
-        raise NotFoundError(
-            f"there is no table '{table_key}' — name one as node:<Type> or edge:<Type>"
-        )
-    handle = open_entry(tables, entry)
-    rows = tables.scan(
-        handle, predicate=IsIn("id", pa.array([entity_id], pa.utf8())), limit=1, include_blobs=True
-    )
-    found = [image for batch in rows.to_batches() for image in images(batch)]
-    return found[0] if found else None
+def _left_by(coordinator: Coordinator, commit: GraphCommit) -> Snapshot:
+    return coordinator.snapshot_of(commit)

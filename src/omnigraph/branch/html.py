@@ -125,7 +125,7 @@ def _change(change: EntityChange) -> str:
         ends = f' <span class="quiet">{source} → {target}</span>'
     rows = "".join(
         f"<tr><td>{shown(name)}</td>"
-        f'<td class="before">{_cell(change.before, name)}</td>'
+        f'<td class="before">{_cell(change.before, change.earlier_name(name))}</td>'
         f'<td class="after">{_cell(change.after, name)}</td></tr>'
         for name in change.properties
         if name != "id"

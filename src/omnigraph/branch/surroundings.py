@@ -5,7 +5,7 @@ For people to look at, so it is bounded: the first changes are drawn, and the re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from omnigraph.branch.changes import ChangeOp, ChangeSet, EntityChange
 from omnigraph.branch.descent import open_entry
+from omnigraph.branch.diff import State
 from omnigraph.catalog import Catalog, EdgeType
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.predicates import IsIn, Or
@@ -45,25 +46,26 @@ class Subgraph:
 
 
 def changed_subgraph(
-    changes: ChangeSet, catalog: Catalog, state: Snapshot | None, tables: TableStorage
+    changes: ChangeSet, earlier: Catalog, state: State, tables: TableStorage
 ) -> Subgraph:
-    """What changed, and what it hangs together with in `state`."""
+    """What changed since the types were those of `earlier`, and its neighbours in `state`."""
     found = Subgraph()
+    # An edge whose type is gone is described by the schema it was in.
+    edges = {**earlier.edges, **state.catalog.edges}
     for change in changes:
-        _add(found, catalog, change)
-    if state is not None:
-        _add_neighbours(found, catalog, state, tables)
+        _add(found, edges, change)
+    _add_neighbours(found, state.catalog, state.snapshot, tables)
     return found
 
 
-def _add(found: Subgraph, catalog: Catalog, change: EntityChange) -> None:
+def _add(found: Subgraph, edges: Mapping[str, EdgeType], change: EntityChange) -> None:
     if change.endpoints is None:
         if len(found.nodes) < NODES_MAX:
             found.nodes[change.type_name, change.id] = change.op
         else:
             found.left_out += 1
         return
-    edge = catalog.edges[change.type_name]
+    edge = edges[change.type_name]
     ends = (edge.source, change.endpoints[0]), (edge.target, change.endpoints[1])
     new = [end for end in ends if end not in found.nodes]
     if len(found.edges) >= EDGES_MAX or len(found.nodes) + len(new) > NODES_MAX:

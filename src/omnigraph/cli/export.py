@@ -13,7 +13,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.options import BranchOption, EngineOption, TypesOption
+from omnigraph.cli.options import BranchOption, EngineOption, SchemaOfOption, TypesOption
 from omnigraph.cli.progress import counted
 from omnigraph.errors import BadRequestError
 
@@ -25,6 +25,7 @@ def export(
     snapshot: Annotated[
         str | None, typer.Option("--snapshot", help="A graph commit to export as it left it.")
     ] = None,
+    schema_of: SchemaOfOption = None,
     types: TypesOption = None,
     tables: Annotated[
         list[str] | None, typer.Option("--table", help="Only this table key; may be repeated.")
@@ -39,7 +40,12 @@ def export(
         print("warning: --jsonl has no effect; export writes JSON lines", file=sys.stderr)
     if out is None and format_ != "jsonl":
         raise BadRequestError(f"{format_} needs --out <file>")
-    call.refuse_served(snapshot=snapshot, format=format_ != "jsonl", engine=engine != "auto")
+    call.refuse_served(
+        snapshot=snapshot,
+        schema_of=schema_of,
+        format=format_ != "jsonl",
+        engine=engine != "auto",
+    )
     named = call.branch(branch)
     if out is not None and not call.is_served:
         wanted = [*(types or []), *(tables or [])]
@@ -48,13 +54,14 @@ def export(
                 out,
                 branch=named,
                 commit=snapshot,
+                schema=schema_of or "commit",
                 types=wanted or None,
                 format=format_,
                 engine=engine,
                 progress=sys.stderr.isatty() and not call.flags.quiet,
             )
     else:
-        _write_lines(call, named, snapshot, types or [], tables or [], out)
+        _write_lines(call, named, snapshot, schema_of, types or [], tables or [], out)
     if out is not None:
         print(f"exported to {out}", file=sys.stderr)
 
@@ -63,6 +70,7 @@ def _write_lines(
     call: Call,
     branch: str,
     snapshot: str | None,
+    schema_of: str | None,
     types: list[str],
     tables: list[str],
     out: Path | None,
@@ -74,7 +82,13 @@ def _write_lines(
             from omnigraph.cli.local import LocalGraph
 
             assert isinstance(graph, LocalGraph)
-            lines = graph.export(branch=branch, types=types, table_keys=tables, commit=snapshot)
+            lines = graph.export(
+                branch=branch,
+                types=types,
+                table_keys=tables,
+                commit=snapshot,
+                schema_of=schema_of,
+            )
         if out is None:
             for line in lines:
                 print(line)

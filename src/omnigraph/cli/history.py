@@ -14,10 +14,12 @@ from omnigraph.cli.flags import Capability
 from omnigraph.cli.options import BranchOption
 from omnigraph.cli.output import JsonFlag, print_json
 from omnigraph.cli.progress import working
+from omnigraph.config.scope import DirectScope
 from omnigraph.wire import commit_to_json
 
 if TYPE_CHECKING:
     from omnigraph.graph import Commit
+    from omnigraph.upkeep.findings import Verification
 
 
 @command("log", Capability.DIRECT, uri="argument")
@@ -78,10 +80,19 @@ def changes(
 
 
 @command("verify", Capability.DIRECT, uri="argument")
-def verify(call: Call, as_json: JsonFlag = False) -> None:
+def verify(
+    call: Call,
+    content: Annotated[
+        bool, typer.Option("--content", help="Read every file and compare it with its checksum.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Give files without a checksum one, as they are now.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
     """Check that a graph is whole: pins, files, keys, endpoints; exit 1 when it is not."""
-    with call.open("r") as graph, working("verifying", quiet=call.flags.quiet):
-        report = graph.verify()
+    with working("verifying", quiet=call.flags.quiet):
+        report = _verification(call, content=content, record=record)
     if as_json:
         print_json(report.to_json())
     else:
@@ -92,5 +103,19 @@ def verify(call: Call, as_json: JsonFlag = False) -> None:
             f"{state}: {report.tables_checked} tables, {report.rows_checked} rows on "
             f"{report.branches_checked} branches checked"
         )
+        if content:
+            print(f"{report.files_checked} files, {report.bytes_compared} bytes compared")
     if not report.is_clean:
         raise typer.Exit(1)
+
+
+def _verification(call: Call, *, content: bool, record: bool) -> Verification:
+    """A graph too damaged to open is verified all the same; recording needs an open one."""
+    if record:
+        with call.open("rw") as graph:
+            return graph.verify(content, record=True)
+    from omnigraph.graph import verify_at
+
+    scope = call.scope
+    assert isinstance(scope, DirectScope)
+    return verify_at(scope.uri, content=content)

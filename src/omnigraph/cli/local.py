@@ -36,9 +36,16 @@ class LocalGraph:
         branch: str | None,
         snapshot: str | None,
         at: str | None = None,
+        schema_of: str | None = None,
     ) -> Json:
         result = self.graph.query(
-            source, name, params, branch=branch or "main", commit=snapshot, at=at
+            source,
+            name,
+            params,
+            branch=branch or "main",
+            commit=snapshot,
+            at=at,
+            schema=schema_of or "commit",
         )
         return wire.read_to_json(result, wire.read_target(result, snapshot))
 
@@ -79,10 +86,13 @@ class LocalGraph:
         types: Sequence[str],
         table_keys: Sequence[str],
         commit: str | None = None,
+        schema_of: str | None = None,
     ) -> Iterator[str]:
         """The records of a snapshot, a JSON line each, as they are read."""
         wanted = [*types, *table_keys]
-        records = self.graph.export(branch=branch, commit=commit, types=wanted or None)
+        records = self.graph.export(
+            branch=branch, commit=commit, types=wanted or None, schema=schema_of or "commit"
+        )
         for record in records:
             yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 

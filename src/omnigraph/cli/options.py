@@ -13,3 +13,10 @@ TypesOption = Annotated[
 EngineOption = Annotated[
     str, typer.Option("--engine", help="auto, spark, or inline for this process.")
 ]
+SchemaOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schema-of",
+        help="commit to read the past in its own schema, as by default; current for today's names.",
+    ),
+]

@@ -10,6 +10,7 @@ from omnigraph.cli.aliases import of_alias
 from omnigraph.cli.call import Call, own_name
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.options import SchemaOfOption
 from omnigraph.cli.output import JsonFlag, print_json
 from omnigraph.cli.progress import working
 from omnigraph.cli.query_call import (
@@ -56,6 +57,7 @@ def query(
     branch: BranchChoice = None,
     snapshot: SnapshotOption = None,
     at: AtOption = None,
+    schema_of: SchemaOfOption = None,
     format_: FormatOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -77,7 +79,7 @@ def query(
             params=params,
             params_file=params_file,
         )
-    envelope = _read(asked, branch, snapshot, at)
+    envelope = _read(asked, branch, snapshot, at, schema_of)
     _print_rows(envelope, asked, Format.JSON if as_json else format_)
 
 
@@ -148,7 +150,13 @@ def _refuse_two_formats(format_: Format | None, as_json: bool) -> None:
         raise typer.BadParameter("--json and --format are mutually exclusive")
 
 
-def _read(asked: Asked, branch: str | None, snapshot: str | None, at: str | None) -> dict[str, Any]:
+def _read(
+    asked: Asked,
+    branch: str | None,
+    snapshot: str | None,
+    at: str | None,
+    schema_of: str | None = None,
+) -> dict[str, Any]:
     """The answer of a read: ad hoc or stored, in storage or served."""
     call = asked.call
     call.refuse_served(at=at)
@@ -157,7 +165,12 @@ def _read(asked: Asked, branch: str | None, snapshot: str | None, at: str | None
         if asked.source is None:
             assert asked.name is not None
             return graph.invoke(
-                asked.name, asked.params, branch=named, snapshot=snapshot, is_mutation=False
+                asked.name,
+                asked.params,
+                branch=named,
+                snapshot=snapshot,
+                schema_of=schema_of,
+                is_mutation=False,
             )
         if isinstance(call.scope, DirectScope):
             from omnigraph.cli.local import LocalGraph
@@ -170,10 +183,16 @@ def _read(asked: Asked, branch: str | None, snapshot: str | None, at: str | None
                 branch=named,
                 snapshot=snapshot,
                 at=at,
+                schema_of=schema_of,
             )
         with own_name(SENT_AS, asked.source.path):
             return graph.query(
-                asked.source.text, asked.name, asked.params, branch=named, snapshot=snapshot
+                asked.source.text,
+                asked.name,
+                asked.params,
+                branch=named,
+                snapshot=snapshot,
+                schema_of=schema_of,
             )
 
 

@@ -78,8 +78,16 @@ class RemoteGraph:
         *,
         branch: str | None,
         snapshot: str | None,
+        schema_of: str | None = None,
     ) -> Json:
-        body = _given(query=source, name=name, params=params, branch=branch, snapshot=snapshot)
+        body = _given(
+            query=source,
+            name=name,
+            params=params,
+            branch=branch,
+            snapshot=snapshot,
+            schema_of=schema_of,
+        )
         return self.http.call("POST", "/query", body=body)
 
     def mutate(
@@ -113,10 +121,17 @@ class RemoteGraph:
         *,
         branch: str | None,
         snapshot: str | None = None,
+        schema_of: str | None = None,
         is_mutation: bool,
     ) -> Json:
         """Run a stored query; it has to be of the kind that is expected."""
-        body = _given(params=params, branch=branch, snapshot=snapshot, expect_mutation=is_mutation)
+        body = _given(
+            params=params,
+            branch=branch,
+            snapshot=snapshot,
+            schema_of=schema_of,
+            expect_mutation=is_mutation,
+        )
         return self.http.below("queries", name).call("POST", "", body=body)
 
     def load(self, data: bytes, *, mode: str, branch: str, base: str | None, embed: bool) -> Json:

@@ -11,10 +11,12 @@ maintaining.py   schema changes, indexes, clean-up, verification
 query_source.py  a query given as text or as a file
 readers.py       those who read through one handle what another one writes
 results.py       what writes return
+verify_at.py     verification of a graph that may not open
 """
 
 from omnigraph.graph.graph import Graph, init, open  # noqa: A004 — the word of the API
 from omnigraph.graph.results import LoadResult, MutationResult
+from omnigraph.graph.verify_at import verify_at
 from omnigraph.manifest import GraphCommit as Commit
 
-__all__ = ["Commit", "Graph", "LoadResult", "MutationResult", "init", "open"]
+__all__ = ["Commit", "Graph", "LoadResult", "MutationResult", "init", "open", "verify_at"]

@@ -6,8 +6,8 @@ from io import BytesIO
 
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError, NotFoundError, did_you_mean
-from omnigraph.index import OpenTables
 from omnigraph.pipeline.frames import table_key
+from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.types import Scalar
 
@@ -35,26 +35,29 @@ class BlobReader(BytesIO):
         return self.size
 
 
-def read_blob(
-    tables: TableStorage,
-    opened: OpenTables,
-    catalog: Catalog,
-    address: tuple[str, str, str, str],
-) -> BlobReader:
-    """The Blob at (kind, type, id, property).
+def blob_table(catalog: Catalog, kind: str, type_name: str, property_name: str) -> str:
+    """The key of the table that a Blob property is in.
 
     Raises:
         BadRequestError: There is no such kind, type or property, or the property is no Blob.
-        NotFoundError: There is no such node or edge, or its value is null.
     """
-    kind, type_name, entity_id, property_name = address
     if kind not in _KINDS:
         raise BadRequestError(f"kind is {kind!r}, expected 'node' or 'edge'")
     key = table_key(catalog, type_name, kind=kind)
     if not key.startswith(f"{kind}:"):
         raise BadRequestError(f"'{type_name}' is no {kind} type")
     _require_blob(catalog, key, property_name)
-    handle = opened.view(key).handle
+    return key
+
+
+def read_blob(
+    tables: TableStorage, handle: TableHandle, key: str, entity_id: str, property_name: str
+) -> BlobReader:
+    """The Blob of one node or edge.
+
+    Raises:
+        NotFoundError: There is no such node or edge, or its value is null.
+    """
     data = None
     if property_name not in handle.absent:
         data = tables.read_blob(handle, property_name, entity_id=entity_id)

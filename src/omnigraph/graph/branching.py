@@ -10,9 +10,10 @@ from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.diff import (
     ChangeFilter,
     CommitChanges,
+    State,
     Target,
     changes_since,
-    diff_snapshots,
+    diff_states,
     find_snapshot,
 )
 from omnigraph.branch.html import diff_to_html
@@ -107,10 +108,17 @@ class Branching(Handle):
         ops: Collection[str] | None = None,
     ) -> ChangeSet:
         """What differs between two states: branches, commits, versions or times."""
-        catalog = self._checked_contract().catalog
-        before, after = (find_snapshot(self._coordinator, each) for each in (from_, to))
+        before, after = (
+            self._state_of(find_snapshot(self._coordinator, each)) for each in (from_, to)
+        )
         wanted = ChangeFilter(kinds, types, ops)
-        return diff_snapshots(self._store.tables, catalog, before, after, wanted)
+        wanted.check([before.catalog, after.catalog])
+        return diff_states(self._store.tables, before, after, wanted)
+
+    def _state_of(self, snapshot: Snapshot) -> State:
+        """A snapshot with the schema it is in."""
+        catalog, shown = self._in_own_schema(snapshot, self._checked_contract())
+        return State(shown, catalog)
 
     def diff_html(
         self,
@@ -123,10 +131,11 @@ class Branching(Handle):
         ops: Collection[str] | None = None,
     ) -> str:
         """A diff as one page that works offline: what changed, drawn and listed."""
-        changes = self.diff(from_, to, kinds=kinds, types=types, ops=ops)
-        catalog = self._checked_contract().catalog
-        after = find_snapshot(self._coordinator, to)
-        shown = changed_subgraph(changes, catalog, after, self._store.tables)
+        before, after = (
+            self._state_of(find_snapshot(self._coordinator, each)) for each in (from_, to)
+        )
+        changes = self.diff(before.snapshot, after.snapshot, kinds=kinds, types=types, ops=ops)
+        shown = changed_subgraph(changes, before.catalog, after, self._store.tables)
         return diff_to_html(changes, title=title or f"{from_} → {to}", subgraph=shown)
 
     def changes(
@@ -139,6 +148,8 @@ class Branching(Handle):
         ops: Collection[str] | None = None,
     ) -> Iterator[CommitChanges]:
         """What every commit of a branch changed after `since`, oldest first."""
-        catalog = self._checked_contract().catalog
+        self._checked_contract()
         wanted = ChangeFilter(kinds, types, ops)
-        return changes_since(self._store.tables, catalog, self._coordinator, since, branch, wanted)
+        return changes_since(
+            self._store.tables, self._coordinator, self._state_of, since, branch, wanted
+        )

@@ -24,7 +24,9 @@ from omnigraph.manifest import (
 )
 from omnigraph.policy import Policy
 from omnigraph.storage.durability import Durability
+from omnigraph.storage.queues import writer_queues
 from omnigraph.syntax import parse_schema
+from omnigraph.write.power_cut import look_past_torn, set_torn_aside
 
 
 @check_calls
@@ -101,9 +103,14 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     if not store.manifest.exists():
         raise GraphNotFound(str(uri))
     if mode == "rw":
+        if store.root.is_local:
+            queues = writer_queues(store.root)
+            set_torn_aside(store.texts, store.manifest, store.history, store.audit, queues)
         settle_location(store)
         migrate(store.manifest)
     else:
+        if store.root.is_local:
+            look_past_torn(store.texts, store.manifest)
         read_stamp(store.manifest)
     return Graph(
         store, mode=mode, actor=actor, self_care=self_care, settings=settings, policy=policy

@@ -17,6 +17,7 @@ from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
 from omnigraph.index import DerivedStore, RuntimeCache, derive_ahead
 from omnigraph.manifest import (
+    MAIN,
     Coordinator,
     SchemaContract,
     Snapshot,
@@ -26,7 +27,9 @@ from omnigraph.manifest import (
     load_contract,
     reconcile,
 )
+from omnigraph.manifest.in_schema import in_schema
 from omnigraph.manifest.kept_commits import KeptCommits
+from omnigraph.manifest.schemas import catalog_of, keep_accepted
 from omnigraph.manifest.targets import resolve
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.location import GraphRoot
@@ -77,6 +80,7 @@ class Handle:
             settle_dead_apply(self._environment())
         self._contract = load_contract(store.texts)
         if mode == "rw":
+            keep_accepted(store.texts, self._coordinator.last_seen(MAIN), self._contract)
             reconcile(self._coordinator, store.history)
 
     @property
@@ -183,10 +187,6 @@ class Handle:
             raise BadRequestError(f"the handle of '{self.uri}' is closed — open the graph again")
         contract = accepted_contract(self._store.texts, self._coordinator, self._contract)
         with self._lock:
-            if self._contract is not contract:
-                # Columns of the past that are null because they are not there have no type of
-                # their own.
-                self._cache.clear()
             self._contract = contract
         return contract
 
@@ -197,16 +197,33 @@ class Handle:
         version: int | None = None,
         at: datetime | str | None = None,
     ) -> tuple[Catalog, Snapshot]:
-        """A schema, and a snapshot whose tables are in it; the past is read in the present one."""
+        """A schema, and a snapshot whose tables are in it; the past is in its own."""
         is_past = (commit, version, at) != (None, None, None)
         for _ in range(_SCHEMA_LOOKS_MAX):
-            catalog = self._checked_contract().catalog
+            contract = self._checked_contract()
             snapshot = resolve(
                 self._coordinator, branch=branch, commit=commit, version=version, at=at
             )
-            if is_past or snapshot.schema_hash in (None, catalog.shape_hash):
-                return catalog, snapshot
+            if is_past:
+                return self._in_own_schema(snapshot, contract)
+            if snapshot.schema_hash in (None, contract.catalog.shape_hash):
+                return contract.catalog, snapshot
         raise ConflictError("the schema keeps changing — try again")
+
+    def _in_own_schema(
+        self, snapshot: Snapshot, current: SchemaContract
+    ) -> tuple[Catalog, Snapshot]:
+        """A snapshot in the schema it was made under, in that of today when its text is gone."""
+        own = catalog_of(self._store.texts, snapshot, current)
+        if own is not None:
+            return own, snapshot
+        return current.catalog, in_schema(snapshot, None, current.catalog)
+
+    def _in_current_schema(self, snapshot: Snapshot) -> tuple[Catalog, Snapshot]:
+        """A snapshot in the schema of today, through identities."""
+        current = self._checked_contract()
+        own = catalog_of(self._store.texts, snapshot, current)
+        return current.catalog, in_schema(snapshot, own, current.catalog)
 
     def _writable_catalog(self) -> Catalog:
         if self._mode == "r":

@@ -15,7 +15,7 @@ from omnigraph.upkeep.apply_schema import SchemaResult, apply_schema
 from omnigraph.upkeep.cleanup import CleanupReport, cleanup
 from omnigraph.upkeep.doctor import DoctorReport, examine
 from omnigraph.upkeep.ensure_indices import IndexReport, ensure_indices
-from omnigraph.upkeep.findings import VerifyReport
+from omnigraph.upkeep.findings import Verification
 from omnigraph.upkeep.optimize import OptimizeReport, optimize
 from omnigraph.upkeep.repair import RepairReport, repair
 from omnigraph.upkeep.schema_plan import SchemaPlan, plan_schema
@@ -96,12 +96,21 @@ class Maintaining(Handle):
         """How the graph and the machine stand, with advice. Changes nothing."""
         return examine(self._environment(), self._checked_contract().catalog, self._store.history)
 
-    def verify(self) -> VerifyReport:
+    def verify(self, content: bool = False, *, record: bool = False) -> Verification:
         """Look at every branch, table, file and row; changes nothing.
 
-        The report says in plain words what is wrong, and which command fixes it.
+        `content` reads every file and compares it with the checksum that was recorded when it was
+        written. `record` gives files that have none a checksum, as they are now; the graph must
+        be open for writing. What is found says in plain words what is wrong, and what fixes it.
         """
-        return verify_graph(self._environment(), self._checked_contract().catalog)
+        if record:
+            self._writable_catalog()
+        return verify_graph(
+            self._environment(),
+            lambda: self._checked_contract().catalog,
+            content=content,
+            record=record,
+        )
 
     def _settled_catalog(self) -> Catalog:
         """The schema, with everything put right that dead writers left and that can be now."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter, time_ns
-from typing import Any, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
-from omnigraph.branch.diff import (
-    entity_at,
-)
+from omnigraph.branch.entities import entry_of, read_entity
 from omnigraph.catalog import Catalog
 from omnigraph.compiler import (
     bind_params,
     require_read,
 )
-from omnigraph.errors import BadRequestError, VersionNotFound
+from omnigraph.errors import BadRequestError, OmnigraphError, VersionNotFound
 from omnigraph.executor import Explanation, QueryResult, execute, explain
-from omnigraph.graph.blob_reader import BlobReader, read_blob
+from omnigraph.graph.blob_reader import BlobReader, blob_table, read_blob
 from omnigraph.graph.handle import Handle
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.store import MANIFEST_TABLE
@@ -33,6 +32,7 @@ from omnigraph.manifest import (
 )
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.history import ancestry
+from omnigraph.pipeline.export import selected
 from omnigraph.pipeline.frames import table_key
 from omnigraph.pipeline.progress import Listener
 from omnigraph.pipeline.run_export import run_export
@@ -40,6 +40,11 @@ from omnigraph.pipeline.scan import TableScan, scan_at
 from omnigraph.write.audit import RecoveryRecord, list_recoveries
 
 _VERSIONS_END = 2**63
+_SCHEMAS = ("commit", "current")
+
+_Moment: TypeAlias = tuple[str, str | None, int | None, datetime | str | None]
+"""Branch, commit, version and time of a read; without the last three it is of the branch now."""
+_T = TypeVar("_T")
 
 
 class Reading(Handle):
@@ -68,6 +73,36 @@ class Reading(Handle):
             self._unmoved.keep(name, look, found, found[1].manifest_version)
         return found
 
+    def _read_as(
+        self,
+        target: _Moment,
+        schema: str,
+        ask: Callable[[Catalog, Snapshot], _T],
+    ) -> tuple[Catalog, Snapshot, _T]:
+        """Ask of a snapshot in its own schema; of the past with today's names where only they fit.
+
+        `ask` raises when what is asked for does not fit the schema it is given.
+        """
+        if schema not in _SCHEMAS:
+            known = " or ".join(f"'{each}'" for each in _SCHEMAS)
+            raise BadRequestError(f"schema is {schema!r}, expected {known}")
+        catalog, snapshot = self._reading(*target)
+        if target[1:] == (None, None, None):
+            return catalog, snapshot, ask(catalog, snapshot)
+        if schema == "current":
+            catalog, snapshot = self._in_current_schema(snapshot)
+            return catalog, snapshot, ask(catalog, snapshot)
+        try:
+            return catalog, snapshot, ask(catalog, snapshot)
+        except OmnigraphError as error:
+            today, shown = self._in_current_schema(snapshot)
+            if today is catalog:
+                raise
+            try:
+                return today, shown, ask(today, shown)
+            except OmnigraphError:
+                raise error from None
+
     def query(
         self,
         source: str | Path,
@@ -78,16 +113,22 @@ class Reading(Handle):
         commit: str | None = None,
         version: int | None = None,
         at: datetime | str | None = None,
+        schema: str = "commit",
         engine: str = "local",
     ) -> QueryResult:
         """Run a read over one snapshot: of a branch now, or of a commit, version or time.
 
-        The engine is `local`: this process. `spark` is refused until queries can run there.
+        The past is read in the schema of its commit; a query that fits only the schema of today,
+        or any with `schema="current"`, is answered through stable identities. The engine is
+        `local`: this process. `spark` is refused until queries can run there.
         """
         started = perf_counter()
         _require_local(engine)
-        catalog, snapshot = self._reading(branch, commit, version, at)
-        ir = require_read(compile_source(source, catalog, name))
+        catalog, snapshot, ir = self._read_as(
+            (branch, commit, version, at),
+            schema,
+            lambda catalog, _: require_read(compile_source(source, catalog, name)),
+        )
         bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
         table = execute(
             ir, bound, snapshot, catalog, self._store.tables, self._cache, self._embedder
@@ -107,9 +148,11 @@ class Reading(Handle):
         source: str | Path,
         name: str | None = None,
         params: Mapping[str, Any] | None = None,
+        *,
+        schema: str = "commit",
     ) -> QueryResult:
         """Run a read over `main` as it stood at a manifest version."""
-        return self.query(source, name, params, version=version)
+        return self.query(source, name, params, version=version, schema=schema)
 
     def explain(
         self,
@@ -146,6 +189,7 @@ class Reading(Handle):
         commit: str | None = ...,
         version: int | None = ...,
         types: Sequence[str] | None = ...,
+        schema: str = ...,
         format: str = ...,
         engine: str = ...,
         progress: Listener | bool | None = ...,
@@ -160,6 +204,7 @@ class Reading(Handle):
         commit: str | None = ...,
         version: int | None = ...,
         types: Sequence[str] | None = ...,
+        schema: str = ...,
         format: str = ...,
         engine: str = ...,
         progress: Listener | bool | None = ...,
@@ -173,15 +218,19 @@ class Reading(Handle):
         commit: str | None = None,
         version: int | None = None,
         types: Sequence[str] | None = None,
+        schema: str = "commit",
         format: str = "jsonl",  # noqa: A002 — the word of the API
         engine: str = "auto",
         progress: Listener | bool | None = None,
     ) -> Path | Iterator[dict[str, Any]]:
         """Write a snapshot as load records (or Parquet) to `path`, or yield the records.
 
-        Loading an export with mode `overwrite` into a fresh graph gives the same rows, ids too.
+        Loading an export with mode `overwrite` into a fresh graph of the same schema gives the
+        same rows, ids too: that of the commit, or with `schema="current"` that of today.
         """
-        catalog, snapshot = self._reading(branch, commit, version)
+        catalog, snapshot, _ = self._read_as(
+            (branch, commit, version, None), schema, lambda catalog, _: selected(catalog, types)
+        )
         return run_export(
             self._store.tables,
             catalog,
@@ -210,14 +259,22 @@ class Reading(Handle):
         commit: str | None = None,
         version: int | None = None,
         at: datetime | str | None = None,
+        schema: str = "commit",
         columns: Sequence[str] | None = None,
     ) -> TableScan:
         """The rows of a type, by its name or table key, at a pinned snapshot."""
-        catalog, snapshot = self._reading(branch, commit, version, at)
-        key = table_key(catalog, type)
         from omnigraph.graph.graph import open as open_graph  # it knows this class
 
-        return scan_at(self._store.tables, snapshot, key, columns, open_graph, self._settings.spark)
+        tables, spark = self._store.tables, self._settings.spark
+        catalog, _, scan = self._read_as(
+            (branch, commit, version, at),
+            schema,
+            lambda catalog, snapshot: scan_at(
+                tables, snapshot, table_key(catalog, type), columns, open_graph, spark
+            ),
+        )
+        is_current = catalog is self._contract.catalog
+        return replace(scan, schema_of="current" if is_current else "commit")
 
     def entity_at(
         self,
@@ -226,10 +283,13 @@ class Reading(Handle):
         version: int,
         *,
         branch: str = MAIN,
+        schema: str = "commit",
     ) -> dict[str, Any] | None:
         """One node or edge as it was at a manifest version, None when it was not there."""
-        snapshot = self.snapshot_at_version(version, branch=branch)
-        return entity_at(self._store.tables, snapshot, table_key, id)
+        _, _, entry = self._read_as(
+            (branch, None, version, None), schema, lambda _, found: entry_of(found, table_key)
+        )
+        return read_entity(self._store.tables, entry, id)
 
     def read_blob(
         self,
@@ -242,6 +302,7 @@ class Reading(Handle):
         commit: str | None = None,
         version: int | None = None,
         at: datetime | str | None = None,
+        schema: str = "commit",
     ) -> BlobReader:
         """The bytes of one Blob of a node or edge (`kind`), at a snapshot.
 
@@ -249,10 +310,14 @@ class Reading(Handle):
             BadRequestError: There is no such kind, type or property, or the property is no Blob.
             NotFoundError: There is no such node or edge, or its value is null.
         """
-        catalog, snapshot = self._reading(branch, commit, version, at)
         tables = self._store.tables
-        opened = open_tables(snapshot, catalog, tables, self._cache)
-        return read_blob(tables, opened, catalog, (kind, type, id, property))
+        catalog, snapshot, key = self._read_as(
+            (branch, commit, version, at),
+            schema,
+            lambda catalog, _: blob_table(catalog, kind, type, property),
+        )
+        handle = open_tables(snapshot, catalog, tables, self._cache).view(key).handle
+        return read_blob(tables, handle, key, id, property)
 
     def commits(
         self, branch: str = MAIN, *, actor: str | None = None, limit: int | None = None

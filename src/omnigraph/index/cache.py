@@ -19,6 +19,7 @@ import numpy as np
 
 from omnigraph.at_once import takes_time
 from omnigraph.index.derived import DerivedStore
+from omnigraph.storage.handles import ShownColumns
 
 TOUCHES_MAX = 4_096
 RECENT_MAX = 8
@@ -42,7 +43,9 @@ _R = TypeVar("_R")
 
 
 class TableId(NamedTuple):
-    """A physical table version. Branches that share a version share what is derived from it.
+    """A table version in its own columns, or in those `shown`.
+
+    Branches that share a version share what is derived from it.
 
     A tuple, because every look into the cache hashes one.
     """
@@ -51,6 +54,7 @@ class TableId(NamedTuple):
     branch: str | None
     version: int
     transaction: str | None
+    shown: ShownColumns | None = None
 
 
 def default_budget() -> int:
@@ -249,7 +253,7 @@ def _without_version(key: Hashable) -> Hashable:
     """What a key is about, whatever the version."""
     match key:
         case TableId():
-            return key.path, key.branch
+            return key.path, key.branch, key.shown
         case ("plan", ir, _):
             return "plan", ir
         case tuple():

@@ -9,15 +9,19 @@ maps what is there and writes nothing; a failure to write is no failure.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from omnigraph.index.adjacency import Csr, Relation
+from omnigraph.storage.checksums import checksum_file, checksum_of_json
 
 DIRECTORY = "__derived"
+SEAL = "checksums.json"
 ENTRIES_MAX = 64
 _FORMAT = 1
 
@@ -56,11 +60,17 @@ class DerivedStore:
                 (made / "symmetric").touch()
             else:
                 _write(made, "backward", relation.backward)
+            _seal(made)
             made.rename(target)
             self._forget_oldest()
         except OSError:
             # Another writer was first, or the disk is full or read-only: the next open builds it.
             shutil.rmtree(made, ignore_errors=True)
+
+    def damaged(self) -> dict[str, str]:
+        """File → what is wrong with it, of the files that are not as they were written."""
+        folders = [each for each in _entries(self._folder) if each.suffix != ".tmp"]
+        return {path: problem for each in folders for path, problem in _damaged_in(each)}
 
     def _path(self, name: str) -> Path:
         relative = name.replace(f"{self._root}/", "")
@@ -71,6 +81,42 @@ class DerivedStore:
         entries = sorted(self._folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
         for entry in entries[:-ENTRIES_MAX]:
             shutil.rmtree(entry, ignore_errors=True)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []  # nothing was ever kept, or another process is making room
+
+
+def _seal(folder: Path) -> None:
+    """Write down what each file is. A mapped array is not decoded, so nothing else would tell."""
+    checksums = {each.name: checksum_file(str(folder), each.name) for each in _entries(folder)}
+    text = json.dumps({name: each.to_json() for name, each in checksums.items()})
+    (folder / SEAL).write_text(text)
+
+
+def _damaged_in(folder: Path) -> Iterator[tuple[str, str]]:
+    if not (folder / SEAL).exists():
+        return  # kept by a version that sealed nothing
+    try:
+        sealed = json.loads((folder / SEAL).read_text())
+        expected = {name: checksum_of_json(value) for name, value in sealed.items()}
+        names = {each.name for each in _entries(folder)} - {SEAL}
+    except (OSError, ValueError, AttributeError):
+        yield str(folder / SEAL), "is damaged: it cannot be read"
+        return
+    if names != expected.keys():
+        yield str(folder / SEAL), f"is damaged: it does not name {sorted(names)}"
+        return
+    for name, checksum in expected.items():
+        try:
+            is_whole = checksum_file(str(folder), name) == checksum
+        except OSError:
+            continue  # another process is making room
+        if not is_whole:
+            yield str(folder / name), "is damaged: its bytes are not those that were written"
 
 
 def _mapped(folder: Path, side: str) -> Csr:

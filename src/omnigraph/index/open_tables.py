@@ -51,8 +51,7 @@ class OpenTables:
                 f"'{table_key}' is not in manifest version {self._snapshot.manifest_version} "
                 f"of branch '{self._snapshot.branch}' — its type was declared later or dropped"
             )
-        entity = self._catalog.by_table_key(table_key)
-        return TableView(self._tables, entry, self._cache, entity)
+        return TableView(self._tables, entry, self._cache)
 
 
 def open_tables(

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.at_once import takes_time
-from omnigraph.catalog import EntityType, arrow_schema, table_columns
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache, TableId
 from omnigraph.index.columns import (
@@ -76,7 +75,6 @@ class TableView:
         tables: TableStorage,
         entry: TableEntry,
         cache: RuntimeCache,
-        entity: EntityType | None = None,
     ) -> None:
         self._tables = tables
         self._cache = cache
@@ -86,14 +84,12 @@ class TableView:
             entry.table_branch,
             entry.version,
             entry.transaction_uuid,
+            entry.shown,
         )
         location = tables.root.table(entry.table_path, entry.table_branch)
         self.handle: TableHandle = tables.open_at(
-            location, entry.version, incarnation=entry.transaction_uuid
+            location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
         )
-        if entity is not None and self.handle.schema.names != list(table_columns(entity)):
-            # A version from before a schema change is read in the columns of today.
-            self.handle = tables.showing(self.handle, arrow_schema(entity))
         self.size = self.handle.row_count
         self._types = {field.name: field.type for field in self.handle.schema}
         self._unindexed: dict[str, int] | None = None
@@ -279,7 +275,7 @@ class TableView:
                 self._postings(name)
         elif (
             FEW_ROWS < self.size - earlier.changes.kept <= NEW_ROWS_RANKED_MAX
-            and ("lookup since", (self.id.path, self.id.branch), name) in kept
+            and ("lookup since", (self.id.path, self.id.branch, self.id.shown), name) in kept
         ):
             self._lookup_since(earlier, name)
 

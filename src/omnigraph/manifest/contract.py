@@ -10,7 +10,9 @@ before it can do harm, and a schema applied by another process is picked up.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import zlib
 from dataclasses import dataclass
 
 from omnigraph.catalog import Catalog, build_catalog, catalog_from_json, catalog_to_json
@@ -26,6 +28,8 @@ STAGING_SUFFIX = ".staging"
 
 _FORMAT_VERSION = 1
 _IDENTITY_VERSION = 1
+_UNRECORDED = {"format_version", "schema_ir_hash", "schema_identity_version"}
+_DAMAGED = "is damaged: its text is not what was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +39,70 @@ class SchemaContract:
     source: str
     catalog: Catalog
     texts: tuple[str | None, ...]
+    schema_id: str
 
 
 def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
     """The contents of the three files for an accepted schema."""
-    state = {
+    state: dict[str, object] = {
         "format_version": _FORMAT_VERSION,
         "schema_ir_hash": catalog.shape_hash,
         "schema_identity_version": _IDENTITY_VERSION,
     }
-    return {
-        SOURCE_FILE: source,
-        IR_FILE: catalog_to_json(catalog),
-        STATE_FILE: json.dumps(state, indent=2),
-    }
+    texts = {SOURCE_FILE: source, IR_FILE: catalog_to_json(catalog)}
+    state["files"] = {name: _checksum(text) for name, text in texts.items()}
+    return texts | {STATE_FILE: _state_text(state)}
+
+
+def damaged_texts(store: GraphTexts) -> dict[str, str]:
+    """File → what is wrong with it, of the schema files that are not as they were written."""
+    try:
+        state = store.read_text_if_exists(STATE_FILE)
+        facts = json.loads(state or "")
+        claimed = facts.pop("checksum", None)
+    except OmnigraphError as error:
+        return {STATE_FILE: f"cannot be read: {error.message}"}
+    except (ValueError, AttributeError):
+        return {STATE_FILE: "is missing" if state is None else "is damaged: it is no JSON object"}
+    if claimed is None and facts.keys() <= _UNRECORDED:
+        return {}  # written by a version that recorded none
+    if claimed is None or state != _state_text(facts):
+        return {STATE_FILE: _DAMAGED}
+    found = {name: _text_problem(store, name, each) for name, each in facts["files"].items()}
+    return {name: problem for name, problem in found.items() if problem is not None}
+
+
+def _text_problem(store: GraphTexts, name: str, expected: str) -> str | None:
+    try:
+        text = store.read_text_if_exists(name)
+    except OmnigraphError as error:
+        return f"cannot be read: {error.message}"
+    if text is None:
+        return "is missing"
+    return None if _checksum(text) == expected else _DAMAGED
+
+
+def _state_text(facts: dict[str, object]) -> str:
+    return json.dumps(facts | {"checksum": _checksum(json.dumps(facts))}, indent=2)
+
+
+def _checksum(text: str) -> str:
+    return f"crc32:{zlib.crc32(text.encode()):08x}"
+
+
+def schema_text(source: str, catalog: Catalog) -> str:
+    """A schema as one text: what was written, and the identities it was accepted with."""
+    return json.dumps({"source": source, "ir": catalog_to_json(catalog)}, ensure_ascii=False)
+
+
+def schema_id(source: str, catalog: Catalog) -> str:
+    """What names a schema exactly, its identities included."""
+    return text_id(schema_text(source, catalog))
+
+
+def text_id(text: str) -> str:
+    """What names a schema that is kept as this text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def staging_name(name: str) -> str:
@@ -102,7 +156,8 @@ def _contract(texts: tuple[str | None, ...]) -> SchemaContract:
     if source is None or ir is None or state is None:
         missing = ", ".join(name for name, text in zip(FILES, texts, strict=True) if text is None)
         raise ConflictError(f"the schema of this graph is incomplete: {missing} is missing")
-    return SchemaContract(source, _agreed_catalog(source, ir, state), texts)
+    catalog = _agreed_catalog(source, ir, state)
+    return SchemaContract(source, catalog, texts, schema_id(source, catalog))
 
 
 def _agreed_catalog(source: str, ir: str, state: str) -> Catalog:

@@ -235,6 +235,10 @@ class Coordinator:
         """Sync what a branch shows now: a publish that failed may have become visible first."""
         self._control.make_durable(_lane(branch))
 
+    def unfinished(self, branch: str) -> AbstractContextManager[None]:
+        """Held during a publish that no sidecar speaks of: a power cut may leave part of it."""
+        return self._control.unfinished(_lane(branch))
+
     def follow(self, step: Step) -> None:
         """Take the step that another process has told of, when it goes on from what is known."""
         with self._lock:

@@ -14,7 +14,7 @@ from omnigraph.manifest.model import (
     Tombstone,
     UpdatePin,
 )
-from omnigraph.manifest.rows import row_of_ancestor, row_of_commit, table_of
+from omnigraph.manifest.rows import default_path, row_of_ancestor, row_of_commit, table_of
 
 CHUNKS_MAX = 64
 """Pieces of the commits in memory that are worth joining: one a publish, of kilobytes each."""
@@ -25,14 +25,14 @@ def followed(state: ManifestState, step: Step) -> ManifestState:
     assert (state.native_id, state.version) == (step.native_id, step.from_version)
     entries = dict(state.entries)
     hidden = dict(state.hidden)
-    paths = {c.table_key: c.table_path for c in step.changes if isinstance(c, RegisterTable)}
+    paths = dict(state.paths)
+    gone = set(state.hidden_paths)
     for change in step.changes:
         match change:
             case UpdatePin(key):
-                path = paths.get(key) or entries[key].table_path
                 entries[key] = TableEntry(
                     table_key=key,
-                    table_path=path,
+                    table_path=paths[key],
                     version=change.version,
                     table_branch=change.table_branch,
                     row_count=change.row_count,
@@ -40,16 +40,21 @@ def followed(state: ManifestState, step: Step) -> ManifestState:
                 )
             case Tombstone(key, hidden_version):
                 hidden[key] = max(hidden.get(key, 0), hidden_version)
+                gone.add(paths.get(key, default_path(key)))
                 if key in entries and entries[key].version <= hidden_version:
                     del entries[key]
-            case RegisterTable():
-                pass
+            case RegisterTable(key, path):
+                hidden.pop(key, None)
+                paths[key] = path
     new = replace(
         state,
         version=step.from_version + 1,
         entries=dict(sorted(entries.items())),
         hidden=hidden,
+        paths=paths,
+        hidden_paths=frozenset(gone - {entry.table_path for entry in entries.values()}),
         schema_hash=step.schema_hash or state.schema_hash,
+        schema_id=step.schema_id if step.schema_hash is not None else state.schema_id,
     )
     if step.ancestors:
         brought = table_of(map(row_of_ancestor, step.ancestors))

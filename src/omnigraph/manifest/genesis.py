@@ -27,6 +27,7 @@ from omnigraph.manifest.rows import (
     row_of_schema,
     table_of,
 )
+from omnigraph.manifest.schemas import keep_schema
 from omnigraph.manifest.stamp import fresh_stamp
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.graph_texts import GraphTexts
@@ -62,11 +63,12 @@ def create_graph(
         for name in (IR_FILE, STATE_FILE):
             texts.write_text(name, contract[name])
         hit(Failpoint.INIT_AFTER_SCHEMA_CONTRACT_WRITTEN)
+        schema_id = keep_schema(texts, source, catalog)
         commit = _genesis_commit(actor)
         changes = _create_tables(tables, catalog)
         history.create(rows_of_commits([commit]))
         # Last: a graph exists from the moment it has a manifest.
-        manifest.create(_manifest_rows(changes, commit, catalog.shape_hash))
+        manifest.create(_manifest_rows(changes, commit, catalog.shape_hash, schema_id))
         hit(Failpoint.INIT_AFTER_COORDINATOR_INIT)
     except BaseException:
         _release_claim(texts, manifest)
@@ -105,12 +107,14 @@ def _create_tables(tables: TableStorage, catalog: Catalog) -> list[Change]:
     return changes
 
 
-def _manifest_rows(changes: Sequence[Change], commit: GraphCommit, schema_hash: str) -> pa.Table:
+def _manifest_rows(
+    changes: Sequence[Change], commit: GraphCommit, schema_hash: str, schema_id: str
+) -> pa.Table:
     rows = [
         *map(row_of_change, changes),
         row_of_commit(commit),
         row_of_head(MAIN, commit.commit_id),
-        row_of_schema(schema_hash),
+        row_of_schema(schema_hash, schema_id),
     ]
     return table_of(rows).cast(SCHEMA.with_metadata(fresh_stamp()))
 

@@ -1,17 +1,26 @@
-"""Kept commits: the states of commits whose branch is gone, while a merge may compare with them.
+"""Kept commits: the states of commits whose branch is gone and that another branch comes from.
 
-A state is read from the manifest of the branch it was made on. When that branch is deleted, the
-pins of those commits that can become the base of a merge are written to `__commits/<id>.json`
-first, and the table forks they name stay. Cleanup removes both once no merge can need them.
+A state is read from the manifest of the branch it was made on. Before that branch is deleted, the
+pins of its commits that outlive it are written down, and the table forks they name stay, so that
+such a commit is read and merged with as before. Cleanup lets go of them.
+
+    __commits/{first id}-{last id}.json   {"entries": [pin, …], "states": [{commit, entries}, …]}
+
+One file per deleted branch, sealed by a checksum of the rest. Ids are in order of time, so the name
+of a file tells whether a commit can be in it; each state names its pins by their place in
+`entries`, which most of them share.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.manifest.model import GraphCommit, Snapshot, TableEntry
 from omnigraph.storage.graph_texts import GraphTexts
 
@@ -24,14 +33,14 @@ class KeptCommits:
     def __init__(self, texts: GraphTexts) -> None:
         self._texts = texts
 
-    def write(self, snapshot: Snapshot) -> None:
-        """Keep the state that a commit left. Writing it again changes nothing."""
-        value = {
-            "commit": asdict(snapshot.head),
-            "entries": [asdict(entry) for entry in snapshot.entries.values()],
-            "schema_hash": snapshot.schema_hash,
-        }
-        self._texts.write_text(_path(snapshot.head.commit_id), json.dumps(value, indent=2))
+    def write(self, states: Sequence[Snapshot]) -> str | None:
+        """Keep what the commits of one branch have left; returns the file, None without any."""
+        if not states:
+            return None
+        ids = sorted(each.head.commit_id for each in states)
+        name = f"{ids[0]}-{ids[-1]}.json"
+        self._texts.write_text(f"{DIRECTORY}/{name}", _to_json(states))
+        return name
 
     def read(self, commit_id: str) -> Snapshot | None:
         """The state of a commit, None when it is not kept.
@@ -39,49 +48,106 @@ class KeptCommits:
         Raises:
             StorageError: The file is damaged.
         """
-        text = self._texts.read_text_if_exists(_path(commit_id))
-        if text is None:
-            return None
-        try:
-            return _snapshot(json.loads(text))
-        except (ValueError, TypeError, KeyError):
-            raise StorageError(
-                f"'{_path(commit_id)}' cannot be read — restore it from a backup; without it, "
-                f"commit {commit_id} cannot be read or merged with"
-            ) from None
+        for name in self._names():
+            first, _, last = name.removesuffix(".json").partition("-")
+            if first <= commit_id <= last:
+                found = self._states_in(name).get(commit_id)
+                if found is not None:
+                    return found
+        return None
 
-    def ids(self) -> list[str]:
-        """The commits whose states are kept, oldest first."""
-        found = self._texts.list_dir(DIRECTORY)
-        return sorted(name.removesuffix(".json") for name in found if name.endswith(".json"))
-
-    def delete(self, commit_id: str) -> None:
-        """Let the state of a commit go."""
-        self._texts.delete(_path(commit_id))
+    def retain(self, commit_ids: Collection[str]) -> None:
+        """Let go of all states but these."""
+        for name in self._names():
+            states = self._states_in(name)
+            kept = [state for each, state in states.items() if each in commit_ids]
+            if len(kept) < len(states) and self.write(kept) != name:
+                self._texts.delete(f"{DIRECTORY}/{name}")
 
     def forks(self) -> set[tuple[str, str]]:
         """Path and Lance branch of every table fork that a kept state names."""
-        states = (self.read(each) for each in self.ids())
-        return {
-            (entry.table_path, entry.table_branch)
+        return forks_in(self)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for name in self._names():
+            yield from self._states_in(name).values()
+
+    def _names(self) -> list[str]:
+        return sorted(name for name in self._texts.list_dir(DIRECTORY) if name.endswith(".json"))
+
+    def _states_in(self, name: str) -> dict[str, Snapshot]:
+        try:
+            text = self._texts.read_text_if_exists(f"{DIRECTORY}/{name}")
+            return {} if text is None else _from_json(text)
+        except (ValueError, TypeError, KeyError, IndexError):
+            raise StorageError(
+                f"'{DIRECTORY}/{name}' cannot be read — restore it from a backup; without it, "
+                "commits of a deleted branch cannot be read or merged with"
+            ) from None
+
+    def damaged(self) -> dict[str, str]:
+        """File → what is wrong with it."""
+        found = {}
+        for name in self._names():
+            try:
+                self._states_in(name)
+            except OmnigraphError as error:
+                found[f"{DIRECTORY}/{name}"] = f"is damaged: {error.message}"
+        return found
+
+
+def forks_in(states: Iterable[Snapshot]) -> set[tuple[str, str]]:
+    """Path and Lance branch of every table fork that a state names."""
+    return {
+        (entry.table_path, entry.table_branch)
+        for state in states
+        for entry in state.entries.values()
+        if entry.table_branch is not None
+    }
+
+
+def _to_json(states: Sequence[Snapshot]) -> str:
+    places: dict[TableEntry, int] = {}
+    for state in states:
+        for entry in state.entries.values():
+            places.setdefault(entry, len(places))
+    value = {
+        "entries": [asdict(entry) for entry in places],
+        "states": [
+            {
+                "commit": asdict(state.head),
+                "entries": [places[entry] for entry in state.entries.values()],
+                "schema_hash": state.schema_hash,
+                "schema_id": state.schema_id,
+            }
             for state in states
-            if state is not None
-            for entry in state.entries.values()
-            if entry.table_branch is not None
-        }
+        ],
+    }
+    return json.dumps(value | {"checksum": _checksum(value)})
 
 
-def _path(commit_id: str) -> str:
-    return f"{DIRECTORY}/{commit_id}.json"
+def _checksum(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-def _snapshot(value: dict[str, Any]) -> Snapshot:
-    head = GraphCommit(**value["commit"])
+@lru_cache(maxsize=64)
+def _from_json(text: str) -> dict[str, Snapshot]:
+    value: dict[str, Any] = json.loads(text)
+    if value.pop("checksum") != _checksum(value):
+        raise ValueError("its checksum does not match")
     entries = [TableEntry(**each) for each in value["entries"]]
+    found = (_snapshot(each, entries) for each in value["states"])
+    return {state.head.commit_id: state for state in found}
+
+
+def _snapshot(value: dict[str, Any], entries: Sequence[TableEntry]) -> Snapshot:
+    head = GraphCommit(**value["commit"])
+    shown = [entries[place] for place in value["entries"]]
     return Snapshot(
         branch=head.branch,
         manifest_version=head.manifest_version,
-        entries={entry.table_key: entry for entry in entries},
+        entries={entry.table_key: entry for entry in shown},
         head=head,
         schema_hash=value["schema_hash"],
+        schema_id=value["schema_id"],
     )

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.storage.handles import ShownColumns
+
 MAIN = "main"
 
 
@@ -15,7 +17,8 @@ MAIN = "main"
 class TableEntry:
     """One pin: the version of a table that a branch shows.
 
-    `table_branch` is the Lance branch that owns the version, None for the main lineage.
+    `table_branch` is the Lance branch that owns the version, None for the main lineage. `shown`
+    is for a table that is read in another schema than its own (see `in_schema.py`).
     """
 
     table_key: str
@@ -24,6 +27,7 @@ class TableEntry:
     table_branch: str | None
     row_count: int
     transaction_uuid: str | None = None
+    shown: ShownColumns | None = None
 
     def shows_same_rows(self, other: TableEntry) -> bool:
         """Whether both name one version of one lineage, so that no row can differ.
@@ -67,6 +71,15 @@ class Snapshot:
     entries: Mapping[str, TableEntry]
     head: GraphCommit
     schema_hash: str | None = None
+    schema_id: str | None = None
+
+    @property
+    def schema_name(self) -> str | None:
+        """What the schema of the snapshot is kept under; None when the manifest does not say.
+
+        A manifest from before schemas had ids names the hash alone.
+        """
+        return self.schema_id or self.schema_hash
 
     def version_of(self, table_key: str) -> int:
         """The pinned version, 0 for a table that is not there."""
@@ -78,25 +91,33 @@ class Snapshot:
 class ManifestState:
     """All rows of a branch's manifest at one version, folded.
 
-    `hidden` holds the tombstone version of each table that has one. `native_id` tells two branches
+    `hidden` holds the tombstone version of each table that has one, `paths` where the table of
+    each key lies or last lay, and `hidden_paths` the tables that were shown once and are not now,
+    under whatever key. `native_id` tells two branches
     apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
     kind `graph_commit`, not yet read: the line of the branch. `ancestor_rows` are the commits that
     merges brought in, so that the parents of every commit here are here. `schema_hash` names the
-    schema the tables are in; None when the manifest does not say.
+    schema the tables are in by what it means and `schema_id` exactly, with its identities; None
+    when the manifest does not say.
     """
 
     branch: str
     version: int
     entries: Mapping[str, TableEntry]
     hidden: Mapping[str, int]
+    paths: Mapping[str, str]
+    hidden_paths: frozenset[str]
     commit_rows: pa.Table = field(compare=False, repr=False)
     ancestor_rows: pa.Table = field(compare=False, repr=False)
     head: GraphCommit
     native_id: str | None = None
     schema_hash: str | None = None
+    schema_id: str | None = None
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.branch, self.version, self.entries, self.head, self.schema_hash)
+        return Snapshot(
+            self.branch, self.version, self.entries, self.head, self.schema_hash, self.schema_id
+        )
 
     def latest_version(self, table_key: str) -> int:
         """What an expectation is compared with: the pin, else the tombstone, else 0."""
@@ -157,7 +178,8 @@ class Publish:
     the head, one on the other; there is none in a publish that keeps the content of the graph,
     such as a compaction. `ancestors` are commits of other lines that a merge brings in; those that
     are known already are left out. With `if_commit` the publish happens only while that commit is
-    the head. `schema_hash` names the schema the tables are in from then on, when that changes.
+    the head. `schema_hash` and `schema_id` name the schema the tables are in from then on, when
+    that changes.
     """
 
     branch: str
@@ -166,6 +188,7 @@ class Publish:
     commits: tuple[Lineage, ...] = ()
     if_commit: str | None = None
     schema_hash: str | None = None
+    schema_id: str | None = None
     ancestors: tuple[GraphCommit, ...] = ()
 
 
@@ -182,4 +205,5 @@ class Step:
     changes: tuple[Change, ...]
     commits: tuple[GraphCommit, ...] = ()
     schema_hash: str | None = None
+    schema_id: str | None = None
     ancestors: tuple[GraphCommit, ...] = ()

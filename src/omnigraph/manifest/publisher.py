@@ -34,10 +34,12 @@ from omnigraph.manifest.model import (
     UpdatePin,
 )
 from omnigraph.manifest.rows import (
+    Row,
     row_of_ancestor,
     row_of_change,
     row_of_commit,
     row_of_head,
+    row_of_revoked,
     row_of_schema,
     table_of,
 )
@@ -62,11 +64,11 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         _check_changes(state, request.changes)
         ancestors = _unknown(state, request.ancestors)
         commits = _commits_of(state, request, ancestors)
-        rows = [row_of_change(change) for change in request.changes]
+        rows = _table_rows(state, request.changes)
         rows += [row_of_commit(commit) for commit in commits]
         rows += [row_of_ancestor(commit) for commit in ancestors]
         if request.schema_hash is not None:
-            rows.append(row_of_schema(request.schema_hash))
+            rows.append(row_of_schema(request.schema_hash, request.schema_id))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(row_of_head(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
@@ -77,6 +79,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             request.changes,
             tuple(commits),
             request.schema_hash,
+            request.schema_id,
             ancestors,
         )
         try:
@@ -89,6 +92,18 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
         "concurrent writers — nothing was written; retry"
     )
+
+
+def _table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list[Row]:
+    """The rows of the changes; a table that comes back under a key it had takes its tombstone."""
+    paths, revoked = dict(state.paths), []
+    for change in changes:
+        if isinstance(change, RegisterTable):
+            key, path = change.table_key, change.table_path
+            if key in state.hidden and paths[key] == path:
+                revoked.append(row_of_revoked(key, state.hidden[key], path))
+            paths[key] = path
+    return [*revoked, *(row_of_change(each, paths.get(each.table_key)) for each in changes)]
 
 
 def _check_expectations(state: ManifestState, request: Publish) -> None:

@@ -4,16 +4,17 @@ object_type      object_id                                meaning
 table            {table_key}                              the table exists at `location`
 table_version    {table_key}${version:020d}               that version is published here
 table_tombstone  {table_key}$tombstone${version:020d}     versions up to it are hidden
+                 …${location}                             the same, elsewhere than the default
 graph_commit     {commit ULID}                            one commit on the line of the branch
 graph_ancestor   {commit ULID}                            a commit that came in with a merge
 graph_head       graph_head:{branch}                      the row every publish contends for
-schema           schema                                   the hash of the schema the tables are in
+schema           schema                                   hash and id of the schema of the tables
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from omnigraph.manifest.model import (
     Tombstone,
     UpdatePin,
 )
+from omnigraph.storage.location import table_path
 
 SCHEMA = pa.schema(
     [
@@ -55,7 +57,19 @@ def table_of(rows: Iterable[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
 
 
-def row_of_change(change: Change) -> Row:
+def default_path(table_key: str) -> str:
+    """Where the first table of a key lies; a renamed type keeps the path it had."""
+    kind, _, name = table_key.partition(":")
+    return table_path("node" if kind == "node" else "edge", name)
+
+
+def row_of_change(change: Change, path: str | None = None) -> Row:
+    """The row of a change to the table at `path`, which is the default one if it is not given.
+
+    Versions and tombstones belong to the table at their location: a key that is used again for
+    another table starts anew. The default location is not spelled out.
+    """
+    location = None if path == default_path(change.table_key) else path
     match change:
         case RegisterTable(table_key, table_path):
             return {
@@ -75,6 +89,7 @@ def row_of_change(change: Change) -> Row:
             return {
                 "object_id": f"{table_key}${version:020d}",
                 "object_type": "table_version",
+                "location": location,
                 "metadata": json.dumps(metadata),
                 "table_key": table_key,
                 "table_version": version,
@@ -83,11 +98,23 @@ def row_of_change(change: Change) -> Row:
             }
         case Tombstone(table_key, version):
             return {
-                "object_id": f"{table_key}$tombstone${version:020d}",
+                "object_id": _tombstone_id(table_key, version, location),
                 "object_type": "table_tombstone",
+                "location": location,
                 "table_key": table_key,
                 "table_version": version,
             }
+
+
+def row_of_revoked(table_key: str, version: int, path: str) -> Row:
+    """The row that takes a tombstone back: its table is shown under this key again."""
+    row = row_of_change(Tombstone(table_key, version), path)
+    return {**row, "table_version": 0}
+
+
+def _tombstone_id(table_key: str, version: int, location: str | None) -> str:
+    plain = f"{table_key}$tombstone${version:020d}"
+    return plain if location is None else f"{plain}${location}"
 
 
 def row_of_ancestor(commit: GraphCommit) -> Row:
@@ -125,11 +152,14 @@ def row_of_head(branch: str, commit_id: str) -> Row:
     }
 
 
-def row_of_schema(schema_hash: str) -> Row:
+def row_of_schema(schema_hash: str, schema_id: str | None) -> Row:
+    metadata = {"schema_ir_hash": schema_hash}
+    if schema_id is not None:
+        metadata["schema_id"] = schema_id
     return {
         "object_id": "schema",
         "object_type": "schema",
-        "metadata": json.dumps({"schema_ir_hash": schema_hash}),
+        "metadata": json.dumps(metadata),
         "table_key": LINEAGE_KEY,
     }
 
@@ -150,18 +180,28 @@ def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None
     newest_first = pc.sort_indices(
         commit_rows, sort_keys=[("table_version", "descending"), ("object_id", "descending")]
     )
+    paths = {row["table_key"]: _required(row, "location") for row in by_type["table"].to_pylist()}
     tombstones = by_type["table_tombstone"]
-    hidden = _greatest(tombstones["table_key"], tombstones["table_version"])
+    tombstones = tombstones.filter(pc.greater(tombstones["table_version"], 0))
+    own = _of_registered(tombstones, paths)
+    hidden = _greatest(own["table_key"], own["table_version"])
+    versions = _of_registered(by_type["table_version"], paths)
+    entries = dict(_visible_entries(paths, versions, hidden))
+    shown = {entry.table_path for entry in entries.values()}
+    schema = _schema_facts(by_type["schema"])
     return ManifestState(
         branch=branch,
         version=version,
-        entries=dict(_visible_entries(by_type["table"], by_type["table_version"], hidden)),
+        entries=entries,
         hidden=hidden,
+        paths=paths,
+        hidden_paths=frozenset(_locations(tombstones)) - shown,
         commit_rows=commit_rows,
         ancestor_rows=by_type["graph_ancestor"],
         head=commit_of_row(commit_rows.take(newest_first[:1]).to_pylist()[0]),
         native_id=native_id,
-        schema_hash=_schema_hash(by_type["schema"]),
+        schema_hash=schema.get("schema_ir_hash"),
+        schema_id=schema.get("schema_id"),
     )
 
 
@@ -175,10 +215,11 @@ _FOLDED_TYPES = (
 )
 
 
-def _schema_hash(rows: pa.Table) -> str | None:
+def _schema_facts(rows: pa.Table) -> dict[str, str]:
     for row in rows.to_pylist():
-        return str(json.loads(_required(row, "metadata"))["schema_ir_hash"])
-    return None
+        facts: dict[str, str] = json.loads(_required(row, "metadata"))
+        return facts
+    return {}
 
 
 def _greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str, int]:
@@ -189,10 +230,28 @@ def _greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str, int
     return dict(zip(grouped["key"].to_pylist(), grouped["version_max"].to_pylist(), strict=True))
 
 
+def _of_registered(rows: pa.Table, paths: Mapping[str, str]) -> pa.Table:
+    """The rows about the table that each key is registered for, not one it had before."""
+    elsewhere = {key: path for key, path in paths.items() if path != default_path(key)}
+    if not elsewhere and rows["location"].null_count == rows.num_rows:
+        return rows
+    keys = pa.array(list(elsewhere), pa.utf8())
+    places = pc.index_in(rows["table_key"], value_set=keys)
+    expected = pa.chunked_array([pa.array(list(elsewhere.values()), pa.utf8())]).take(places)
+    is_default = pc.and_(rows["location"].is_null(), expected.is_null())
+    return rows.filter(pc.or_(is_default, pc.equal(rows["location"], expected).fill_null(False)))
+
+
+def _locations(rows: pa.Table) -> Iterator[str]:
+    for key, location in zip(
+        rows["table_key"].to_pylist(), rows["location"].to_pylist(), strict=True
+    ):
+        yield location or default_path(key)
+
+
 def _visible_entries(
-    tables: pa.Table, versions: pa.Table, hidden: dict[str, int]
+    paths: Mapping[str, str], versions: pa.Table, hidden: Mapping[str, int]
 ) -> Iterator[tuple[str, TableEntry]]:
-    paths = {row["table_key"]: _required(row, "location") for row in tables.to_pylist()}
     greatest = _greatest(versions["table_key"], versions["table_version"])
     visible = {
         f"{key}${version:020d}": key

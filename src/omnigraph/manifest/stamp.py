@@ -3,6 +3,7 @@
     1  no primary key on `object_id`: no row-level fence
     2  `object_id` is the primary key
     3  no `__run__*` staging branches left
+    4  rows of a table that is not at the default path of its key say where it is
 
 Nothing outside this module reads the stamp. Migration is idempotent: a crash in the middle, or two
 processes at once, end in the same place.
@@ -47,6 +48,9 @@ def migrate(control: ControlTable) -> bool:
         _mark_primary_key(control)
     if stamp < 3:
         _sweep_run_branches(control)
+    if stamp < 4:
+        # No such row is there yet; an Omnigraph that would not understand one has to keep out.
+        control.set_metadata({STAMP: "4"})
     return True
 
 

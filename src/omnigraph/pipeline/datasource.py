@@ -3,10 +3,11 @@
     spark.read.format("omnigraph").options(path=uri, type="Person").load()
     frame.write.format("omnigraph").options(path=uri, type="Person").mode("append").save()
 
-A read is pinned to one snapshot: of `branch`, or of `commit`, `version` or `at`. Its partitions are
-groups of fragments, and a narrower schema given by `.schema(...)` reads only those columns. The
-option `filters` is JSON, [[column, operator, value], ...], and leaves the other rows in the store.
-Options `storage.*` go to the store.
+A read is pinned to one snapshot: of `branch`, or of `commit`, `version` or `at`, in the schema of
+that commit, or of today with `schema` as `current`. Its partitions are groups of fragments, and a
+narrower schema given by `.schema(...)` reads only those columns. The option `filters` is JSON,
+[[column, operator, value], ...], and leaves the other rows in the store. Options `storage.*` go to
+the store.
 
 Spark's own push-down of filters is not used. Spark 4.3 keeps what one query pushed down for every
 later query over the same frame, which then misses rows (docs/decisions/0015).
@@ -118,7 +119,7 @@ class _Target:
             )
         selection = {
             name: options[name]
-            for name in ("branch", "commit", "version", "at")
+            for name in ("branch", "commit", "version", "at", "schema")
             if options.get(name)
         }
         storage = {

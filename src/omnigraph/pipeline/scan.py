@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.errors import BadRequestError
 from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.engine import SparkUse
-from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.handles import ShownColumns, TableHandle
 from omnigraph.storage.location import TableLocation, graph_root
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.fork import open_pin
@@ -30,22 +30,28 @@ class Pin:
     uri: str
     branch: str | None
     version: int
+    shown: ShownColumns | None = None
 
 
 def open_pinned(pin: Pin) -> tuple[TableStorage, TableHandle]:
     """Open a pinned version in whatever process this is."""
     tables = TableStorage(graph_root(pin.root), dict(pin.storage_options))
-    return tables, tables.open_at(TableLocation(pin.uri, pin.branch), pin.version)
+    location = TableLocation(pin.uri, pin.branch)
+    return tables, tables.open_at(location, pin.version, shown=pin.shown)
 
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """One table at one version. Immutable: it gives the same rows for ever."""
+    """One table at one version. Immutable: it gives the same rows for ever.
+
+    `schema_of` says whose names it has: those of the `commit`, or the `current` ones.
+    """
 
     table_key: str
     manifest_version: int
     branch: str
     columns: tuple[str, ...] | None = None
+    schema_of: str = "commit"
     _tables: TableStorage = field(repr=False, kw_only=True)
     _handle: TableHandle = field(repr=False, kw_only=True)
     _opener: Callable[..., Any] = field(repr=False, kw_only=True, compare=False)
@@ -64,23 +70,20 @@ class TableScan:
             raise BadRequestError(
                 f"there is no column '{unknown[0]}' — the table has {self._handle.schema.names}"
             )
-        return TableScan(
-            self.table_key,
-            self.manifest_version,
-            self.branch,
-            tuple(columns),
-            _tables=self._tables,
-            _handle=self._handle,
-            _opener=self._opener,
-            _spark=self._spark,
-        )
+        return replace(self, columns=tuple(columns))
 
     def pin(self) -> Pin:
         """What another process needs to read the same rows."""
         location = self._handle.location
         options = tuple(sorted(self._tables.storage_options.items()))
-        version = self._handle.version
-        return Pin(str(self._tables.root), options, location.uri, location.branch, version)
+        return Pin(
+            str(self._tables.root),
+            options,
+            location.uri,
+            location.branch,
+            self._handle.version,
+            self._handle.shown,
+        )
 
     def count_rows(self) -> int:
         return self._handle.row_count
@@ -115,6 +118,7 @@ class TableScan:
             "type": self.table_key,
             "branch": self.branch,
             "version": str(self.manifest_version),
+            "schema": self.schema_of,
         }
         return options | {
             f"storage.{name}": value for name, value in self._tables.storage_options.items()

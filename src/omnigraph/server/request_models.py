@@ -14,6 +14,7 @@ from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
 
 Mode = Literal["overwrite", "append", "merge"]
+SchemaOf = Literal["commit", "current"]
 
 
 class RequestModel(BaseModel):
@@ -52,6 +53,11 @@ class QueryRequest(RequestModel):
     params: dict[str, Any] | None = Field(None, description="The parameters, by name.")
     branch: str | None = Field(None, description="The branch; `main` by default.")
     snapshot: str | None = Field(None, description="A graph commit, instead of a branch.")
+    schema_of: SchemaOf = Field(
+        "commit",
+        description="Whose schema a snapshot is read in: its own, or the `current` one, through "
+        "stable identities.",
+    )
 
 
 class ChangeRequest(RequestModel):
@@ -76,6 +82,11 @@ class InvokeRequest(RequestModel):
     params: dict[str, Any] | None = Field(None, description="The parameters, by name.")
     branch: str | None = Field(None, description="The branch; `main` by default.")
     snapshot: str | None = Field(None, description="A graph commit, for a read only.")
+    schema_of: SchemaOf = Field(
+        "commit",
+        description="Whose schema a snapshot is read in: its own, or the `current` one, through "
+        "stable identities.",
+    )
     expect_mutation: bool | None = Field(
         None, description="Refuse the call when the query is of the other kind."
     )

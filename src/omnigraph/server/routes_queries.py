@@ -44,7 +44,14 @@ async def _invoke(call: Call, if_commit: str | None) -> Response:
     if not stored.mutation:
         return await routes_reads.answer(
             call,
-            routes_reads.Read(stored.source, stored.name, body.params, body.branch, body.snapshot),
+            routes_reads.Read(
+                stored.source,
+                stored.name,
+                body.params,
+                body.branch,
+                body.snapshot,
+                schema_of=body.schema_of,
+            ),
         )
     return await routes_writes.answer(
         call,

@@ -29,14 +29,21 @@ class Read:
     branch: str | None
     snapshot: str | None
     is_frozen: bool = False
+    schema_of: str = "commit"
 
 
 async def query(call: Call) -> Response:
     """Run a read over one snapshot."""
     body = await call.body(QueryRequest)
-    return await answer(
-        call, Read(query_text(body.query), body.name, body.params, body.branch, body.snapshot)
+    wanted = Read(
+        query_text(body.query),
+        body.name,
+        body.params,
+        body.branch,
+        body.snapshot,
+        schema_of=body.schema_of,
     )
+    return await answer(call, wanted)
 
 
 async def read(call: Call) -> Response:
@@ -64,7 +71,7 @@ async def answer(call: Call, wanted: Read) -> Response:
         # A commit is as readable as the branch it was made on.
         branch = (await call.reading(graph.commit, wanted.snapshot)).branch
     call.permit(branch=branch, action=Action.READ)
-    question = hash((wanted.source, wanted.name, branch, wanted.snapshot))
+    question = hash((wanted.source, wanted.name, branch, wanted.snapshot, wanted.schema_of))
     data = await call.answering(question, partial(run_read, graph, wanted, branch))
     return Response(data, media_type=JSON)
 
@@ -77,6 +84,7 @@ def run_read(graph: Graph, wanted: Read, branch: str) -> bytes:
         wanted.params,
         branch=branch,
         commit=wanted.snapshot,
+        schema=wanted.schema_of,
     )
     shape = frozen_read_to_json if wanted.is_frozen else read_to_json
     return orjson.dumps(shape(result, read_target(result, wanted.snapshot)))

@@ -9,17 +9,20 @@ the three is easy to lose and none fails loudly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
+from lance.optimize import Compaction
 
 from omnigraph.errors import (
     CommitConflict,
     InvariantViolated,
+    OmnigraphError,
     RecoveryRequired,
     RowLevelCasContention,
     TableNotFound,
@@ -33,11 +36,16 @@ from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import GraphRoot, TableLocation
-from omnigraph.storage.operation_files import version_files
+from omnigraph.storage.operation_files import compacted_files, version_files
 from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.staging import DATA_STORAGE_VERSION
 from omnigraph.storage.tables import PRIMARY_KEY
 from omnigraph.storage.text import open_text_store
+from omnigraph.storage.torn import TornFile, newest_version, torn_refs, torn_versions
+from omnigraph.storage.torn_rows import has_torn_rows
+
+_UNFINISHED = "_unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,11 @@ class ControlTable:
         self._is_local = root.is_local
         self._durability = durability
         self._opener = Opener(options)
-        self._forks = Forks(self._opener, open_text_store(root, options, durability), durability)
+        self._recorder = Recorder(options)
+        self._texts = open_text_store(root, options, durability)
+        self._forks = Forks(self._opener, self._texts, durability, self._recorder)
+        self._hidden: frozenset[str] = frozenset()
+        self._suspects: frozenset[str | None] = frozenset()
 
     # Creating
 
@@ -92,21 +104,23 @@ class ControlTable:
             )
             if self._is_power:
                 sync_tree(self.uri)
+        self._recorder.record_inline(TableLocation(self.uri), dataset)
         return int(dataset.version)
 
     def exists(self) -> bool:
         """Whether the table is there. A failure to look is an error, not False."""
         try:
-            self._opener.head(TableLocation(self.uri))
+            head = self._opener.head(TableLocation(self.uri))
         except TableNotFound:
             return False
-        return True
+        # Of a creation that a power cut has interrupted the version may be there without its rows.
+        return head.version > 1 or not self._has_torn_rows(TableLocation(self.uri), head)
 
     # Reading
 
     def latest_version(self, branch: str | None = None) -> int:
         """The latest version of a branch, freshly looked up."""
-        return int(self._opener.head(TableLocation(self.uri, branch)).version)
+        return int(self._head(TableLocation(self.uri, branch)).version)
 
     def has_version(self, version: int, branch: str | None = None) -> bool:
         """Whether this version can still be read."""
@@ -202,11 +216,20 @@ class ControlTable:
         """Merge small fragments into few; the rows stay. Returns the latest version."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
+        before = int(dataset.version)
         with lance_errors("compacting", location):
-            # Inline commit: a compaction changes no row, and the caller holds the publish turn.
-            dataset.optimize.compact_files()
-            if self._is_power:
-                sync_tree(location.physical_uri)
+            results = [each.execute(dataset) for each in Compaction.plan(dataset, {}).tasks]
+            if results:
+                # No sidecar speaks of a compaction: its rows have to be safe before its version.
+                if self._is_power:
+                    sync_paths(compacted_files(results, location.physical_uri))
+                with self.unfinished(branch):
+                    # Inline commit: it changes no row, and the caller holds the publish turn.
+                    Compaction.commit(dataset, results)
+                    if self._is_power:
+                        sync_tree(location.physical_uri)
+                dataset = self._opener.head(location)
+                self._recorder.record_inline(location, dataset, since=before)
         record(control_compactions=1)
         return int(dataset.version)
 
@@ -214,13 +237,13 @@ class ControlTable:
 
     def metadata(self, branch: str | None = None) -> dict[str, str]:
         """The schema-level metadata of the latest version."""
-        return dict(self._opener.head(TableLocation(self.uri, branch)).schema_metadata)
+        return dict(self._head(TableLocation(self.uri, branch)).schema_metadata)
 
     def set_metadata(self, values: Mapping[str, str], *, branch: str | None = None) -> int:
         """Set schema-level metadata in one commit, keeping the other keys."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
-        with lance_errors("writing schema metadata", location):
+        with lance_errors("writing schema metadata", location), self.unfinished(branch):
             # Inline commit: a stamp has no staged form, and writing it twice changes nothing.
             dataset.update_schema_metadata(dict(values))
             self._sync(location, dataset)
@@ -234,7 +257,7 @@ class ControlTable:
         """Mark the key column of a table that has no primary key yet."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
-        with lance_errors("marking the primary key", location):
+        with lance_errors("marking the primary key", location), self.unfinished(branch):
             # Inline commit: a key mark has no staged form, and setting it twice changes nothing.
             dataset.update_field_metadata({self.key: {PRIMARY_KEY: "true"}})
             self._sync(location, dataset)
@@ -248,11 +271,11 @@ class ControlTable:
 
     def branch_names(self) -> set[str]:
         """The names of the live branches; the main lineage is not one."""
-        return self._forks.names(self.uri)
+        return self._forks.names(self.uri) - self._hidden
 
     def find_branch(self, branch: str) -> BranchInfo | None:
         """One live branch, or None."""
-        return self._forks.find(self.uri, branch)
+        return None if branch in self._hidden else self._forks.find(self.uri, branch)
 
     def delete_branch(self, branch: str) -> None:
         """Delete a branch; BranchNotFound when there is none."""
@@ -262,6 +285,81 @@ class ControlTable:
         """Remove files of an unfinished branch that no ref names."""
         self._forks.delete_tree(self.uri, branch)
 
+    # After a power cut
+
+    @contextmanager
+    def unfinished(self, branch: str | None = None) -> Iterator[None]:
+        """Say, during a commit that no sidecar speaks of, that its version may not be on the disk.
+
+        Without such a word, or a sidecar, a torn version is one that was acknowledged: damage.
+        """
+        mark = f"{self.uri}/{_UNFINISHED}/{quote(branch or '', safe='')}.mark"
+        if self._is_local:
+            self._texts.write_text(mark, "")
+        yield
+        if self._is_local:
+            self._texts.delete(mark)
+
+    def unfinished_branches(self) -> set[str | None]:
+        """The branches on which such a commit was begun and not ended."""
+        found = self._texts.list_dir(f"{self.uri}/{_UNFINISHED}")
+        names = [unquote(each.rpartition("/")[2].removesuffix(".mark")) for each in found]
+        return {name or None for name in names}
+
+    def forget_unfinished(self) -> None:
+        """Take the marks away. The caller holds the publish turn of their branches."""
+        self._texts.delete_prefix(f"{self.uri}/{_UNFINISHED}")
+
+    def torn_files(self, suspects: Collection[str | None]) -> list[TornFile]:
+        """Refs and newest versions that a power cut has torn; none of them was acknowledged.
+
+        The writers of `suspects`, branches, had not finished: there the rows are looked at too.
+        """
+        refs = torn_refs(self.uri)
+        branches = [None, *sorted(self._forks.names(self.uri) - refs.keys())]
+        versions = [self._torn_versions(each, each in suspects) for each in branches]
+        return [*refs.values(), *(each for found in versions for each in found)]
+
+    def torn_heads(self) -> dict[str | None, TornFile]:
+        """Branch → its oldest torn version, of branches whose newest version is torn."""
+        branches = [None, *(self._forks.names(self.uri) - torn_refs(self.uri).keys())]
+        found = {each: self._torn_versions(each, False) for each in branches}
+        return {each: torn[-1] for each, torn in found.items() if torn}
+
+    def _torn_versions(self, branch: str | None, is_suspect: bool) -> list[TornFile]:
+        location = TableLocation(self.uri, branch)
+        torn = torn_versions(location)
+        newest = newest_version(location)
+        if torn or newest is None or not is_suspect:
+            return torn
+        head = self._opener.at(location, newest.version)
+        return [newest] if self._has_torn_rows(location, head) else []
+
+    def _has_torn_rows(self, location: TableLocation, head: LanceDataset) -> bool:
+        if not self._is_local:
+            return False
+        try:
+            before = self._opener.at(location, head.version - 1) if head.version > 1 else None
+        except OmnigraphError:
+            before = None
+        return has_torn_rows(head, before, location)
+
+    def look_past_torn(self, suspects: Collection[str | None]) -> None:
+        """Read as if torn files were not there; for a handle that may not move them."""
+        self._hidden = frozenset(torn_refs(self.uri)) if self._is_local else frozenset()
+        self._suspects = frozenset(suspects) if self._is_local else frozenset()
+
+    def set_torn_aside(self, suspects: Collection[str | None]) -> list[str]:
+        """Move torn files away; returns where they are now."""
+        return [each.set_aside(self._durability) for each in self.torn_files(suspects)]
+
+    def _head(self, location: TableLocation) -> LanceDataset:
+        """The latest version that is whole."""
+        head = self._opener.head(location)
+        if location.branch in self._suspects and self._has_torn_rows(location, head):
+            return self._opener.at(location, head.version - 1)
+        return head
+
     # Inside
 
     @property
@@ -270,7 +368,7 @@ class ControlTable:
 
     def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
         if version is None:
-            return self._opener.head(location)
+            return self._head(location)
         return self._opener.at(location, version)
 
     def _refuse_unfenced(self, dataset: LanceDataset) -> None:
@@ -292,8 +390,13 @@ class ControlTable:
             ) from error
 
     def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
+        transaction = dataset.read_transaction(dataset.version)
         if self._is_power:
-            sync_paths(version_files(location, dataset))
+            sync_paths(version_files(location, dataset, transaction))
+        if transaction is not None:
+            key = (transaction.read_version, transaction.uuid)
+            version, operation = int(dataset.version), transaction.operation
+            self._recorder.record_commit(location, version, key, operation, {})
 
 
 @contextmanager

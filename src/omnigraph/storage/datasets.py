@@ -18,11 +18,14 @@ from urllib.parse import urlsplit
 import lance
 from lance import LanceDataset
 
+from omnigraph.errors import StorageError, TableNotFound
 from omnigraph.storage.base_paths import relocate_bases
 from omnigraph.storage.counters import record
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import manifest_bytes, rename_columns
 from omnigraph.storage.location import TableLocation
+from omnigraph.storage.torn import last_whole_version
 
 HANDLES_MAX = 32
 METADATA_BYTES_MAX = 8 * 1024 * 1024
@@ -48,13 +51,41 @@ class Opener:
         """Open exactly this version."""
         with lance_errors("opening a table", location):
             dataset = self._open(location, version)
+        if dataset.version != version:
+            raise _zeroed(location, version)
         record(opens=1)
         return dataset
 
+    def renamed(
+        self, dataset: LanceDataset, location: TableLocation, names: Mapping[str, str]
+    ) -> LanceDataset:
+        """The same version with columns under other names (stored → shown)."""
+        with lance_errors("opening a table", location):
+            return LanceDataset(
+                location.physical_uri,
+                version=dataset.version,
+                storage_options=dict(self.storage_options) or None,
+                session=session(),
+                serialized_manifest=rename_columns(manifest_bytes(dataset), names),
+            )
+
     def head(self, location: TableLocation) -> LanceDataset:
-        """Open whatever is latest. Only for refs, HEAD probes and the control tables."""
-        with lance_errors("finding the latest version of a table", location):
-            dataset = self._open(location, None)
+        """Open whatever is latest. Only for refs, HEAD probes and the control tables.
+
+        A version that a power cut has torn was never acknowledged: the one before it is latest.
+        """
+        try:
+            with lance_errors("finding the latest version of a table", location):
+                dataset = self._open(location, None)
+            if dataset.version == 0:
+                raise _zeroed(location, None)
+        except StorageError as error:
+            whole = last_whole_version(location) if type(error) is StorageError else None
+            if whole is None:
+                raise
+            if whole == 0:
+                raise TableNotFound(str(location)) from None
+            return self.at(location, whole)
         record(head_probes=1)
         return dataset
 
@@ -69,8 +100,17 @@ class Opener:
         return relocate_bases(dataset, location, options)
 
 
+def _zeroed(location: TableLocation, version: int | None) -> StorageError:
+    """Lance reads a version file of nothing but zeros as a table without columns, at version 0."""
+    what = "the latest version" if version is None else f"version {version}"
+    return StorageError(
+        f"{what} of the table at '{location}' is damaged: its file is empty of data — restore it "
+        "from a backup"
+    )
+
+
 class HandleCache:
-    """The most recently used handles by (uri, branch, version, incarnation)."""
+    """The most recently used handles by (uri, branch, version, incarnation, columns)."""
 
     def __init__(self, entries_max: int = HANDLES_MAX) -> None:
         self._entries: OrderedDict[tuple[object, ...], TableHandle] = OrderedDict()

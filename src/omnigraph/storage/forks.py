@@ -26,11 +26,14 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree, with_parents
 from omnigraph.storage.handles import BranchInfo
-from omnigraph.storage.lance_errors import is_missing_ref, is_ref_in_use, lance_errors
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import transaction_file
 from omnigraph.storage.location import TableLocation
+from omnigraph.storage.recorder import Recorder, wait_for_records
 from omnigraph.storage.text import TextStore
+from omnigraph.storage.torn import REFS, is_torn_ref
 
-_REFS = "_refs/branches"
+_TAGS = "_refs/tags"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Forks:
     opener: Opener
     texts: TextStore
     durability: Durability
+    recorder: Recorder
 
     def create(self, source: TableLocation, version: int, branch: str) -> TableLocation:
         """Fork `branch` from an exact version. The caller holds the table's writer queue."""
@@ -49,7 +53,7 @@ class Forks:
         self._refuse_taken(fork)
         try:
             with lance_errors("forking a table", source):
-                dataset.create_branch(branch, (source.branch, version))
+                made = dataset.create_branch(branch, (source.branch, version))
         except (StorageFull, StoragePermissionDenied):
             raise  # the files that are there now are our own
         except OmnigraphError:
@@ -58,32 +62,34 @@ class Forks:
         if self.durability == "power" and "://" not in source.uri:
             with lance_errors("flushing a fork", fork):
                 sync_tree(fork.physical_uri)
-                sync_paths(with_parents([_ref(source.uri, branch)], source.uri))
+                # `a/b` lies below directories that may be new as well.
+                files = [fork.physical_uri, _ref(source.uri, branch)]
+                sync_paths(with_parents(files, source.uri))
+        self.recorder.record_fork(fork, version, transaction_file(made))
         record(forks=1)
         return fork
 
     def _refuse_taken(self, fork: TableLocation) -> None:
         assert fork.branch is not None
-        has_ref = self.find(fork.uri, fork.branch) is not None
+        has_ref = self.texts.exists(_ref(fork.uri, fork.branch))
         if has_ref or self.texts.exists(f"{fork.physical_uri}/_versions"):
             raise ForkExists(fork.uri, fork.branch, has_ref=has_ref)
 
     def names(self, uri: str) -> set[str]:
         """The names of the live native branches: one listing, however many there are."""
-        found = self.texts.list_dir(f"{uri}/{_REFS}")
-        refs = (each.rpartition("/")[2] for each in found)
-        # A writer that was killed leaves `<branch>.json.tmp.<hex>`, which Lance ignores as well.
-        return {unquote(ref.removesuffix(".json")) for ref in refs if ref.endswith(".json")}
+        found = [each.rpartition("/")[2] for each in self.texts.list_dir(f"{uri}/{REFS}")]
+        # Lance writes a ref as `<name>.json.tmp.<hex>` first.
+        return {unquote(name.removesuffix(".json")) for name in found if name.endswith(".json")}
 
     def find(self, uri: str, branch: str) -> BranchInfo | None:
-        """One native branch, or None; reads its ref and no other.
+        """One native branch, or None; reads its ref and no other. A torn ref is none.
 
         Lance lists branches by reading the ref of each, which is what a hundred siblings would
         cost every look at one of them.
         """
         ref = _ref(uri, branch)
         text = self.texts.read_text_if_exists(ref)
-        if text is None:
+        if text is None or is_torn_ref(text.encode()):
             return None
         try:
             facts = json.loads(text)
@@ -100,23 +106,56 @@ class Forks:
             raise StorageError(f"the ref '{ref}' is damaged: it is not a branch of Lance") from None
 
     def list(self, uri: str) -> Mapping[str, BranchInfo]:
-        """The live native branches of a dataset by name; the main lineage is not one."""
-        found = {name: self.find(uri, name) for name in self.names(uri)}
-        return {name: info for name, info in found.items() if info is not None}
+        """The live native branches of a dataset by name; the main lineage is not one.
+
+        One whose ref is torn is among them, without an identifier, so that it can be deleted.
+        """
+        found: dict[str, BranchInfo] = {}
+        for name in self.names(uri):
+            info = self.find(uri, name)
+            if info is not None:
+                found[name] = info
+            elif self.texts.exists(_ref(uri, name)):
+                found[name] = BranchInfo(name, None, 0, "", 0)
+        return found
 
     def delete(self, uri: str, branch: str) -> None:
-        """Delete a fork and its files. The caller holds the table's writer queue."""
-        dataset = self.opener.head(TableLocation(uri))
-        try:
-            with lance_errors("deleting a fork", uri):
-                dataset.branches.delete(branch)
-        except Exception as error:
-            cause = error.__cause__
-            if cause is not None and is_missing_ref(cause):
-                raise BranchNotFound(branch) from error
-            if cause is not None and is_ref_in_use(cause):
-                raise ForkInUse(uri, branch) from error
-            raise
+        """Delete a fork and its files. The caller holds the table's writer queue.
+
+        The ref goes first, for good, and only then the files: a power cut must not leave a ref
+        whose files are gone. Lance does both in one call and syncs neither.
+
+        Raises:
+            BranchNotFound: There is no such fork.
+            ForkInUse: Another fork came from it, or a tag stands on it.
+        """
+        if not self.texts.exists(_ref(uri, branch)):
+            raise BranchNotFound(branch)
+        fork = self.find(uri, branch)
+        if fork is not None and self._is_used(uri, fork):
+            raise ForkInUse(uri, branch)
+        wait_for_records()  # none may be written where the next fork of this name will be
+        self.texts.delete(_ref(uri, branch))
+        self._delete_files(uri, branch)
+
+    def _delete_files(self, uri: str, branch: str) -> None:
+        """Remove the files of a fork, but not those of a fork `branch/…`, which lie among them."""
+        top = f"{uri}/tree/{branch}"
+        others = [name for name in self.names(uri) if name.startswith(f"{branch}/")]
+        if not others:
+            self.texts.delete_prefix(top)
+            return
+        kept = {name.removeprefix(f"{branch}/").partition("/")[0] for name in others}
+        for folder in self.texts.list_folders(top):
+            if folder not in kept:
+                self.texts.delete_prefix(f"{top}/{folder}")
+
+    def _is_used(self, uri: str, fork: BranchInfo) -> bool:
+        descends = f"{fork.identifier}/"
+        if any(each.identifier.startswith(descends) for each in self.list(uri).values()):
+            return True
+        tags = map(self.texts.read_text_if_exists, self.texts.list_dir(f"{uri}/{_TAGS}"))
+        return any(json.loads(tag).get("branch") == fork.name for tag in tags if tag)
 
     def delete_tree(self, uri: str, branch: str) -> None:
         """Remove the files of an unfinished fork: a tree that no ref names."""
@@ -134,4 +173,4 @@ class Forks:
 
 def _ref(uri: str, branch: str) -> str:
     """Where Lance keeps what it knows of a branch."""
-    return f"{uri}/{_REFS}/{quote(branch, safe='')}.json"
+    return f"{uri}/{REFS}/{quote(branch, safe='')}.json"

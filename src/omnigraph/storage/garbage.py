@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from omnigraph.storage.datasets import Opener
+from omnigraph.storage.fold_records import folding_records
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.relocation import mend_forks
@@ -79,5 +80,6 @@ class Garbage:
                 stats = dataset.explain_cleanup_old_versions(**policy).stats
             else:
                 # Inline commit: removing versions makes none, so no HEAD moves.
-                stats = dataset.cleanup_old_versions(**policy)
+                with folding_records(location, self.storage_options):
+                    stats = dataset.cleanup_old_versions(**policy)
         return Removed(int(stats.old_versions), int(stats.bytes_removed))

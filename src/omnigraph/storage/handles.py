@@ -20,13 +20,28 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.dataset import LanceOperation
 
+    from omnigraph.storage.checksums import Checksums
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumns:
+    """How a version is shown in another schema than the one it was written in.
+
+    `renamed` pairs the name a column is stored under with the one it is shown under. With `schema`
+    exactly its columns are shown; those that the version does not have read as null.
+    """
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    schema: pa.Schema | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class TableHandle:
     """One table at one version. Immutable: it shows the same rows for ever.
 
     `schema` is the logical one, in which a Blob is LargeBinary. `absent` are columns of it that
-    the version does not have: they read as null.
+    the version does not have: they read as null. `shown` says in which columns the version is
+    shown, None for its own.
     """
 
     location: TableLocation
@@ -35,6 +50,7 @@ class TableHandle:
     row_count: int
     _dataset: LanceDataset = field(repr=False, compare=False)
     absent: frozenset[str] = frozenset()
+    shown: ShownColumns | None = None
 
     def __reduce__(self) -> NoReturn:
         # A pickled Lance dataset of a fork comes back as the main lineage.
@@ -98,6 +114,7 @@ class StagedTransaction:
     rows: int
     location: TableLocation
     staged_bytes: int = 0
+    checksums: Checksums = field(default_factory=dict, repr=False, compare=False)
     _operation: LanceOperation.BaseOperation = field(repr=False, compare=False, kw_only=True)
     _dataset: LanceDataset = field(repr=False, compare=False, kw_only=True)
     _once: CommitOnce = field(

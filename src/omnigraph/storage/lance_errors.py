@@ -29,8 +29,6 @@ RETRYABLE_CONFLICT = "Retryable commit conflict"
 COMMIT_CONFLICT_TYPE = "CommitConflictError"
 ALREADY_EXISTS = "Dataset already exists"
 NOT_FOUND = "was not found"
-REF_NOT_FOUND = "Ref not found error"
-REF_CONFLICT = "Ref conflict error"
 # Rust appends the number of the system's error to its text: ENOSPC, EDQUOT; EPERM, EACCES, EROFS.
 DISK_FULL = ("(os error 28)", "(os error 122)")
 PERMISSION = ("(os error 1)", "(os error 13)", "(os error 30)", "403 Forbidden")
@@ -71,16 +69,6 @@ def translate(error: BaseException, *, action: str, location: str) -> OmnigraphE
 def is_missing(error: BaseException) -> bool:
     """Whether the dataset, or the version of it, genuinely does not exist."""
     return NOT_FOUND in str(error) and str(error).startswith("Dataset at path")
-
-
-def is_missing_ref(error: BaseException) -> bool:
-    """Whether a native branch does not exist."""
-    return REF_NOT_FOUND in str(error)
-
-
-def is_ref_in_use(error: BaseException) -> bool:
-    """Whether a native branch cannot be deleted because another one stands on it."""
-    return REF_CONFLICT in str(error)
 
 
 def _missing(text: str, location: str) -> OmnigraphError:

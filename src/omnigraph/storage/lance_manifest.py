@@ -127,6 +127,22 @@ def with_manifest(version_file: bytes, manifest: bytes) -> bytes:
     return head + struct.pack("<I", len(manifest)) + manifest + version_file[-_FOOTER_BYTES:]
 
 
+def message_start(version_file: bytes) -> int | None:
+    """Where the manifest lies in a version file; None when the file does not fit together.
+
+    The magic at its end is not looked at: one wrong byte there is damage, and not a cut.
+    """
+    try:
+        return _message_span(version_file[:-4] + _MAGIC)[0]
+    except ValueError:
+        return None
+
+
+def has_magic(version_file: bytes) -> bool:
+    """Whether a file ends as every file of Lance does."""
+    return version_file.endswith(_MAGIC)
+
+
 def _message_span(version_file: bytes) -> tuple[int, int]:
     if len(version_file) < _FOOTER_BYTES + 4 or version_file[-4:] != _MAGIC:
         raise ValueError("not a version of a Lance dataset")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,16 @@ from lance.schema import LanceSchema
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.blobs import stored_schema, to_stored
+from omnigraph.storage.checksums import Checksums, checksum_files
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.masks import to_mask
 from omnigraph.storage.objects import move_files
-from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.operation_files import existing_files
+from omnigraph.storage.predicates import Predicate, columns_of
+from omnigraph.storage.reads import fill_absent
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, deleted_fragments
 from omnigraph.storage.transactions import Stager
 
@@ -38,11 +42,15 @@ ROWS_PER_FRAGMENT_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LooseFragment:
-    """One fragment: where its `data` directory is, and what Lance says about it, as JSON."""
+    """One fragment: where its `data` directory is, and what Lance says about it, as JSON.
+
+    `checksums` are by path from there; on an object store they are taken after the commit.
+    """
 
     uri: str
     rows: int
     metadata: str
+    checksums: Checksums = field(default_factory=dict)
 
     @property
     def file_names(self) -> list[str]:
@@ -69,10 +77,22 @@ def write_loose(
             enable_stable_row_ids=True,
             storage_options=dict(storage_options or {}) or None,
         )
-    return [
-        LooseFragment(uri, fragment.physical_rows, json.dumps(fragment.to_json()))
-        for fragment in written
-    ]
+        return [
+            LooseFragment(
+                uri,
+                fragment.physical_rows,
+                json.dumps(fragment.to_json()),
+                _checksums(uri, fragment),
+            )
+            for fragment in written
+        ]
+
+
+def _checksums(uri: str, fragment: FragmentMetadata) -> Checksums:
+    """Taken where the files were written: tasks of a load do it beside one another."""
+    if "://" in uri:
+        return {}
+    return checksum_files(existing_files(LanceOperation.Append([fragment]), uri), uri)
 
 
 def read_loose(
@@ -103,6 +123,12 @@ class LooseRows:
     def rows(self) -> int:
         return sum(fragment.rows for fragment in self.fragments)
 
+    @property
+    def checksums(self) -> Checksums:
+        return {
+            path: each for fragment in self.fragments for path, each in fragment.checksums.items()
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class LooseStaging:
@@ -114,7 +140,9 @@ class LooseStaging:
     def append(self, handle: TableHandle, loose: LooseRows) -> StagedTransaction:
         """Stage the fragments as new rows."""
         operation = LanceOperation.Append(self._adopted(handle, loose))
-        staged = self.stager.stage(handle, StageKind.APPEND, operation, rows=loose.rows)
+        staged = self.stager.stage(
+            handle, StageKind.APPEND, operation, rows=loose.rows, checksums=loose.checksums
+        )
         record(stage_append_calls=1, stage_append_rows=loose.rows)
         return staged
 
@@ -122,7 +150,9 @@ class LooseStaging:
         """Stage the fragments as all the rows there are."""
         adopted = self._adopted(handle, loose)
         operation = LanceOperation.Overwrite(handle._dataset.lance_schema, adopted)
-        return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=loose.rows)
+        return self.stager.stage(
+            handle, StageKind.OVERWRITE, operation, rows=loose.rows, checksums=loose.checksums
+        )
 
     def replace(
         self, handle: TableHandle, loose: LooseRows, addresses: np.ndarray
@@ -135,7 +165,9 @@ class LooseStaging:
             updated_fragments=updated,
             new_fragments=self._adopted(handle, loose),
         )
-        staged = self.stager.stage(handle, StageKind.UPDATE, operation, rows=loose.rows)
+        staged = self.stager.stage(
+            handle, StageKind.UPDATE, operation, rows=loose.rows, checksums=loose.checksums
+        )
         record(stage_update_rows=loose.rows)
         return staged
 
@@ -158,9 +190,15 @@ def scan_addresses_of(
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of a table, with the physical address of every row, in bounded memory."""
     dataset = handle._dataset
+    mask = None
+    read = [name for name in columns if name not in handle.absent]
+    if predicate is not None and not handle.absent.isdisjoint(columns_of(predicate)):
+        mask, predicate = predicate, None
+        needed = [name for name in columns_of(mask) if name not in handle.absent]
+        read = list(dict.fromkeys([*read, *needed]))
     with lance_errors("reading a table", handle.location):
         options: dict[str, Any] = {
-            "columns": list(columns),
+            "columns": read,
             "with_row_address": True,
             "blob_handling": "all_binary",
         }
@@ -176,8 +214,12 @@ def scan_addresses_of(
             batch = next(batches, None)
         if batch is None:
             break
+        if handle.absent:
+            batch = fill_absent(handle, batch)
+        if mask is not None:
+            batch = batch.filter(to_mask(mask, batch))
         rows += batch.num_rows
-        yield batch
+        yield batch.select([*columns, ADDRESS])
     record(scans=1, rows_scanned=rows)
 
 

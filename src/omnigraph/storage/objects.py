@@ -66,7 +66,10 @@ def read_object(uri: str, storage_options: Mapping[str, str]) -> bytes | None:
 def replace_object(
     uri: str, data: bytes, storage_options: Mapping[str, str], durability: Durability
 ) -> None:
-    """Replace an object: a reader sees the old or the new whole one. Makes no directory."""
+    """Replace an object: a reader, also one after a power cut, sees the old or the new whole one.
+
+    Makes no directory, and leaves it to the caller to sync the one that the file is in.
+    """
     with lance_errors("writing a file", uri):
         if "://" in uri:
             _put_object(uri, data, storage_options)
@@ -87,8 +90,6 @@ def _replace_file(path: str, data: bytes, durability: Durability) -> None:
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise
-    if durability == "power":
-        sync_paths([os.path.dirname(path)])
 
 
 def _get_object(uri: str, storage_options: Mapping[str, str]) -> bytes:

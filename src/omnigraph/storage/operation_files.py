@@ -9,8 +9,9 @@ import os
 from collections.abc import Iterable, Iterator
 
 from lance import LanceDataset
-from lance.dataset import Index, LanceOperation
+from lance.dataset import Index, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata
+from lance.optimize import RewriteResult
 
 from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.durability import with_parents
@@ -20,12 +21,16 @@ from omnigraph.storage.location import TableLocation
 
 def staged_files(operation: LanceOperation.BaseOperation, top: str) -> list[str]:
     """The files an operation has written below the dataset at `top`, and their directories."""
-    files = [
+    return with_parents(existing_files(operation, top), top)
+
+
+def existing_files(operation: LanceOperation.BaseOperation, top: str) -> list[str]:
+    """What an operation has written below the dataset at `top`."""
+    return [
         path
-        for relative in _relative_files(operation)
+        for relative in relative_files(operation)
         for path in _existing(os.path.join(top, relative))
     ]
-    return with_parents(files, top)
 
 
 def commit_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
@@ -38,11 +43,19 @@ def commit_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
     return with_parents([path for path in files if os.path.exists(path)], top)
 
 
-def version_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
-    """Everything that an inline commit of this version has written."""
-    transaction = dataset.read_transaction(dataset.version)
+def version_files(
+    location: TableLocation, dataset: LanceDataset, transaction: Transaction | None
+) -> list[str]:
+    """Everything that the commit of this version, by its transaction, has written."""
     written = staged_files(transaction.operation, location.physical_uri) if transaction else []
     return [*written, *commit_files(location, dataset)]
+
+
+def compacted_files(results: Iterable[RewriteResult], top: str) -> list[str]:
+    """The data files that a compaction has written below the dataset at `top`."""
+    fragments = [fragment for result in results for fragment in result.new_fragments]
+    names = [file.path for fragment in fragments for file in fragment.files]
+    return with_parents([os.path.join(top, "data", name) for name in names], top)
 
 
 def staged_bytes(operation: LanceOperation.BaseOperation) -> int:
@@ -87,7 +100,8 @@ def _updated_fragments(operation: LanceOperation.BaseOperation) -> Iterable[Frag
             return []
 
 
-def _relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
+def relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
+    """The files, and directories of files, that an operation has written, below its lineage."""
     for fragment in new_fragments(operation):
         for file in fragment.files:
             yield f"data/{file.path}"

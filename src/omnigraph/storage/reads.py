@@ -6,7 +6,7 @@ cannot; either way the same rows come back. Blob columns are left out unless ask
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,9 @@ def take_rows(handle: TableHandle, row_ids: Sequence[int], columns: Sequence[str
             f"{handle.version} of '{handle.location}'"
         )
     record(rows_taken=rows.num_rows)
-    return pa.Table.from_batches(_shaped(_filled(handle, rows.to_batches()), schema), schema)
+    return pa.Table.from_batches(
+        _shaped([fill_absent(handle, each) for each in rows.to_batches()], schema), schema
+    )
 
 
 def scan_addresses(handle: TableHandle, predicate: Predicate) -> np.ndarray:
@@ -154,15 +156,12 @@ def _is_pushable(predicate: Predicate, handle: TableHandle) -> bool:
     return known and is_pushable(predicate, handle.schema)
 
 
-def _filled(handle: TableHandle, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The batches with the columns that the version does not have, all null."""
-    filled = []
-    for batch in batches:
-        for name in sorted(handle.absent):
-            nulls = pa.nulls(batch.num_rows, handle.schema.field(name).type)
-            batch = batch.append_column(name, nulls)
-        filled.append(batch)
-    return filled
+def fill_absent(handle: TableHandle, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the columns that the version does not have, all null."""
+    for name in sorted(handle.absent):
+        nulls = pa.nulls(batch.num_rows, handle.schema.field(name).type)
+        batch = batch.append_column(name, nulls)
+    return batch
 
 
 def _with(columns: list[str], more: list[str]) -> list[str]:
@@ -183,7 +182,7 @@ def _rows(
         if batch is None:
             return
         if handle.absent:
-            (batch,) = _filled(handle, [batch])
+            batch = fill_absent(handle, batch)
         if mask is not None:
             batch = batch.filter(to_mask(mask, batch))
         yield from _shaped([batch], schema)

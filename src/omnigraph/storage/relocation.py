@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.storage.base_paths import stale_bases
 from omnigraph.storage.datasets import Opener
-from omnigraph.storage.durability import Durability
+from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.forks import Forks
+from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import (
     manifest_in,
     named_bases,
@@ -29,6 +31,7 @@ from omnigraph.storage.lance_manifest import (
 )
 from omnigraph.storage.location import GraphRoot, TableLocation, graph_root
 from omnigraph.storage.objects import read_object, replace_object
+from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.text import TextStore, open_text_store
 
 MARKER = "__location.json"
@@ -73,7 +76,8 @@ def mend_forks(
     Safe beside readers and writers: a file is replaced as a whole by one of the same content.
     """
     texts = open_text_store(graph_root(uri), storage_options, durability)
-    forks = Forks(Opener(storage_options), texts, durability).names(uri)
+    recorder = Recorder(storage_options)
+    forks = Forks(Opener(storage_options), texts, durability, recorder).names(uri)
     files = [
         file
         for fork in sorted(forks)
@@ -85,7 +89,11 @@ def mend_forks(
         return _mend_file(file, uri, storage_options, durability)
 
     if "://" not in uri:
-        return set().union(*map(mend, files))
+        former = set().union(*map(mend, files))
+        if former and durability == "power":
+            with lance_errors("flushing mended versions", uri):
+                sync_paths({os.path.dirname(file) for file in files})
+        return former
     with ThreadPoolExecutor(_OBJECT_STORE_WORKERS) as pool:
         return set().union(*pool.map(mend, files))
 
@@ -117,7 +125,7 @@ def _mend_file(
     mended = with_manifest(data, replace_base_paths(manifest, stale))
     try:
         replace_version_file(file, mended, storage_options, durability)
-    except StorageError:
+    except OmnigraphError:
         if read_object(file, storage_options) is not None:
             raise
     return {path.removesuffix(f"/tree/{branch}") for branch, path in bases if path in stale}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import lance
 import numpy as np
@@ -19,6 +20,7 @@ from omnigraph.errors import BadRequestError, NotFoundError, TableNotFound
 from omnigraph.storage import indexes, pending, reads, row_versions, search, vectors
 from omnigraph.storage.blobs import blob_columns, logical_schema, read_blobs, stored_schema
 from omnigraph.storage.compaction import TARGET_ROWS_PER_FRAGMENT, CompactionStaging
+from omnigraph.storage.content import DatasetContent, inspect_dataset
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import (
     HandleCache,
@@ -27,7 +29,7 @@ from omnigraph.storage.datasets import (
     manifest_size,
     session,
 )
-from omnigraph.storage.durability import Durability, sync_tree
+from omnigraph.storage.durability import Durability, sync_paths, sync_tree
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import (
     BranchInfo,
@@ -35,6 +37,7 @@ from omnigraph.storage.handles import (
     IndexInfo,
     IndexSpec,
     Piece,
+    ShownColumns,
     StagedIndexes,
     StagedTransaction,
     StageKind,
@@ -47,13 +50,22 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.loose import LooseRows, LooseStaging, referenced_files, scan_addresses_of
+from omnigraph.storage.operation_files import version_files
 from omnigraph.storage.pending import Pending
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate
+from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, RowStaging
 from omnigraph.storage.text import open_text_store
+from omnigraph.storage.torn import torn_versions
 from omnigraph.storage.transactions import OPERATION_ID, Committer, Stager, read_transaction
-from omnigraph.storage.version_files import files_of, problem_of
+from omnigraph.storage.version_files import (
+    VersionFile,
+    files_of,
+    first_ids,
+    own_files_of,
+    problem_of,
+)
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 SMALL_FRAGMENT_ROWS = 8_192
@@ -73,15 +85,16 @@ class TableStorage:
         self._durability = durability
         self._handles = HandleCache()
         self._places = row_versions.Places()
-        self._committer = Committer(self._opener, durability)
-        stager = Stager(durability)
+        self._recorder = Recorder(options)
+        self._committer = Committer(self._opener, durability, self._recorder)
+        stager = Stager(durability, self._recorder)
         self._stager = stager
         self._rows = RowStaging(stager)
         self._indexes = IndexStaging(stager)
         self._compaction = CompactionStaging(stager)
         self._loose = LooseStaging(stager, options)
         self._texts = open_text_store(root, options, durability)
-        self._forks = Forks(self._opener, self._texts, durability)
+        self._forks = Forks(self._opener, self._texts, durability, self._recorder)
         self.root = root
         self.storage_options: Mapping[str, str] = options
         self.durability = durability
@@ -89,29 +102,37 @@ class TableStorage:
     # Opening
 
     def open_at(
-        self, location: TableLocation, version: int, *, incarnation: str | None = None
+        self,
+        location: TableLocation,
+        version: int,
+        *,
+        incarnation: str | None = None,
+        shown: ShownColumns | None = None,
     ) -> TableHandle:
-        """Open exactly this version.
+        """Open exactly this version, in the columns `shown` if they are not its own.
 
         `incarnation` is the transaction UUID of the pin, when known: a branch that was deleted
-        and made again may use the same version number for other rows.
+        and made again may use the same version number for other rows. Version 0 of a table is
+        from before it was made: it has no rows.
         """
-        key = (location.uri, location.branch, version, incarnation)
+        key = (location.uri, location.branch, version, incarnation, shown)
         handle = self._handles.get(key)
         if handle is None:
-            handle = _handle(location, self._opener.at(location, version))
+            handle = self._open(location, version, shown)
             self._handles.put(key, handle)
         return handle
 
-    def showing(self, handle: TableHandle, schema: pa.Schema) -> TableHandle:
-        """The same version with the columns of `schema`: those it does not have read as null."""
-        known = {field.name: field.type for field in handle.schema}
-        absent = frozenset(each.name for each in schema if known.get(each.name) != each.type)
-        if not absent:
-            return handle
-        kept = [each for each in handle.schema if each.name not in absent]
-        added = [each.with_nullable(True) for each in schema if each.name in absent]
-        return replace(handle, schema=pa.schema([*kept, *added]), absent=absent)
+    def _open(
+        self, location: TableLocation, version: int, shown: ShownColumns | None
+    ) -> TableHandle:
+        if shown is None:
+            return _handle(location, self._opener.at(location, version))
+        if version == 0:
+            return _empty_handle(location, shown)
+        dataset = self._opener.at(location, version)
+        if shown.renamed:
+            dataset = self._opener.renamed(dataset, location, dict(shown.renamed))
+        return _showing(_handle(location, dataset), shown)
 
     def head_version(self, location: TableLocation) -> int:
         """The latest version of the lineage, freshly looked up."""
@@ -255,6 +276,8 @@ class TableStorage:
         self, handle: TableHandle, column: str, row_ids: Sequence[int]
     ) -> list[bytes | None]:
         """Return the bytes of a Blob column for these rows, in the order given."""
+        if column in handle.absent:
+            return [None] * len(row_ids)
         with lance_errors("reading blobs", handle.location):
             found = read_blobs(handle._dataset, column, list(row_ids))
         record(blobs_read=len(found))
@@ -294,10 +317,16 @@ class TableStorage:
         """Every vector of one column. Costs a scan: keep it by `identity`."""
         return vectors.read_vectors(handle, column)
 
-    def identity(self, handle: TableHandle) -> tuple[str, str | None, int, str | None]:
+    def identity(
+        self, handle: TableHandle
+    ) -> tuple[str, str | None, int, str | None, ShownColumns | None]:
         """What a structure derived from this version may be kept under, for ever."""
-        uuid = transaction_uuid(handle._dataset)
-        return (handle.location.uri, handle.location.branch, handle.version, uuid)
+        uuid = self.transaction_uuid(handle)
+        return (handle.location.uri, handle.location.branch, handle.version, uuid, handle.shown)
+
+    def transaction_uuid(self, handle: TableHandle) -> str | None:
+        """The UUID of the transaction that made this version, when the version says."""
+        return transaction_uuid(handle._dataset)
 
     # Comparing versions of one line of descent
 
@@ -359,8 +388,32 @@ class TableStorage:
 
     def damaged_files(self, handle: TableHandle) -> dict[str, str]:
         """URI → what is wrong with it, of every file this version needs. Looks, reads nothing."""
-        found = {file.uri: problem_of(file, self._texts) for file in files_of(handle)}
+        found = {file.uri: problem_of(file, self.storage_options) for file in files_of(handle)}
         return {uri: problem for uri, problem in found.items() if problem is not None}
+
+    def needed_files(self, handle: TableHandle) -> list[VersionFile]:
+        """Every file that a read of this version may touch, its own included."""
+        return [*own_files_of(handle), *files_of(handle)]
+
+    def first_ids(self, handle: TableHandle, fragment_id: int, count: int) -> list[str]:
+        """The ids of the first rows of a fragment, as far as they can be read."""
+        return first_ids(handle, fragment_id, count)
+
+    def dataset_uris(self) -> list[str]:
+        """Every node and edge table below the root, shown or not."""
+        return [
+            f"{top}/{name}"
+            for top in map(self.root.child, ("nodes", "edges"))
+            for name in sorted(self._texts.list_folders(top))
+        ]
+
+    def inspect(self, uri: str, *, content: bool) -> DatasetContent:
+        """Compare the files below a dataset with what was recorded when they were written."""
+        return inspect_dataset(uri, self.storage_options, content=content)
+
+    def record_files(self, uri: str, paths: Collection[str]) -> None:
+        """Record files of a dataset, by their path below it, as they are now."""
+        self._recorder.record_files(uri, paths)
 
     def describe_indices(self, handle: TableHandle) -> list[IndexInfo]:
         """The indexes of this version and how much of it they cover."""
@@ -383,6 +436,7 @@ class TableStorage:
             )
             if self._durability == "power" and self.root.is_local:
                 sync_tree(location.uri)
+        self._recorder.record_inline(location, dataset)
         record(commits=1)
         uuid = transaction_uuid(dataset)
         assert uuid is not None
@@ -513,7 +567,7 @@ class TableStorage:
         """
         properties = {} if operation_id is None else {OPERATION_ID: operation_id}
         committed, dataset = self._committer.commit(staged, properties)
-        key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid)
+        key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid, None)
         self._handles.put(key, _handle(staged.location, dataset))
         return committed
 
@@ -533,6 +587,22 @@ class TableStorage:
         return self.commit_staged(
             self.stage_restore(head, version), operation_id=operation_id
         ).version
+
+    def set_torn_aside(self, location: TableLocation, *, above: int) -> list[str]:
+        """Move away versions after `above` that a power cut has torn; returns where they are now.
+
+        The caller holds the writer queue of the table.
+        """
+        torn = torn_versions(location, above)
+        return [each.set_aside(self._durability) for each in torn]
+
+    def flush(self, location: TableLocation, version: int) -> None:
+        """Sync the files of a version: its writer may have died before it did."""
+        if self._durability == "power" and self.root.is_local:
+            with lance_errors("flushing a version", location):
+                dataset = self._opener.at(location, version)
+                made_by = dataset.read_transaction(version)
+                sync_paths(version_files(location, dataset, made_by))
 
     def delete_table(self, uri: str) -> None:
         """Remove a table that no manifest has ever named, with all that is below it."""
@@ -575,6 +645,35 @@ def keyed_schema(schema: pa.Schema) -> pa.Schema:
         field.with_metadata({PRIMARY_KEY: "true"}) if field.name == "id" else field
         for field in stored_schema(schema)
     )
+
+
+def _empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
+    """A table from before it was made."""
+    assert shown.schema is not None
+    rows = keyed_schema(shown.schema).empty_table()
+    # Inline commit: in memory, where only this handle can see it.
+    dataset = lance.write_dataset(
+        rows,
+        f"memory://{uuid4()}",
+        enable_stable_row_ids=True,
+        data_storage_version=DATA_STORAGE_VERSION,
+    )
+    return replace(_handle(location, dataset), version=0, schema=shown.schema, shown=shown)
+
+
+def _showing(handle: TableHandle, shown: ShownColumns) -> TableHandle:
+    """The same version in the columns of `shown`: those it does not have read as null."""
+    if shown.schema is None:
+        return replace(handle, shown=shown)
+    known = {field.name: field for field in handle.schema}
+    fields, absent = [], set()
+    for field in shown.schema:
+        found = known.get(field.name)
+        if found is None or found.type != field.type:
+            absent.add(field.name)
+            found = field.with_nullable(True)
+        fields.append(found)
+    return replace(handle, schema=pa.schema(fields), absent=frozenset(absent), shown=shown)
 
 
 def _handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHandle:

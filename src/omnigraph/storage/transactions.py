@@ -22,6 +22,7 @@ from lance import LanceDataset
 from lance.dataset import LanceOperation, Transaction
 
 from omnigraph.errors import HeadMoved, OmnigraphError, RecoveryRequired
+from omnigraph.storage.checksums import Checksums
 from omnigraph.storage.counters import record, record_stage
 from omnigraph.storage.datasets import (
     Opener,
@@ -41,6 +42,7 @@ from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.operation_files import commit_files, staged_bytes, staged_files
 from omnigraph.storage.reads import row_count
+from omnigraph.storage.recorder import Recorder
 
 OPERATION_ID = "omnigraph.operation_id"
 
@@ -50,6 +52,7 @@ class Stager:
     """Turns operations into staged transactions whose files are as durable as promised."""
 
     durability: Durability
+    recorder: Recorder
 
     def stage(
         self,
@@ -58,8 +61,12 @@ class Stager:
         operation: LanceOperation.BaseOperation,
         *,
         rows: int,
+        checksums: Checksums | None = None,
     ) -> StagedTransaction:
-        """Make the files of `operation` durable and mint its UUID."""
+        """Make the files of `operation` durable and mint its UUID.
+
+        `checksums` are those taken where files were written; the others are taken here.
+        """
         if self.durability == "power" and "://" not in handle.location.uri:
             with lance_errors("flushing staged files", handle.location):
                 sync_paths(staged_files(operation, handle.location.physical_uri))
@@ -71,6 +78,7 @@ class Stager:
             rows,
             handle.location,
             size,
+            self.recorder.measure(operation, handle.location, checksums or {}),
             _operation=operation,
             _dataset=handle._dataset,
         )
@@ -84,6 +92,7 @@ class Committer:
 
     opener: Opener
     durability: Durability
+    recorder: Recorder
 
     def commit(
         self, staged: StagedTransaction, properties: Mapping[str, str]
@@ -101,6 +110,10 @@ class Committer:
         if self.durability == "power" and "://" not in staged.location.uri:
             with lance_errors("flushing a commit", staged.location):
                 sync_paths(commit_files(staged.location, dataset))
+        made_by = (staged.read_version, staged.uuid)
+        self.recorder.record_commit(
+            staged.location, dataset.version, made_by, staged._operation, staged.checksums
+        )
         committed = committed_version(staged.location, dataset, staged.uuid)
         record(commits=1)
         return committed, dataset

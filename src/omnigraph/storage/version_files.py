@@ -5,24 +5,30 @@ A fork shares the files of where it came from: such a file says so by the id of 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lance import LanceDataset
 
+from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.text import TextStore
+from omnigraph.storage.lance_manifest import transaction_file
+from omnigraph.storage.listing import Files
 
 
 @dataclass(frozen=True, slots=True)
 class VersionFile:
-    """One file, or index directory, that a version names. `size` is None when it does not say."""
+    """One file, or index directory, that a version names. `size` is None when it does not say.
+
+    `rows` and `fragment_id` are those of a data file or a deletion file.
+    """
 
     uri: str
     kind: str
     size: int | None = None
+    rows: int | None = None
+    fragment_id: int | None = None
 
 
 def files_of(handle: TableHandle) -> list[VersionFile]:
@@ -33,30 +39,52 @@ def files_of(handle: TableHandle) -> list[VersionFile]:
         return [*_fragment_files(dataset, bases, handle), *_index_files(dataset, bases, handle)]
 
 
-def problem_of(file: VersionFile, texts: TextStore) -> str | None:
+def own_files_of(handle: TableHandle) -> list[VersionFile]:
+    """The file of the version itself, and that of its transaction."""
+    name = f"{manifest_path(handle.location, handle.version).rpartition('/')[2]}"
+    top = handle.location.physical_uri
+    files = [VersionFile(f"{top}/_versions/{name}", "version")]
+    transaction = transaction_file(handle._dataset)
+    if transaction is not None:
+        files.append(VersionFile(f"{top}/_transactions/{transaction}", "transaction"))
+    return files
+
+
+def problem_of(file: VersionFile, options: Mapping[str, str]) -> str | None:
     """What is wrong with a file, in words; None when it is there and whole."""
-    if "://" in file.uri:
-        return None if texts.exists(file.uri) else "is missing"
-    try:
-        size = os.stat(file.uri).st_size
-    except (FileNotFoundError, NotADirectoryError):
+    top, _, name = file.uri.rpartition("/")
+    found = Files(top, options).find(name)
+    if not found:
         return "is missing"
+    size = sum(each.size for each in found.values())
     if file.size is not None and size != file.size:
-        return f"has {size} bytes instead of {file.size}"
+        files = f" in {len(found)} files" if file.kind == "index" else ""
+        return f"has {size} bytes{files} instead of {file.size}"
     return None
+
+
+def first_ids(handle: TableHandle, fragment_id: int, count: int) -> list[str]:
+    """The ids of the first rows of a fragment, as far as they can be read."""
+    with lance_errors("reading the rows of a file", handle.location):
+        fragment = handle._dataset.get_fragment(fragment_id)
+        if fragment is None:
+            return []
+        rows = fragment.scanner(columns=["id"], limit=count).to_table()
+        return [str(each) for each in rows["id"].to_pylist()]
 
 
 def _fragment_files(
     dataset: LanceDataset, bases: dict[int, str], handle: TableHandle
 ) -> Iterator[VersionFile]:
     for fragment in dataset.get_fragments():
+        number, metadata = fragment.fragment_id, fragment.metadata
         for file in fragment.data_files():
-            top = _top(file.base_id, bases, handle)
-            yield VersionFile(f"{top}/data/{file.path}", "data", file.file_size_bytes)
-        deleted = fragment.metadata.deletion_file
+            uri = f"{_top(file.base_id, bases, handle)}/data/{file.path}"
+            yield VersionFile(uri, "data", file.file_size_bytes, metadata.num_rows, number)
+        deleted = metadata.deletion_file
         if deleted is not None:
-            top = _top(deleted.base_id, bases, handle)
-            yield VersionFile(f"{top}/{deleted.path(fragment.fragment_id)}", "deletion")
+            uri = f"{_top(deleted.base_id, bases, handle)}/{deleted.path(number)}"
+            yield VersionFile(uri, "deletion", None, deleted.num_deleted_rows, number)
 
 
 def _index_files(
@@ -65,8 +93,12 @@ def _index_files(
     for index in dataset.describe_indices():
         for segment in index.segments:
             top = _top(segment.base_id, bases, handle)
-            yield VersionFile(f"{top}/_indices/{segment.uuid}", "index")
+            size = getattr(segment, "size_bytes", None)
+            yield VersionFile(f"{top}/_indices/{segment.uuid}", "index", size or None)
 
 
 def _top(base_id: int | None, bases: dict[int, str], handle: TableHandle) -> str:
-    return handle.location.physical_uri if base_id is None else bases[base_id]
+    if base_id is None:
+        return handle.location.physical_uri
+    # A version that names a base it does not have is damaged: its files are nowhere.
+    return bases.get(base_id, f"{handle.location.physical_uri}/base-{base_id}")

@@ -19,28 +19,29 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, assert_never
 
 from ulid import ULID
 
-from omnigraph.catalog import Catalog, MigrationPlan, MigrationStep, plan_migration
+from omnigraph.catalog import Catalog, EntityType, MigrationPlan, MigrationStep, plan_migration
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Lineage, ManifestState, load_contract
+from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
-from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.location import table_path
+from omnigraph.manifest.schemas import keep_schema
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
-from omnigraph.upkeep.rewrite import rewritten_rows, stage_rewrite, write_table
+from omnigraph.upkeep.new_tables import create_empty, free_path, open_head
+from omnigraph.upkeep.rewrite import stage_rewrite
 from omnigraph.upkeep.table_changes import (
     AddTable,
     DropTable,
-    MoveTable,
+    RenameTable,
     RewriteTable,
     TableChange,
     drops_columns,
+    has_other_columns,
     table_changes,
 )
 from omnigraph.write.drift import check_heads
@@ -167,6 +168,7 @@ class _Change:
                 properties={"schema_hash": self.desired.shape_hash},
             ),
             schema_hash=self.desired.shape_hash,
+            schema_id=schema_id(self.source, self.desired),
             purged=purged,
             after_table=Failpoint.SCHEMA_APPLY_AFTER_TABLE,
             before_publish=self._lay_down,
@@ -178,6 +180,7 @@ class _Change:
     def _lay_down(self) -> None:
         """Put the schema files beside the present ones: from here on a crash is finished."""
         hit(Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE)
+        keep_schema(self.environment.texts, self.source, self.desired)
         write_staging(self.environment.texts, self.source, self.desired)
         hit(Failpoint.SCHEMA_APPLY_AFTER_STAGING_WRITE)
 
@@ -192,35 +195,30 @@ class _Change:
         tables = self.environment.tables
         match each:
             case RewriteTable(old, new):
-                handle = open_pin(tables, state.entries[new.table_key])
-                staged = stage_rewrite(tables, handle, old, new)
-                yield TableCommits(new.table_key, handle, (staged_step(staged),))
-            case AddTable() | MoveTable():
-                path = table_path(each.new.kind, each.new.name)
+                yield self._rewrite(state, old, new)
+            case RenameTable(old, new):
+                entry = state.entries[old.table_key]
+                if has_other_columns(old, new):
+                    yield self._rewrite(state, old, new)
+                location = tables.root.table(entry.table_path)
+                # The table stays where it is: only the key that shows it is another.
                 yield NewTable(
-                    each.new.table_key, path, partial(self._write_new, state, each, path)
+                    new.table_key, entry.table_path, lambda _: open_head(tables, location)
                 )
+            case AddTable(new):
+                path = free_path(state, new)
+                location = tables.root.table(path)
+                yield NewTable(new.table_key, path, lambda _: create_empty(tables, location, new))
             case DropTable():
                 pass
             case _:
                 assert_never(each)
 
-    def _write_new(
-        self, state: ManifestState, each: AddTable | MoveTable, path: str, operation_id: str
-    ) -> TableHandle:
-        tables, key = self.environment.tables, each.new.table_key
-        rows = iter(())
-        if isinstance(each, MoveTable):
-            source = open_pin(tables, state.entries[each.old.table_key])
-            rows = rewritten_rows(tables, source, each.old, each.new)
-        return write_table(
-            tables,
-            tables.root.table(path),
-            each.new,
-            rows,
-            above=state.hidden.get(key, 0),
-            operation_id=operation_id,
-        )
+    def _rewrite(self, state: ManifestState, old: EntityType, new: EntityType) -> TableCommits:
+        tables = self.environment.tables
+        handle = open_pin(tables, state.entries[old.table_key])
+        staged = stage_rewrite(tables, handle, old, new)
+        return TableCommits(old.table_key, handle, (staged_step(staged),))
 
     def _purged(self, state: ManifestState, changes: Sequence[TableChange]) -> tuple[str, ...]:
         """The tables whose earlier versions hold what a hard drop has to make unreachable."""
@@ -231,7 +229,7 @@ class _Change:
             match each:
                 case DropTable(old):
                     paths.append(state.entries[old.table_key].table_path)
-                case RewriteTable(old, new) | MoveTable(old, new) if drops_columns(old, new):
+                case RewriteTable(old, new) | RenameTable(old, new) if drops_columns(old, new):
                     paths.append(state.entries[old.table_key].table_path)
                 case _:
                     pass
@@ -240,7 +238,7 @@ class _Change:
 
 def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict[str, int]:
     """The version of every table that is there, or will be: the publish insists on all of them."""
-    added = [each.new for each in changes if isinstance(each, AddTable | MoveTable)]
+    added = [each.new for each in changes if isinstance(each, AddTable | RenameTable)]
     reads = {key: entry.version for key, entry in state.entries.items()}
     return reads | {one.table_key: state.latest_version(one.table_key) for one in added}
 
@@ -248,5 +246,5 @@ def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict
 def _hidden(state: ManifestState, changes: Sequence[TableChange]) -> Iterator[HiddenTable]:
     """Hide what is gone, and what goes on under another name."""
     for each in changes:
-        if isinstance(each, DropTable | MoveTable):
+        if isinstance(each, DropTable | RenameTable):
             yield HiddenTable(each.old.table_key, state.entries[each.old.table_key].version + 1)

@@ -26,10 +26,11 @@ from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.errors import BadRequestError, CommitStateGone, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
+from omnigraph.manifest.kept_commits import forks_in
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
 from omnigraph.storage.leftovers import remove_leftovers
-from omnigraph.storage.location import TableLocation, table_path
+from omnigraph.storage.location import TableLocation
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.upkeep.orphan_forks import reclaim_forks
@@ -149,9 +150,13 @@ def cleanup(
     states = _branch_states(environment)
     check_heads(environment, MAIN, states[MAIN].entries)
     needed = _needed(environment, states, policy)
+    retained = _retained_states(environment.coordinator, needed, policy)
+    for state in retained.values():
+        needed.just_this(state)
     if confirm:
-        _let_go_of_states(environment, needed)
-    forks, errors = reclaim_forks(environment, states, is_dry_run=not confirm)
+        environment.coordinator.kept.retain(retained)
+    kept = forks_in(retained.values())
+    forks, errors = reclaim_forks(environment, states, kept, is_dry_run=not confirm)
     job = _Job(environment, policy, needed, Garbage(environment.tables.storage_options), confirm)
     rows = [
         job.clean_table(key, path, error=errors.get(key)) for key, path in _paths(states).items()
@@ -226,21 +231,31 @@ def _oldest_readable(coordinator: Coordinator, commits: Sequence[GraphCommit]) -
     return next(each for each in oldest_first if coordinator.has_state(each))
 
 
-def _let_go_of_states(environment: WriteEnvironment, needed: _Needed) -> None:
-    """Drop the states of deleted branches that no merge can need any more."""
-    kept = environment.coordinator.kept
-    for commit_id in kept.ids():
-        if commit_id not in needed.bases:
-            kept.delete(commit_id)
+def _retained_states(
+    coordinator: Coordinator, needed: _Needed, policy: _Policy
+) -> dict[str, Snapshot]:
+    """The states of deleted branches that a merge can need, or that are too young to go."""
+    cutoff = policy.cutoff
+    return {
+        state.head.commit_id: state
+        for state in coordinator.kept
+        if state.head.commit_id in needed.bases
+        or (cutoff is not None and state.head.created_at / 1e6 >= cutoff)
+    }
 
 
 def _paths(states: Mapping[str, ManifestState]) -> dict[str, str]:
-    """Table key → path, of every table that is shown, and of those that were and are not."""
+    """Table key → path, of every table that is shown, and of those that were and are not.
+
+    A table whose key is another's by now is called by its path.
+    """
     paths = {key: entry.table_path for s in states.values() for key, entry in s.entries.items()}
+    known = set(paths.values())
     for state in states.values():
-        for key in state.hidden:
-            kind, _, name = key.partition(":")
-            paths.setdefault(key, table_path("node" if kind == "node" else "edge", name))
+        last = {path: key for key, path in sorted(state.paths.items()) if key not in paths}
+        for path in state.hidden_paths - known:
+            paths[last.get(path, path)] = path
+            known.add(path)
     return dict(sorted(paths.items()))
 
 

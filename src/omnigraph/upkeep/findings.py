@@ -16,7 +16,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be. `subject` is a table, a branch or a file."""
+    """One thing that is not as it should be. `subject` is a table, a branch or a file.
+
+    A finding about a file names it, the branches that show it, the commit that wrote it and how
+    many rows it holds, each where it is known.
+    """
 
     check: str
     subject: str
@@ -24,6 +28,10 @@ class Finding:
     fix: str
     severity: Severity = Severity.ERROR
     branch: str | None = None
+    file: str | None = None
+    branches: tuple[str, ...] = ()
+    commit: str | None = None
+    rows: int | None = None
 
     def __str__(self) -> str:
         place = f" on branch '{self.branch}'" if self.branch is not None else ""
@@ -31,13 +39,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """What a verification looked at and what it found, errors first."""
+class Verification:
+    """What a verification looked at and what it found, errors first.
+
+    `bytes_compared` is how much of the files was read and compared with their checksums.
+    """
 
     findings: tuple[Finding, ...]
     branches_checked: int
     tables_checked: int
     rows_checked: int
+    files_checked: int = 0
+    bytes_compared: int = 0
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -59,6 +72,8 @@ class VerifyReport:
             "branches_checked": self.branches_checked,
             "tables_checked": self.tables_checked,
             "rows_checked": self.rows_checked,
+            "files_checked": self.files_checked,
+            "bytes_compared": self.bytes_compared,
             "findings": [
                 {
                     "severity": each.severity.value,
@@ -67,6 +82,10 @@ class VerifyReport:
                     "branch": each.branch,
                     "message": each.message,
                     "fix": each.fix,
+                    "file": each.file,
+                    "branches": list(each.branches),
+                    "commit": each.commit,
+                    "rows": each.rows,
                 }
                 for each in self.findings
             ],

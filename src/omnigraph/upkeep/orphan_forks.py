@@ -8,7 +8,7 @@ What cannot be decided stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from omnigraph.errors import ForkInUse, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
@@ -19,13 +19,19 @@ from omnigraph.write.environment import WriteEnvironment
 
 
 def reclaim_forks(
-    environment: WriteEnvironment, states: Mapping[str, ManifestState], *, is_dry_run: bool
+    environment: WriteEnvironment,
+    states: Mapping[str, ManifestState],
+    kept: Collection[tuple[str, str]],
+    *,
+    is_dry_run: bool,
 ) -> tuple[list[str], dict[str, str]]:
-    """Remove orphan forks: `table:fork` of each, and table key → why some of it stays."""
+    """Remove orphan forks: `table:fork` of each, and table key → why some of it stays.
+
+    `kept` are forks, by path and name, of commits whose branch is gone.
+    """
     removed: list[str] = []
     errors: dict[str, str] = {}
     paths = {key: e.table_path for state in states.values() for key, e in state.entries.items()}
-    kept = environment.coordinator.kept.forks()
     for key, path in sorted(paths.items()):
         uri = environment.tables.root.child(path)
         try:

@@ -189,7 +189,8 @@ def _publish(
     if not shown:
         return state
     is_forced = any(row.action is Action.FORCED for row in shown.values())
-    with publish_turn(environment, MAIN):
+    # No sidecar speaks of a repair.
+    with publish_turn(environment, MAIN), environment.coordinator.unfinished(MAIN):
         return publish(
             environment.coordinator,
             Publish(

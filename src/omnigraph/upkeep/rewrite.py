@@ -9,7 +9,6 @@ import pyarrow as pa
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.storage.blobs import blob_columns
 from omnigraph.storage.handles import StagedTransaction, TableHandle
-from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.table_changes import column_sources
 
@@ -44,34 +43,3 @@ def stage_rewrite(
 ) -> StagedTransaction:
     """Stage the table in its new columns; indexes go, they are derived."""
     return tables.stage_rewrite(handle, arrow_schema(new), rewritten_rows(tables, handle, old, new))
-
-
-def write_table(
-    tables: TableStorage,
-    location: TableLocation,
-    entity: EntityType,
-    rows: Iterator[pa.RecordBatch],
-    *,
-    above: int,
-    operation_id: str,
-) -> TableHandle:
-    """Make a table of exactly these rows, at a version above `above`; returns it.
-
-    A table of that name that was dropped, or that an unfinished change left, is written over:
-    its version numbers go on, so that no version is ever shown for another.
-    """
-    schema = arrow_schema(entity)
-    if not tables.exists(location.uri):
-        tables.create_table(location, schema)
-    head = _open_head(tables, location)
-    while head.version < above:
-        tables.commit_staged(tables.stage_rewrite(head, schema, []), operation_id=operation_id)
-        head = _open_head(tables, location)
-    tables.commit_staged(tables.stage_rewrite(head, schema, rows), operation_id=operation_id)
-    return _open_head(tables, location)
-
-
-def _open_head(tables: TableStorage, location: TableLocation) -> TableHandle:
-    version = tables.head_version(location)
-    uuid = tables.read_transaction(location, version)
-    return tables.open_at(location, version, incarnation=uuid.uuid if uuid else None)

@@ -25,7 +25,6 @@ from omnigraph.catalog import (
     MigrationStep,
     Property,
     RenameProperty,
-    RenameType,
     UnsupportedChange,
     build_catalog,
     plan_migration,
@@ -129,8 +128,6 @@ class _Look:
                 return StepEffect(step, Effect.CREATE)
             case DropType(kind, name):
                 return StepEffect(step, Effect.HIDE, self._rows(f"{kind}:{name}"))
-            case RenameType(kind, old_name):
-                return StepEffect(step, Effect.REWRITE, self._rows(f"{kind}:{old_name}"))
             case AddProperty(kind, name) | RenameProperty(kind, name) | DropProperty(kind, name):
                 if kind == "interface":
                     return StepEffect(step, Effect.METADATA)

@@ -4,7 +4,7 @@ Types and properties are paired by identity, so a rename is a rename wherever it
 
     AddTable      a new type              an empty table
     RewriteTable  other columns           every row written anew under the same name
-    MoveTable     another name            every row written into the table of the new name
+    RenameTable   another name            the same table, shown under the new name
     DropTable     the type is gone        hidden; its versions stay until they are cleaned up
 """
 
@@ -29,7 +29,7 @@ class RewriteTable:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveTable:
+class RenameTable:
     old: EntityType
     new: EntityType
 
@@ -39,7 +39,7 @@ class DropTable:
     old: EntityType
 
 
-TableChange: TypeAlias = AddTable | RewriteTable | MoveTable | DropTable
+TableChange: TypeAlias = AddTable | RewriteTable | RenameTable | DropTable
 
 
 def table_changes(accepted: Catalog, desired: Catalog) -> tuple[TableChange, ...]:
@@ -55,7 +55,7 @@ def _changes(accepted: Catalog, desired: Catalog) -> Iterator[TableChange]:
         if old is None:
             yield AddTable(new)
         elif old.table_key != new.table_key:
-            yield MoveTable(old, new)
+            yield RenameTable(old, new)
         elif has_other_columns(old, new):
             yield RewriteTable(old, new)
     for type_id, old in before.items():

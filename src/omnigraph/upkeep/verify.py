@@ -1,6 +1,7 @@
 """Verify: look at everything a graph consists of and say in plain words what is wrong with it.
 
-Reads only. Every finding names what it is about and the command, or the step, that fixes it.
+Reads only. Every finding names what it is about and the command, or the step, that fixes it. Damage
+anywhere is a finding, never an error.
 
     error    the graph, or part of it, cannot be trusted or written: act
     warning  answers are right, something waits to be tidied up
@@ -10,7 +11,8 @@ Reads only. Every finding names what it is about and the command, or the step, t
     manifest     every branch can be read; commits name parents that exist
     tables       every type has its table, with the columns of the schema, and no more are shown
     pins         the pinned version is there, as it was published, and HEAD is the pin
-    files        every file that a pinned version names is there, in its size
+    files        every file that was recorded, or that a pinned version names, is there, in its size
+    content      with `content`: every recorded file is byte by byte what was written
     keys         no id occurs twice; unique groups are unique
     endpoints    every edge has both of its nodes
     cardinality  no source has too many edges, or too few
@@ -21,18 +23,20 @@ A write that is under way in another process looks unfinished: verify a quiet gr
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, declared_indexes
-from omnigraph.errors import NotFoundError, OmnigraphError
+from omnigraph.errors import NotFoundError, OmnigraphError, StorageError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.storage.content import ref_of
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
-from omnigraph.upkeep.findings import Finding, Severity, VerifyReport
+from omnigraph.upkeep.findings import Finding, Severity, Verification
+from omnigraph.upkeep.verify_files import BACKUP, UNREADABLE, FileCheck, reason_of
 from omnigraph.write.bad_rows import BadRows
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.fork import open_pin
@@ -49,21 +53,34 @@ from omnigraph.write.sidecar import Sidecar, list_sidecars, read_sidecar_if_exis
 SETTLE = "the next write settles it, and so does opening the graph read-write"
 REPAIR = "run `omnigraph repair`"
 OPTIMIZE = "run `omnigraph optimize`"
-BACKUP = "restore the files from a backup"
 SCHEMA = "put back the accepted schema, or change it with `omnigraph schema apply`"
 RELOAD = "correct the rows with `omnigraph mutate` or `omnigraph load --mode merge`"
 
 
-def verify_graph(environment: WriteEnvironment, catalog: Catalog) -> VerifyReport:
-    """Check every branch, every pinned table and every row of it."""
-    verification = _Verification(environment, catalog)
-    findings = list(verification.run())
+def verify_graph(
+    environment: WriteEnvironment,
+    read_catalog: Callable[[], Catalog],
+    *,
+    content: bool = False,
+    record: bool = False,
+) -> Verification:
+    """Check every branch, every pinned table, every row and, with `content`, every byte of it.
+
+    With `record` files that have no checksum get one, as they are now: the only thing written.
+    """
+    verifier = _Verifier(environment, content=content)
+    findings = list(verifier.run(read_catalog))
     findings.sort(key=lambda each: each.severity is not Severity.ERROR)
-    return VerifyReport(
+    if record:
+        for uri, paths in verifier.files.unrecorded().items():
+            environment.tables.record_files(uri, paths)
+    return Verification(
         tuple(findings),
-        branches_checked=verification.branches_checked,
-        tables_checked=len(verification.columns),
-        rows_checked=sum(table.num_rows for table in verification.columns.values()),
+        branches_checked=verifier.branches_checked,
+        tables_checked=len(verifier.columns),
+        rows_checked=sum(table.num_rows for table in verifier.columns.values()),
+        files_checked=verifier.files.files_checked,
+        bytes_compared=verifier.files.bytes_compared,
     )
 
 
@@ -71,31 +88,45 @@ _Lineage = tuple[str, str | None, int]
 """A version of a table wherever it is shown: branches that share it share its checks."""
 
 
-class _Verification:
+class _Verifier:
     """One pass over a graph. Remembers the key columns of each version it has read."""
 
-    def __init__(self, environment: WriteEnvironment, catalog: Catalog) -> None:
+    def __init__(self, environment: WriteEnvironment, *, content: bool) -> None:
         self.environment = environment
         self.tables: TableStorage = environment.tables
-        self.catalog = catalog
+        self.files = FileCheck(environment, content=content)
         self.columns: dict[_Lineage, pa.Table] = {}
         self.pending: list[Sidecar] = []
         self.branches_checked = 0
         self._broken: set[_Lineage] = set()
 
-    def run(self) -> Iterator[Finding]:
+    def run(self, read_catalog: Callable[[], Catalog]) -> Iterator[Finding]:
+        self.files.inspect()
         yield from self._sidecars()
+        catalog = None
+        try:
+            if self.files.manifest_problem(MAIN) is None:
+                catalog = read_catalog()
+        except UNREADABLE as error:
+            yield Finding("schema", "the schema", f"cannot be read: {reason_of(error)}", SCHEMA)
         for branch in self.environment.coordinator.branches():
             try:
-                snapshot = self.environment.coordinator.fresh(branch).snapshot()
-                commits = self.environment.coordinator.commits(branch)
-            except OmnigraphError as error:
-                message = f"its manifest cannot be read: {error.message}"
+                snapshot, commits = self._read_branch(branch)
+            except UNREADABLE as error:
+                message = f"its manifest cannot be read: {reason_of(error)}"
                 yield Finding("manifest", f"branch '{branch}'", message, BACKUP)
                 continue
             self.branches_checked += 1
-            for finding in self._branch(snapshot, commits):
+            for finding in self._branch(snapshot, commits, catalog):
                 yield replace(finding, branch=None if branch == MAIN else branch)
+        yield from self.files.findings()
+
+    def _read_branch(self, branch: str) -> tuple[Snapshot, list[GraphCommit]]:
+        damaged = self.files.manifest_problem(branch)
+        if damaged is not None:
+            raise StorageError(f"'{damaged}' is damaged")
+        coordinator = self.environment.coordinator
+        return coordinator.fresh(branch).snapshot(), coordinator.commits(branch)
 
     def _sidecars(self) -> Iterator[Finding]:
         texts = self.environment.texts
@@ -113,37 +144,63 @@ class _Verification:
                 message = f"a {sidecar.writer_kind.value}{who} on {named} is unfinished"
                 yield Finding("sidecars", subject, message, SETTLE)
 
-    def _branch(self, snapshot: Snapshot, commits: list[GraphCommit]) -> Iterator[Finding]:
+    def _branch(
+        self, snapshot: Snapshot, commits: list[GraphCommit], catalog: Catalog | None
+    ) -> Iterator[Finding]:
         yield from _commit_findings(commits)
         handles: dict[str, TableHandle] = {}
         for key, entry in snapshot.entries.items():
-            entity = self.catalog.by_table_key(key)
+            opened = yield from self._open(entry, snapshot.branch)
+            entity = None if catalog is None else catalog.by_table_key(key)
             if entity is None:
-                yield Finding("tables", f"'{key}'", "is shown but not in the schema", SCHEMA)
+                if catalog is not None:
+                    yield Finding("tables", f"'{key}'", "is shown but not in the schema", SCHEMA)
                 continue
-            handle = yield from self._table(entity, entry, snapshot.branch)
+            if opened is None:
+                continue
+            handle = yield from self._table(entity, entry, snapshot.branch, opened)
             if handle is not None:
                 handles[key] = handle
-        for entity in self.catalog.entities():
+        if catalog is None:
+            return
+        for entity in catalog.entities():
             if entity.table_key not in snapshot.entries:
                 message = "is in the schema but has no table"
                 yield Finding("tables", f"'{entity.table_key}'", message, SCHEMA)
-        for edge in self.catalog.edges.values():
-            yield from self._edges(edge, snapshot, handles)
+        for edge in catalog.edges.values():
+            found = self._edges(edge, snapshot, handles)
+            yield from _guarded(f"'{edge.table_key}'", found)
+
+    def _open(self, entry: TableEntry, branch: str) -> Generator[Finding, None, TableHandle | None]:
+        """Open what a branch shows, unless that is known to be damaged."""
+        subject, fork = f"'{entry.table_key}'", entry.table_branch
+        uri = self.tables.root.child(entry.table_path)
+        problem = self.files.version_problem(uri, fork, entry.version)
+        if problem is not None:
+            message = f"its pinned version {entry.version} {problem}"
+            yield Finding("pins", subject, message, BACKUP)
+            return None
+        if fork is not None and not self.files.names_ref(uri, fork):
+            ref = f"{uri}/{ref_of(fork)}"
+            message = f"its fork '{fork}' has lost its ref '{ref}'"
+            yield Finding("pins", subject, message, BACKUP, file=ref)
+        try:
+            handle = open_pin(self.tables, entry)
+            if self.files.note(entry.table_key, branch, handle) is not None:
+                self._broken.add(_lineage(entry))
+        except UNREADABLE as error:
+            missing = isinstance(error, NotFoundError)
+            what = "is missing" if missing else f"cannot be opened: {reason_of(error)}"
+            yield Finding("pins", subject, f"its pinned version {entry.version} {what}", BACKUP)
+            return None
+        return handle
 
     def _table(
-        self, entity: EntityType, entry: TableEntry, branch: str
+        self, entity: EntityType, entry: TableEntry, branch: str, handle: TableHandle
     ) -> Generator[Finding, None, TableHandle | None]:
         """Check one table; the value of the generator is its handle, when it can be read."""
         subject = f"'{entry.table_key}'"
-        try:
-            handle = open_pin(self.tables, entry)
-        except OmnigraphError as error:
-            missing = isinstance(error, NotFoundError)
-            what = "is missing" if missing else f"cannot be opened: {error.message}"
-            yield Finding("pins", subject, f"its pinned version {entry.version} {what}", BACKUP)
-            return None
-        yield from self._pin(entry, handle, branch)
+        yield from _guarded(subject, self._pin(entry, handle, branch))
         lineage = _lineage(entry)
         if lineage in self.columns:
             return handle
@@ -151,19 +208,20 @@ class _Verification:
             return None
         damaged = self.tables.damaged_files(handle)
         for uri, problem in sorted(damaged.items()):
-            yield Finding("files", subject, f"the file '{uri}' {problem}", BACKUP)
+            if not self.files.knows(uri):
+                yield Finding("files", subject, f"the file '{uri}' {problem}", BACKUP, file=uri)
         if handle.schema.names != arrow_schema(entity).names:
             listed = ", ".join(handle.schema.names)
             yield Finding("tables", subject, f"its columns are {listed}", SCHEMA)
         try:
             self.columns[lineage] = self._key_columns(entity, handle)
-        except OmnigraphError as error:
+        except UNREADABLE as error:
             self._broken.add(lineage)
             if not damaged:
-                yield Finding("files", subject, f"cannot be read: {error.message}", BACKUP)
+                yield Finding("files", subject, f"cannot be read: {reason_of(error)}", BACKUP)
             return None
-        yield from self._keys(entity, self.columns[lineage])
-        yield from self._indexes(entity, handle)
+        yield from _guarded(subject, self._keys(entity, self.columns[lineage]))
+        yield from _guarded(subject, self._indexes(entity, handle))
         return handle
 
     def _pin(self, entry: TableEntry, handle: TableHandle, branch: str) -> Iterator[Finding]:
@@ -177,7 +235,11 @@ class _Verification:
             yield Finding("pins", subject, message, BACKUP)
         if not owns_lineage(branch, entry.table_branch):
             return  # a shared lineage: its own branch answers for its HEAD
-        head = self.tables.head_version(handle.location)
+        try:
+            head = self.tables.head_version(handle.location)
+        except OmnigraphError as error:
+            yield Finding("pins", subject, f"its HEAD cannot be found: {error.message}", BACKUP)
+            return
         if head < entry.version:
             message = f"HEAD is {head}, behind the pinned version {entry.version}"
             yield Finding("pins", subject, message, BACKUP)
@@ -240,6 +302,14 @@ class _Verification:
 
 def _lineage(entry: TableEntry) -> _Lineage:
     return (entry.table_path, entry.table_branch, entry.version)
+
+
+def _guarded(subject: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Go on where a check meets something that cannot be decoded: that is a finding too."""
+    try:
+        yield from findings
+    except UNREADABLE as error:
+        yield Finding("files", subject, f"cannot be checked: {reason_of(error)}", BACKUP)
 
 
 def _bad(check: str, entity: EntityType, bad: BadRows) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from omnigraph.errors import (
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import TransactionInfo
-from omnigraph.storage.location import TableLocation, graph_root, is_same_place, table_path
+from omnigraph.storage.location import TableLocation, graph_root, is_same_place
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.audit import RecoveryKind
 from omnigraph.write.classify import Observation, TableClass, classify, mode_of
@@ -66,13 +66,8 @@ def look_at(tables: TableStorage, state: ManifestState, sidecar: Sidecar) -> lis
 def _own_location(
     tables: TableStorage, state: ManifestState, sidecar: Sidecar, pin: SidecarPin
 ) -> TableLocation:
-    kind, _, name = pin.table_key.partition(":")
-    entry = state.entries.get(pin.table_key)
-    if entry is not None:
-        relative = entry.table_path
-    elif pin.table_key in state.hidden:
-        relative = table_path("node" if kind == "node" else "edge", name)
-    else:
+    relative = state.paths.get(pin.table_key)
+    if relative is None:
         raise _foreign(sidecar, f"names table '{pin.table_key}', which this graph does not have")
     is_lineage_own = owns_lineage(sidecar.branch or MAIN, pin.table_branch)
     own = tables.root.table(relative, pin.table_branch if is_lineage_own else sidecar.branch)
@@ -105,6 +100,9 @@ def _look_at(
     entry = state.entries.get(pin.table_key)
     shown = state.latest_version(pin.table_key)
     is_claimed = entry is not None and entry.table_branch == location.branch
+    if is_claimed:
+        # What lies past the pin and is torn was never acknowledged: it is no commit.
+        tables.set_torn_aside(location, above=shown)
     head = _head(tables, location, entry, pin) if entry is not None else shown
     seen = Observation(
         head=head,

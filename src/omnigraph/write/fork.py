@@ -19,7 +19,9 @@ from omnigraph.storage.tables import TableStorage
 def open_pin(tables: TableStorage, entry: TableEntry) -> TableHandle:
     """Open a table exactly where the manifest shows it."""
     location = tables.root.table(entry.table_path, entry.table_branch)
-    return tables.open_at(location, entry.version, incarnation=entry.transaction_uuid)
+    return tables.open_at(
+        location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
+    )
 
 
 def fork_for_write(

@@ -98,6 +98,7 @@ class Intent:
     ancestors: tuple[GraphCommit, ...] = ()
     source_branch: str | None = None
     schema_hash: str | None = None
+    schema_id: str | None = None
     purged: tuple[str, ...] = ()
     confirms: bool = False
     after_table: Failpoint | None = None
@@ -156,5 +157,6 @@ def _schema_of(intent: Intent) -> SchemaIntent:
             if isinstance(each, HiddenTable)
         ),
         schema_hash=intent.schema_hash,
+        schema_id=intent.schema_id,
         purged=intent.purged,
     )

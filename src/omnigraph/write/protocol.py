@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -218,9 +219,10 @@ class _Run:
             commits=() if intent.commit is None else (intent.commit,),
             if_commit=intent.if_commit,
             schema_hash=intent.schema_hash,
+            schema_id=intent.schema_id,
             ancestors=intent.ancestors,
         )
-        with turn or publish_turn(environment, intent.branch):
+        with turn or publish_turn(environment, intent.branch), self._covered():
             try:
                 return publish(environment.coordinator, request)
             except FailpointError:
@@ -237,6 +239,12 @@ class _Run:
         # The turn is given back: an undo is a publish of its own.
         self._undo(refusal)
         raise refusal
+
+    def _covered(self) -> AbstractContextManager[None]:
+        """Where no sidecar says that a publish is under way, a mark in the manifest does."""
+        if self.intent.tables:
+            return nullcontext()
+        return self.environment.coordinator.unfinished(self.intent.branch)
 
     def _read_back(self, pins: Sequence[UpdatePin], error: Exception) -> ManifestState | None:
         """The branch, when it shows the write though its publish failed; None when it does not.

@@ -248,6 +248,9 @@ def _decision(
 
 def _roll_forward(environment: WriteEnvironment, sidecar: Sidecar, found: Sequence[Found]) -> None:
     """Publish what the writer committed, at the versions that were just classified."""
+    # It may have died before its syncs: what is published now has to be on the disk.
+    for each in found:
+        environment.tables.flush(each.location, each.seen.head)
     record = _record(
         sidecar,
         RecoveryKind.ROLLED_FORWARD,
@@ -266,6 +269,7 @@ def _roll_forward(environment: WriteEnvironment, sidecar: Sidecar, found: Sequen
         commits=_original_commit(sidecar, record) + _recovery_commit(record),
         if_commit=sidecar.if_commit,
         schema_hash=sidecar.schema.schema_hash,
+        schema_id=sidecar.schema.schema_id,
         ancestors=sidecar.ancestors,
     )
     _close(environment, sidecar, record)
@@ -341,12 +345,22 @@ def _publish(
     commits: tuple[Lineage, ...],
     if_commit: str | None = None,
     schema_hash: str | None = None,
+    schema_id: str | None = None,
     ancestors: tuple[GraphCommit, ...] = (),
 ) -> None:
     with publish_turn(environment, branch):
         publish(
             environment.coordinator,
-            Publish(branch, tuple(changes), expected, commits, if_commit, schema_hash, ancestors),
+            Publish(
+                branch,
+                tuple(changes),
+                expected,
+                commits,
+                if_commit,
+                schema_hash,
+                schema_id,
+                ancestors,
+            ),
         )
     hit(Failpoint.RECOVERY_AFTER_PUBLISH)
 

@@ -93,10 +93,11 @@ def _is_half_moved(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
 def undo_schema_change(
     environment: WriteEnvironment, state: ManifestState, sidecar: Sidecar
 ) -> None:
-    """The change did not happen: its files go, and so do tables that nobody has ever seen."""
+    """The change did not happen: its files go, and so do tables that no manifest ever named."""
     discard(environment.texts)
+    known = {*state.paths.values(), *state.hidden_paths}
     for table in sidecar.schema.registrations:
-        if state.latest_version(table.table_key) == 0:
+        if table.table_path not in known:  # else it is a table that was to have another name
             _remove_table(environment, table)
 
 

@@ -84,13 +84,14 @@ class SidecarTombstone:
 class SchemaIntent:
     """What a schema change does besides moving HEADs.
 
-    `schema_hash` names the schema it leads to; None for older writers. `purged` are tables, by
-    their path, whose earlier versions have to go.
+    `schema_hash` and `schema_id` name the schema it leads to; None for older writers. `purged` are
+    tables, by their path, whose earlier versions have to go.
     """
 
     registrations: tuple[SidecarTable, ...] = ()
     tombstones: tuple[SidecarTombstone, ...] = ()
     schema_hash: str | None = None
+    schema_id: str | None = None
     purged: tuple[str, ...] = ()
 
     @property
@@ -295,6 +296,7 @@ def _schema_to_json(schema: SchemaIntent) -> dict[str, Any]:
         ]
         or None,
         "target_schema_hash": schema.schema_hash,
+        "target_schema_id": schema.schema_id,
         "purged": list(schema.purged) or None,
     }
 
@@ -390,6 +392,7 @@ def _schema_from_json(value: dict[str, Any]) -> SchemaIntent:
             for each in _optional(value, "tombstones", list) or []
         ),
         schema_hash=_optional(value, "target_schema_hash", str),
+        schema_id=_optional(value, "target_schema_id", str),
         purged=tuple(_optional(value, "purged", list) or []),
     )
 

@@ -1,0 +1,179 @@
+"""Content: what is below a dataset, compared with what was recorded when it was written.
+
+Without reading content a recorded file must be there, in its size; with it, byte by byte the same.
+Files that no record names are not judged here, and lineages that no ref names (what an unfinished
+fork, or the deletion of one, left) are only counted. Reads in constant memory, a few at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.storage.checksum_records import CLEANING, DIRECTORY, Record, decode_records
+from omnigraph.storage.checksums import (
+    VERSIONS,
+    Checksum,
+    Checksums,
+    foreign_bases,
+    is_fork_version,
+)
+from omnigraph.storage.listing import Files, Listed
+from omnigraph.storage.recorder import wait_for_records
+
+READERS = 4
+REFS = "_refs/branches"
+MISSING = "is missing"
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """A file below a dataset that is not as it was written; `version` is the one that wrote it."""
+
+    path: str
+    problem: str
+    version: int | None = None
+    is_moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetContent:
+    """One dataset with all of its forks, looked at. Paths are relative to `uri`."""
+
+    uri: str
+    listed: Mapping[str, Listed] = field(default_factory=dict)
+    recorded: Checksums = field(default_factory=dict)
+    problems: tuple[FileProblem, ...] = ()
+    ownerless: tuple[str, ...] = ()
+    is_being_cleaned: bool = False
+    records_torn: int = 0
+    bytes_read: int = 0
+    unreadable: str | None = None
+
+    @property
+    def damaged(self) -> frozenset[str]:
+        """Files that must not be decoded. One that only lies elsewhere now is whole."""
+        return frozenset(each.path for each in self.problems if not each.is_moved)
+
+
+def inspect_dataset(uri: str, options: Mapping[str, str], *, content: bool) -> DatasetContent:
+    """Look at every recorded file of a dataset. Damage is an answer, never an error."""
+    wait_for_records()
+    files = Files(uri, options)
+    try:
+        listed = files.list()
+        return _Inspection(files, listed, content).run()
+    except (OmnigraphError, OSError) as error:
+        return DatasetContent(uri, unreadable=str(error))
+
+
+def lineages_of(listed: Mapping[str, Listed]) -> set[str]:
+    """Where the lineages of a dataset lie: `` for the main one, else `tree/<branch>/`."""
+    found = (path.rpartition(f"{VERSIONS}/") for path in listed)
+    return {before for before, between, name in found if between and "/" not in name}
+
+
+def latest_version_file(listed: Mapping[str, Listed], prefix: str) -> str | None:
+    """The file of the latest version of a lineage: the first by name."""
+    top = f"{prefix}{VERSIONS}/"
+    found = [each for each in listed if each.startswith(top) and each.endswith(".manifest")]
+    return min(found, default=None)
+
+
+def ref_of(branch: str) -> str:
+    """The file by which Lance knows a fork."""
+    return f"{REFS}/{quote(branch, safe='')}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Inspection:
+    files: Files
+    listed: Mapping[str, Listed]
+    content: bool
+
+    def run(self) -> DatasetContent:
+        lineages = lineages_of(self.listed)
+        ownerless = {
+            each for each in lineages if each and ref_of(_branch_of(each)) not in self.listed
+        }
+        found = DatasetContent(
+            self.files.uri,
+            self.listed,
+            ownerless=tuple(sorted(ownerless)),
+            is_being_cleaned=f"{DIRECTORY}/{CLEANING}" in self.listed,
+        )
+        records: list[Record] = []
+        problems: list[FileProblem] = []
+        for path in self._logs(lineages - ownerless):
+            read = decode_records(self.files.read(path))
+            records += read.records
+            found = replace(found, records_torn=found.records_torn + read.torn)
+            if read.damaged:
+                problem = f"is damaged: {read.damaged} of its records do not fit their checksum"
+                problems.append(FileProblem(path, problem))
+        recorded = {path: value for each in records for path, value in each.files.items()}
+        written = {path: each.version for each in records for path in each.files}
+        problems += [
+            replace(each, version=written[each.path])
+            for each in self._compare(recorded, found.is_being_cleaned)
+        ]
+        there = [self.listed[path].size for path in recorded if path in self.listed]
+        return replace(
+            found,
+            recorded=recorded,
+            problems=tuple(problems),
+            bytes_read=sum(there) if self.content else 0,
+        )
+
+    def _logs(self, lineages: set[str]) -> list[str]:
+        return sorted(
+            path
+            for path in self.listed
+            if path.endswith(".log")
+            and path.rpartition(f"{DIRECTORY}/")[0] in lineages
+            and f"{DIRECTORY}/" in path
+        )
+
+    def _compare(self, recorded: Checksums, is_being_cleaned: bool) -> Iterator[FileProblem]:
+        present = {path: value for path, value in recorded.items() if path in self.listed}
+        for path in sorted(recorded.keys() - present.keys()):
+            if not is_being_cleaned:
+                yield FileProblem(path, MISSING)
+        with ThreadPoolExecutor(READERS) as readers:
+            for found in readers.map(self._problem, sorted(present), _in_order(present)):
+                if found is not None:
+                    yield found
+
+    def _problem(self, path: str, expected: Checksum) -> FileProblem | None:
+        listed = self.listed[path]
+        if listed.size != expected.size and not is_fork_version(path):
+            return FileProblem(path, f"has {listed.size} bytes instead of {expected.size}")
+        if not self.content:
+            return None
+        try:
+            if self.files.is_same(path, listed, expected) is False:
+                return FileProblem(path, "is damaged: its bytes are not those that were written")
+            return self._moved(path)
+        except (OmnigraphError, OSError) as error:
+            return FileProblem(path, f"cannot be read: {error}")
+
+    def _moved(self, path: str) -> FileProblem | None:
+        if not is_fork_version(path):
+            return None
+        foreign = foreign_bases(self.files.read(path), self.files.uri)
+        if not foreign:
+            return None
+        return FileProblem(
+            path, f"takes its rows from another place: '{foreign[0]}'", is_moved=True
+        )
+
+
+def _branch_of(prefix: str) -> str:
+    return prefix.removeprefix("tree/").rstrip("/")
+
+
+def _in_order(values: Mapping[str, Checksum]) -> list[Checksum]:
+    return [values[path] for path in sorted(values)]

@@ -1,0 +1,50 @@
+"""Fold records: after a clean-up the records of a lineage are one, about files that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from uuid import uuid4
+
+from omnigraph.storage.checksum_records import (
+    CLEANING,
+    DIRECTORY,
+    LOG,
+    decode_records,
+    encode_record,
+    fold_records,
+)
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.listing import Files
+from omnigraph.storage.location import TableLocation
+from omnigraph.storage.recorder import lineage_prefix, wait_for_records
+
+
+@contextmanager
+def folding_records(location: TableLocation, options: Mapping[str, str]) -> Iterator[None]:
+    """Remove files inside: a mark says so until the records have followed.
+
+    Without the mark a clean-up that died would look like files that were lost. The caller holds
+    the writer queue of the table.
+    """
+    wait_for_records()
+    files = Files(location.uri, options)
+    directory = f"{lineage_prefix(location)}{DIRECTORY}"
+    with lance_errors("marking a clean-up", location):
+        files.write(f"{directory}/{CLEANING}", b"")
+    yield
+    with lance_errors("folding the checksums of a table", location):
+        _fold(files, directory)
+        files.remove([f"{directory}/{CLEANING}"])
+
+
+def _fold(files: Files, directory: str) -> None:
+    listed = files.list()
+    logs = [each for each in listed if each.rpartition("/")[0] == directory and each[-4:] == ".log"]
+    records = [found for each in logs for found in decode_records(files.read(each)).records]
+    line = encode_record(fold_records(records, listed))
+    if files.is_local:
+        files.write(f"{directory}/{LOG}", line)
+        return
+    files.write(f"{directory}/folded-{uuid4().hex}.log", line)
+    files.remove(logs)

@@ -1,0 +1,165 @@
+"""Listing: every file below a dataset, with its size, on disk or in an object store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from omnigraph.storage.checksums import (
+    Checksum,
+    Chunk,
+    checksum_etag,
+    is_same,
+    read_chunks,
+)
+from omnigraph.storage.durability import sync_paths
+from omnigraph.storage.lance_errors import lance_errors
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One file that is there. Only an object store knows an ETag."""
+
+    size: int
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Reads whole files below one dataset, or the graph, by their relative path."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.uri
+
+    def list(self, below: str = "") -> dict[str, Listed]:
+        """Relative path → what is there, of every file below the dataset or a part of it."""
+        with lance_errors("listing files", self.uri):
+            return dict(self._walk(below) if self.is_local else self._list_objects(below))
+
+    def find(self, relative: str) -> dict[str, Listed]:
+        """The file itself, or everything below the directory of this name."""
+        if self.is_local:
+            path = f"{self.uri}/{relative}"
+            is_file = os.path.isfile(path)
+            return {relative: Listed(os.stat(path).st_size)} if is_file else self.list(relative)
+        import obstore
+
+        store, key = self._bucket()
+        try:
+            found = obstore.head(store, f"{key}/{relative}")
+        except FileNotFoundError:
+            return self.list(relative)
+        return {relative: Listed(found["size"], found["e_tag"])}
+
+    def read(self, relative: str) -> bytes:
+        """All bytes of a small file."""
+        return b"".join(self.chunks(relative))
+
+    def chunks(self, relative: str) -> Iterable[Chunk]:
+        """The bytes of a file, in pieces of bounded size."""
+        if self.is_local:
+            return read_chunks(f"{self.uri}/{relative}")
+        return self._object_chunks(relative)
+
+    def append(self, relative: str, data: bytes) -> None:
+        """Add to the end of a file on a local disk, without a sync."""
+        path = f"{self.uri}/{relative}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            descriptor = os.open(path, flags, 0o666)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def write(self, relative: str, data: bytes) -> None:
+        """Create or replace a small file as a whole, durably."""
+        if not self.is_local:
+            import obstore
+
+            store, key = self._bucket()
+            obstore.put(store, f"{key}/{relative}", data, use_multipart=False)
+            return
+        path = f"{self.uri}/{relative}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        temporary = f"{path}#{os.getpid()}"
+        with open(temporary, "wb") as file:
+            file.write(data)
+        sync_paths([temporary])
+        os.replace(temporary, path)
+        sync_paths([os.path.dirname(path)])
+
+    def remove(self, relatives: Iterable[str]) -> None:
+        """Remove files; one that is not there is success."""
+        for relative in relatives:
+            try:
+                if self.is_local:
+                    os.unlink(f"{self.uri}/{relative}")
+                else:
+                    import obstore
+
+                    store, key = self._bucket()
+                    obstore.delete(store, f"{key}/{relative}")
+            except FileNotFoundError:
+                continue
+
+    def is_same(self, relative: str, listed: Listed, expected: Checksum) -> bool | None:
+        """Whether a file is as recorded; None when its record does not allow to tell."""
+        if listed.etag is not None and checksum_etag(listed.size, listed.etag) == expected:
+            return True  # what the store vouches for need not be downloaded
+        return is_same(expected, self.uri, relative, listed.size, lambda: self.chunks(relative))
+
+    def _walk(self, below: str) -> Iterator[tuple[str, Listed]]:
+        top = f"{self.uri}/{below}" if below else self.uri
+        try:
+            with os.scandir(top) as found:
+                entries = list(found)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            relative = f"{below}/{entry.name}" if below else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._walk(relative)
+            else:
+                yield relative, Listed(entry.stat().st_size)
+
+    def _list_objects(self, below: str) -> Iterator[tuple[str, Listed]]:
+        import obstore
+
+        store, key = self._bucket()
+        prefix = f"{key}/{below}" if below else key
+        for page in obstore.list(store, prefix=prefix):
+            for item in page:
+                relative = item["path"][len(key) + 1 :]
+                yield relative, Listed(item["size"], item["e_tag"])
+
+    def _object_chunks(self, relative: str) -> Iterator[Chunk]:
+        import obstore
+
+        store, key = self._bucket()
+        for chunk in obstore.get(store, f"{key}/{relative}").stream():
+            yield bytes(chunk)
+
+    def _bucket(self) -> tuple[S3Store, str]:
+        return _bucket(self.uri, tuple(sorted(self.storage_options.items())))
+
+
+@lru_cache(maxsize=64)
+def _bucket(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[S3Store, str]:
+    """A client is dear to make: the same one serves every file of a dataset."""
+    from omnigraph.storage.text_s3 import s3_bucket
+
+    return s3_bucket(uri, dict(options))

@@ -1,0 +1,211 @@
+"""Recorder: take the checksums of what a commit wrote, and write them beside it.
+
+On a local disk the files are read back from the page cache before the write is acknowledged: a few
+dozen microseconds per file. In an object store a thread of its own asks for their ETags, after the
+write has been acknowledged. Either way a record that could not be written fails no write: what it
+would have said is not recorded, and `verify` says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
+from urllib.parse import quote
+from uuid import uuid4
+
+from lance import LanceDataset
+from lance.dataset import LanceOperation
+
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.storage.checksum_records import DIRECTORY, LOG, Record, encode_record
+from omnigraph.storage.checksums import (
+    VERSIONS,
+    Checksum,
+    Checksums,
+    checksum_chunks,
+    checksum_etag,
+    checksum_files,
+    is_fork_version,
+)
+from omnigraph.storage.listing import Files
+from omnigraph.storage.location import TableLocation
+from omnigraph.storage.operation_files import existing_files, relative_files
+
+log = logging.getLogger("omnigraph.storage")
+
+_pending: set[Future[None]] = set()
+_pending_lock = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Records the files of commits. Never fails: it logs."""
+
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    def measure(
+        self, operation: LanceOperation.BaseOperation, location: TableLocation, known: Checksums
+    ) -> Checksums:
+        """The checksums of what an operation has written; `known` were taken where it was."""
+        if "://" in location.uri:
+            return {}
+        top = location.physical_uri
+        prefix = lineage_prefix(location)
+        measured = {f"{prefix}{path}": each for path, each in known.items()}
+        paths = existing_files(operation, top)
+        unknown = [path for path in paths if path[len(location.uri) + 1 :] not in measured]
+        try:
+            return measured | checksum_files(unknown, location.uri)
+        except OSError as error:
+            log.warning("could not take the checksums of a write to '%s': %s", location, error)
+            return measured
+
+    def record_commit(
+        self,
+        location: TableLocation,
+        version: int,
+        transaction: tuple[int, str],
+        operation: LanceOperation.BaseOperation,
+        staged: Checksums,
+    ) -> None:
+        """Record one version. `transaction` is the version it was based on, and its UUID."""
+        hit(Failpoint.CHECKSUMS_BEFORE_RECORD)
+        base, uuid = transaction
+        written = [version_file(version), f"_transactions/{base}-{uuid}.txn"]
+        self._record(location, version, uuid, operation, written, staged)
+
+    def record_inline(self, location: TableLocation, dataset: LanceDataset, since: int = 0) -> None:
+        """Record every version after `since`, by default the latest, that Lance committed."""
+        for version in range(since + 1 if since else dataset.version, dataset.version + 1):
+            try:
+                transaction = dataset.read_transaction(version)
+            except Exception as error:
+                log.warning("could not record version %d of '%s': %s", version, location, error)
+                continue
+            if transaction is not None:
+                key = (transaction.read_version, transaction.uuid)
+                self.record_commit(location, version, key, transaction.operation, {})
+
+    def record_fork(self, fork: TableLocation, version: int, transaction: str | None) -> None:
+        """Record what the creation of a fork wrote: a version, its transaction file, its ref."""
+        assert fork.branch is not None
+        top = "../" * (2 + fork.branch.count("/"))
+        written = [version_file(version), f"{top}_refs/branches/{quote(fork.branch, safe='')}.json"]
+        written += [f"_transactions/{transaction}"] if transaction is not None else []
+        self._record(fork, version, "fork", None, written, {})
+
+    def record_files(self, uri: str, paths: Iterable[str]) -> None:
+        """Record files of a dataset, on whichever lineage they lie, as they are now."""
+        by_lineage: dict[str | None, list[str]] = {}
+        for path in paths:
+            by_lineage.setdefault(_branch_of(path), []).append(path)
+        for branch, found in by_lineage.items():
+            location = TableLocation(uri, branch)
+            below = [each.removeprefix(lineage_prefix(location)) for each in found]
+            self._record(location, 0, f"recorded-{uuid4().hex}", None, below, {})
+        wait_for_records()
+
+    def _record(
+        self,
+        location: TableLocation,
+        version: int,
+        uuid: str,
+        operation: LanceOperation.BaseOperation | None,
+        written: Iterable[str],
+        staged: Checksums,
+    ) -> None:
+        relatives = [*written]
+        if "://" in location.uri:
+            relatives += relative_files(operation) if operation is not None else []
+            _later(self._record_objects, location, version, uuid, relatives)
+            return
+        top = location.physical_uri
+        paths = [os.path.normpath(f"{top}/{each}") for each in relatives]
+        if operation is not None and not staged:
+            paths += existing_files(operation, top)
+        try:
+            self._write(location, version, uuid, {**staged, **checksum_files(paths, location.uri)})
+        except OSError as error:
+            log.warning("could not record the checksums of '%s': %s", location, error)
+
+    def _write(self, location: TableLocation, version: int, uuid: str, files: Checksums) -> None:
+        line = encode_record(Record(version, files))
+        directory = f"{lineage_prefix(location)}{DIRECTORY}"
+        store = Files(location.uri, self.storage_options)
+        if store.is_local:
+            store.append(f"{directory}/{LOG}", line)
+        else:
+            store.write(f"{directory}/{version}-{uuid}.log", line)
+
+    def _record_objects(
+        self, location: TableLocation, version: int, uuid: str, relatives: Iterable[str]
+    ) -> None:
+        store = Files(location.uri, self.storage_options)
+        prefix = lineage_prefix(location)
+        files: dict[str, Checksum] = {}
+        for each in relatives:
+            path = os.path.normpath(f"{prefix}{each}")
+            for found, listed in store.find(path).items():
+                if is_fork_version(found):
+                    files[found] = checksum_chunks(store.chunks(found), location.uri, found)
+                elif listed.etag is not None:
+                    files[found] = checksum_etag(listed.size, listed.etag)
+        self._write(location, version, uuid, files)
+
+
+def lineage_prefix(location: TableLocation) -> str:
+    """Where a lineage lies below its dataset: nothing for the main one."""
+    return "" if location.branch is None else f"tree/{location.branch}/"
+
+
+def _branch_of(path: str) -> str | None:
+    """The lineage that a file below a dataset lies on: forks keep theirs below `tree/`."""
+    inside = re.match(r"tree/(.+?)/(?:_versions|_transactions|_deletions|_indices|data)/", path)
+    return None if inside is None else inside[1]
+
+
+def version_file(version: int) -> str:
+    """The file of a version below its lineage."""
+    return f"{VERSIONS}/{2**64 - 1 - version:020d}.manifest"
+
+
+def version_of(file: str) -> int | None:
+    """The version that a file below `_versions` holds; None for any other file."""
+    name = file.rpartition("/")[2].removesuffix(".manifest")
+    return 2**64 - 1 - int(name) if name.isdigit() and file.endswith(".manifest") else None
+
+
+def wait_for_records() -> None:
+    """Wait until what this process has written to object stores is recorded."""
+    with _pending_lock:
+        waiting = set(_pending)
+    wait(waiting)
+
+
+@cache
+def _worker() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "omnigraph-checksums")
+
+
+def _later(work: object, *arguments: object) -> None:
+    def run() -> None:
+        try:
+            work(*arguments)  # type: ignore[operator]
+        except Exception as error:
+            log.warning("could not record the checksums of '%s': %s", arguments[0], error)
+
+    future = _worker().submit(run)
+    with _pending_lock:
+        _pending.add(future)
+    future.add_done_callback(_forget)
+
+
+def _forget(future: Future[None]) -> None:
+    with _pending_lock:
+        _pending.discard(future)

@@ -1,0 +1,163 @@
+"""Torn files: what a power cut leaves of a file that had its name before its data was on the disk.
+
+Lance writes a version, or the ref of a fork, under another name and links it to its own; the sync
+is ours and comes after. A cut between the two leaves the name with nothing, a beginning, or zeros
+under it. What was acknowledged was synced, so a torn file was never part of that; damage of a
+synced file looks different: its length and its end are right.
+
+    torn        no bytes, no Lance footer, or a block of zeros where a version has none
+    damaged     anything else that cannot be read: it is an error, and never moved
+
+Torn files are moved to `_damaged/` of their dataset, never deleted. Object stores have none: there
+an object is whole or not there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from ulid import ULID
+
+from omnigraph.storage.durability import Durability, sync_paths
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import has_magic, message_start
+from omnigraph.storage.location import TableLocation
+
+DAMAGED_DIRECTORY = "_damaged"
+REFS = "_refs/branches"
+_BLOCK_BYTES = 4096
+_SUFFIX = ".manifest"
+_VERSION_DIGITS = 20
+_ABSENT = (FileNotFoundError, NotADirectoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class TornFile:
+    """A file below the dataset at `top` that was cut off by a loss of power."""
+
+    top: str
+    path: str
+    version: int = 0
+
+    def set_aside(self, durability: Durability) -> str:
+        """Move the file out of the way; returns where it is now."""
+        directory = os.path.join(self.top, DAMAGED_DIRECTORY)
+        target = os.path.join(directory, f"{ULID()}-{os.path.basename(self.path)}")
+        with lance_errors("moving a torn file away", self.path):
+            os.makedirs(directory, exist_ok=True)
+            os.rename(self.path, target)
+            if durability == "power":
+                sync_paths([os.path.dirname(self.path), directory, self.top])
+        return target
+
+
+def last_whole_version(location: TableLocation) -> int | None:
+    """The newest version that is whole when the very newest is torn; None when it is not torn.
+
+    0 stands for no whole version at all.
+    """
+    if "://" in location.uri:
+        return None
+    versions = _versions(location)
+    if not versions or not _is_torn_version(versions[0][1]):
+        return None
+    return next((version for version, path in versions if not _is_torn_version(path)), 0)
+
+
+def newest_version(location: TableLocation) -> TornFile | None:
+    """The newest version, for a caller who knows that its rows are torn."""
+    for version, path in _versions(location)[:1]:
+        return TornFile(location.physical_uri, path, version)
+    return None
+
+
+def torn_versions(location: TableLocation, above: int = 0) -> list[TornFile]:
+    """The newest versions as far as they are torn, down to the one after `above`."""
+    found: list[TornFile] = []
+    if "://" not in location.uri:
+        for version, path in _versions(location):
+            if version <= above or not _is_torn_version(path):
+                break
+            found.append(TornFile(location.physical_uri, path, version))
+    return found
+
+
+def torn_refs(uri: str) -> dict[str, TornFile]:
+    """The forks of a dataset whose creation was cut off, by name: no ref, or no version, is whole.
+
+    A fork that was acknowledged had both on the disk.
+    """
+    if "://" in uri:
+        return {}
+    return {
+        name: TornFile(uri, path)
+        for name, path in _refs(uri)
+        if is_torn_ref(_read(path)) or _has_no_version(TableLocation(uri, name))
+    }
+
+
+def is_torn_ref(data: bytes) -> bool:
+    """Whether the ref of a fork, a JSON object, is not there to its end."""
+    return not data.rstrip().endswith(b"}") or b"\0" in data
+
+
+def _has_no_version(fork: TableLocation) -> bool:
+    return all(_is_torn_version(path) for _, path in _versions(fork))
+
+
+def _is_torn_version(path: str) -> bool:
+    data = _read(path)
+    start, holes = message_start(data), _holes(data)
+    if start is None:
+        return not has_magic(data) or bool(holes)
+    # Before the message there may be a filter of keys, which is mostly zeros.
+    return bool(holes) and (holes[0] == 0 or holes[-1] >= start)
+
+
+def has_holes(data: bytes) -> bool:
+    """Whether a whole block has nothing but zeros in it."""
+    return bool(_holes(data))
+
+
+def _holes(data: bytes) -> list[int]:
+    starts = range(0, len(data) - _BLOCK_BYTES + 1, _BLOCK_BYTES)
+    return [start for start in starts if not any(data[start : start + _BLOCK_BYTES])]
+
+
+def _versions(location: TableLocation) -> list[tuple[int, str]]:
+    """Number and path of every version, newest first."""
+    directory = os.path.join(location.physical_uri, "_versions")
+    names: list[str] = []
+    with lance_errors("listing versions", location), suppress(*_ABSENT):
+        names = os.listdir(directory)
+    return sorted(
+        (
+            (2**64 - 1 - int(name[:_VERSION_DIGITS]), os.path.join(directory, name))
+            for name in names
+            if name.endswith(_SUFFIX) and name[: -len(_SUFFIX)].isdigit()
+        ),
+        reverse=True,
+    )
+
+
+def _refs(uri: str) -> Iterator[tuple[str, str]]:
+    directory = os.path.join(uri, REFS)
+    names: list[str] = []
+    with lance_errors("listing forks", uri), suppress(*_ABSENT):
+        names = os.listdir(directory)
+    for name in names:
+        if name.endswith(".json"):
+            yield unquote(name.removesuffix(".json")), os.path.join(directory, name)
+
+
+def _read(path: str) -> bytes:
+    with lance_errors("reading", path):
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except _ABSENT:
+            return b""

@@ -1,0 +1,36 @@
+"""New tables: where the table of a type that is added lies, and making it."""
+
+from __future__ import annotations
+
+from omnigraph.catalog import EntityType, arrow_schema
+from omnigraph.manifest import ManifestState
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.location import TableLocation, table_path
+from omnigraph.storage.tables import TableStorage
+
+
+def free_path(state: ManifestState, entity: EntityType) -> str:
+    """A path that no manifest has ever named: that of the type's name, unless a table had it.
+
+    A renamed type keeps its path and a dropped one its history, so that a name that is used again
+    needs another path. Incarnations are never used twice.
+    """
+    path = table_path(entity.kind, entity.name)
+    if path not in {*state.paths.values(), *state.hidden_paths}:
+        return path
+    return f"{path}-{entity.incarnation_id:x}"
+
+
+def create_empty(tables: TableStorage, location: TableLocation, entity: EntityType) -> TableHandle:
+    """Make the empty table of a type at a free path."""
+    if tables.exists(location.uri):
+        tables.delete_table(location.uri)  # of an unfinished change: no manifest names it
+    tables.create_table(location, arrow_schema(entity))
+    return open_head(tables, location)
+
+
+def open_head(tables: TableStorage, location: TableLocation) -> TableHandle:
+    """A table as its latest version has it. The caller holds its queue."""
+    version = tables.head_version(location)
+    made_by = tables.read_transaction(location, version)
+    return tables.open_at(location, version, incarnation=made_by.uuid if made_by else None)

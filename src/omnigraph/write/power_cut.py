@@ -1,0 +1,96 @@
+"""After a power cut: files of the control tables that had their names but were not on the disk.
+
+A torn version of `__manifest`, or one without its rows, is a publish that was not acknowledged, so
+the version before it is the graph. That is believed only of a branch with a sidecar, or a mark that
+a commit without one was under way: without either the version had been synced, and is damaged.
+
+    read-write open    moves torn files to `_damaged/`
+    read-only open     looks past them
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+
+from omnigraph.errors import ConflictError, OmnigraphError, StorageError
+from omnigraph.storage.control import ControlTable
+from omnigraph.storage.queues import WriterQueues
+from omnigraph.write.environment import PUBLISH_QUEUE
+from omnigraph.write.sidecar import DIRECTORY, SidecarStore, read_sidecar_if_exists
+
+_TORN_QUEUE = "__torn__"
+
+log = logging.getLogger("omnigraph.recovery")
+
+
+def set_torn_aside(
+    texts: SidecarStore,
+    manifest: ControlTable,
+    history: ControlTable,
+    audit: ControlTable,
+    queues: WriterQueues,
+) -> None:
+    """Move away what a power cut has torn in the control tables.
+
+    Raises:
+        StorageError: A torn version had been acknowledged.
+    """
+    marked = manifest.unfinished_branches()
+    suspects: dict[ControlTable, set[str | None]] = {
+        manifest: unfinished_branches(texts) | marked,
+        history: {None},
+        audit: {None},
+    }
+    if not marked and not any(table.torn_files(each) for table, each in suspects.items()):
+        return
+    refuse_damaged(manifest, suspects[manifest])
+    # A live writer's files are whole. Of two opens at once the second looks again.
+    turns = [(PUBLISH_QUEUE, branch) for branch in suspects[manifest]]
+    try:
+        with queues.acquire_many([(_TORN_QUEUE, None), *turns], timeout_seconds=0.0):
+            for table, branches in suspects.items():
+                _log(table.set_torn_aside(branches))
+            manifest.forget_unfinished()
+    except ConflictError:
+        return
+
+
+def _log(places: Iterable[str]) -> None:
+    for place in places:
+        log.warning("a write was cut off by a loss of power; its file is now '%s'", place)
+
+
+def look_past_torn(texts: SidecarStore, manifest: ControlTable) -> None:
+    """Let a handle that may not write read what was there before the power cut.
+
+    Raises:
+        StorageError: A torn version had been acknowledged.
+    """
+    suspects = unfinished_branches(texts) | manifest.unfinished_branches()
+    manifest.look_past_torn(suspects)
+    refuse_damaged(manifest, suspects)
+
+
+def unfinished_branches(texts: SidecarStore) -> set[str | None]:
+    """The Lance branches on which a publish may have been under way; recovery also uses main."""
+    names = [name for name in texts.list_dir(DIRECTORY) if name.endswith(".json")]
+    found: set[str | None] = {None} if names else set()
+    for name in names:
+        try:
+            sidecar = read_sidecar_if_exists(texts, name.removesuffix(".json"))
+        except OmnigraphError:
+            continue  # recovery names it
+        if sidecar is not None:
+            found.add(sidecar.branch)
+    return found
+
+
+def refuse_damaged(manifest: ControlTable, suspects: Collection[str | None]) -> None:
+    """Refuse a graph whose newest publish is torn though nothing was under way."""
+    for branch, file in manifest.torn_heads().items():
+        if branch not in suspects:
+            raise StorageError(
+                f"the file '{file.path}' is cut off, and the write that made it was acknowledged: "
+                "it was damaged later — restore it from a backup; nothing was changed"
+            )
