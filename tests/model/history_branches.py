@@ -55,8 +55,10 @@ class Branches(Base):
         return {id_ for id_, (branch, b, _) in self.facts.items() if (branch, b) == (name, birth)}
 
     def _forget(self, name: str) -> None:
-        self.maybe_gone |= self._made_on(name)
+        made = self._made_on(name)
         del self.history.heads[name]
+        # What another head comes from outlives the branch.
+        self.maybe_gone |= made - self.history.ancestors(*self.history.heads.values())
         assert self.reader.call("branches") == ["main", *sorted(set(self.history.heads) - {"main"})]
 
     # Merges

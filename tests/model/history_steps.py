@@ -31,7 +31,7 @@ SCHEMA = {
     "drop_type": 1,
     "add_type": 2,
 }
-LANDED = WRITES | BRANCHING | CROSSING | LOOKS | UPKEEP | CLEANUP
+ALL = WRITES | BRANCHING | CROSSING | LOOKS | UPKEEP | CLEANUP | SCHEMA
 
 NODE_NAMES = ["Person", "Human", "Firm", "Guild"]
 EDGE_NAMES = ["Works", "Serves", "Runs"]

@@ -20,7 +20,7 @@ import pytest
 from tests.model.history_actors import Actor, Local, Remote
 from tests.model.history_base import Step
 from tests.model.history_scenarios import SCENARIOS
-from tests.model.history_steps import LANDED, Chooser
+from tests.model.history_steps import ALL, Chooser
 from tests.model.history_world import World
 
 IS_TORTURE = os.environ.get("OMNIGRAPH_TORTURE") == "1"
@@ -56,7 +56,7 @@ def run_seed(
 ) -> World:
     """Run as many steps as wanted, chosen by a seed."""
     try:
-        return replay(path, lambda world: Chooser(seed, LANDED).steps(world, count), actors)
+        return replay(path, lambda world: Chooser(seed, ALL).steps(world, count), actors)
     except Exception as error:
         error.add_note(f"seed {seed}")
         raise
