@@ -114,4 +114,10 @@ SCENARIOS: Mapping[str, list[Step]] = {
         (0, "merge", "c", "main", None, True),
         (0, "merge", "main", "b"),
     ],
+    "a cleanup that keeps what a branch came with": [
+        *START,
+        (0, "put", "main", "person", "cy", {"age": 1}),
+        (0, "set", "main", "person", "cy", "age", 2),
+        (0, "cleanup", 3),
+    ],
 }

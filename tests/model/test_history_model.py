@@ -63,7 +63,7 @@ def run_seed(
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_merge_compares_with_what_both_sides_come_from(name: str, tmp_path: Path) -> None:
+def test_a_short_history_is_what_the_model_says(name: str, tmp_path: Path) -> None:
     replay(tmp_path / "graph", SCENARIOS[name])
 
 
