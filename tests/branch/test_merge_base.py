@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -219,6 +220,20 @@ def test_every_commit_of_a_merged_branch_answers_after_it_is_deleted(people: og.
         people.query(ages_query, commit=commits[0])
     assert people.commit(commits[0]).branch == "work"
     assert people.verify().is_clean
+
+
+def test_a_merge_over_a_state_that_is_gone_is_refused_and_says_which(people: og.Graph) -> None:
+    hotfix_into_both(people, delete=True)
+    shutil.rmtree(Path(people.uri) / "__commits")
+    change(people, "gone", branch="dev", name="alice")
+    before = state_of(people, "dev")
+
+    with pytest.raises(
+        og.errors.ConflictError, match="of branch 'hotfix', and what it left is gone"
+    ):
+        people.merge("main", "dev")
+
+    assert state_of(people, "dev") == before
 
 
 def test_a_state_of_a_deleted_branch_is_never_taken_from_its_successor(people: og.Graph) -> None:

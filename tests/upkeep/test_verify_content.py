@@ -96,7 +96,7 @@ def test_a_file_that_is_gone_is_found_without_reading_content(kinds: og.Graph) -
         if "__manifest" in ref.parts:
             # This looks like a branch whose deletion was interrupted.
             assert "branch 'dev/x' is not seen" in str(report.warnings)
-        else:
+        elif ref.name != "merged.json":  # the state of a deleted branch is read without it
             assert named(report, ref)
     assert kinds.verify(content=True).errors == ()
 

@@ -1,9 +1,11 @@
 """Branches of the whole graph: made, compared, merged, removed.
 
 create.py        one ref in the manifest
-delete.py        the ref, and what only it held
+delete.py        the ref, and what only it held; states that outlive it are written down
 merge.py         two heads → outcome → one commit with two parents
-  merge_base.py    where their histories were last the same
+  commit_dag.py    who comes from whom, and what histories have in common
+  merge_base.py    the best common ancestors of two heads, several of them as one
+  virtual_base.py  rows of several bases as one
   plan.py          what the source did to each table, against what the target did
   compare.py       rows in which two versions of a table differ
     descent.py       the version both came from, so that only what changed since is read

@@ -10,7 +10,7 @@ is written; with none left, `apply.py` publishes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
@@ -25,8 +25,15 @@ from omnigraph.branch.plan import Snapshots, TablePlan, choose_how, plan_merge
 from omnigraph.branch.resolve import Choices, Resolution
 from omnigraph.branch.settle import Settlement, settle
 from omnigraph.catalog import Catalog
-from omnigraph.errors import BadRequestError, MergeConflict, MergeConflicts, OmnigraphError
-from omnigraph.manifest import ManifestState
+from omnigraph.errors import (
+    BadRequestError,
+    CommitStateGone,
+    ConflictError,
+    MergeConflict,
+    MergeConflicts,
+    OmnigraphError,
+)
+from omnigraph.manifest import Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.write.environment import WriteEnvironment
 
 
@@ -209,12 +216,26 @@ def _join(
     if histories.bases[0].commit_id == theirs.head.commit_id:
         return _Joined(theirs, ours, base, histories, MergeOutcome.ALREADY_UP_TO_DATE)
     is_fast_forward = histories.bases[0].commit_id == ours.head.commit_id
-    read_base = cache(coordinator.snapshot_of)
-    three = Snapshots(base, theirs.snapshot(), ours.snapshot(), read_base)
+    three = Snapshots(base, theirs.snapshot(), ours.snapshot(), _base_reader(coordinator))
     outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
     plan = plan_merge(environment.tables, catalog, three)
     result = settle(environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward)
     return _Joined(theirs, ours, base, histories, outcome, result)
+
+
+def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:
+    @cache
+    def read(commit: GraphCommit) -> Snapshot:
+        try:
+            return coordinator.snapshot_of(commit)
+        except CommitStateGone as gone:
+            raise ConflictError(
+                f"the branches cannot be merged: both come from commit '{commit.commit_id}' of "
+                f"branch '{commit.branch}', and what it left is gone, so that their changes cannot "
+                "be told — export the rows to bring over and load them with mode merge"
+            ) from gone
+
+    return read
 
 
 def _properties(joined: _Joined) -> dict[str, Any]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from omnigraph.errors import GraphNotFound
-from omnigraph.graph.store import MANIFEST_TABLE, open_store
+from omnigraph.errors import GraphNotFound, StorageError
+from omnigraph.graph.store import MANIFEST_TABLE, Store, open_store
 from omnigraph.manifest import Coordinator, accepted_contract
 from omnigraph.manifest.contract import FILES
 from omnigraph.manifest.kept_commits import KeptCommits
 from omnigraph.storage.queues import writer_queues
-from omnigraph.upkeep.findings import Verification
+from omnigraph.upkeep.findings import Finding, Verification
 from omnigraph.upkeep.verify import verify_graph
+from omnigraph.upkeep.verify_files import BACKUP
 from omnigraph.write.environment import WriteEnvironment
+from omnigraph.write.power_cut import look_past_torn
 
 
 def verify_at(
@@ -34,8 +37,21 @@ def verify_at(
         queues=writer_queues(store.root),
         audit=store.audit,
     )
-    return verify_graph(
+    torn = _torn_manifest(store)
+    found = verify_graph(
         environment,
         lambda: accepted_contract(store.texts, environment.coordinator, None).catalog,
         content=content,
     )
+    return replace(found, findings=(*torn, *found.findings))
+
+
+def _torn_manifest(store: Store) -> tuple[Finding, ...]:
+    """What keeps the graph from being opened, if its newest publish was cut off after the fact."""
+    if not store.root.is_local:
+        return ()
+    try:
+        look_past_torn(store.texts, store.manifest)
+    except StorageError as error:
+        return (Finding("manifest", "'__manifest'", error.message, BACKUP),)
+    return ()

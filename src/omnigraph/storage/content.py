@@ -22,7 +22,9 @@ from omnigraph.storage.checksums import (
     is_fork_version,
 )
 from omnigraph.storage.listing import Files, Listed
+from omnigraph.storage.location import TableLocation
 from omnigraph.storage.recorder import wait_for_records
+from omnigraph.storage.torn import is_torn_ref, torn_versions
 
 READERS = 4
 REFS = "_refs/branches"
@@ -96,9 +98,7 @@ class _Inspection:
 
     def run(self) -> DatasetContent:
         lineages = lineages_of(self.listed)
-        ownerless = {
-            each for each in lineages if each and ref_of(_branch_of(each)) not in self.listed
-        }
+        ownerless = {each for each in lineages if each and not self._has_ref(each)}
         found = DatasetContent(
             self.files.uri,
             self.listed,
@@ -109,7 +109,8 @@ class _Inspection:
         problems: list[FileProblem] = []
         for path in self._logs(lineages - ownerless):
             read = decode_records(self.files.read(path))
-            records += read.records
+            torn = self._torn_version(path.rpartition(DIRECTORY)[0])
+            records += [each for each in read.records if torn is None or each.version < torn]
             found = replace(found, records_torn=found.records_torn + read.torn)
             if read.damaged:
                 problem = f"is damaged: {read.damaged} of its records do not fit their checksum"
@@ -127,6 +128,22 @@ class _Inspection:
             problems=tuple(problems),
             bytes_read=sum(there) if self.content else 0,
         )
+
+    def _has_ref(self, prefix: str) -> bool:
+        """Whether a lineage is a fork. A ref that a power cut has torn never was one."""
+        ref = ref_of(_branch_of(prefix))
+        if ref not in self.listed:
+            return False
+        return not (self.files.is_local and is_torn_ref(self.files.read(ref)))
+
+    def _torn_version(self, prefix: str) -> int | None:
+        """The first version of a lineage that a power cut has torn: it was never acknowledged.
+
+        One that was, and was cut later, cannot be opened; that is found where it is pinned.
+        """
+        location = TableLocation(self.files.uri, _branch_of(prefix) or None)
+        torn = torn_versions(location) if self.files.is_local else []
+        return torn[-1].version if torn else None
 
     def _logs(self, lineages: set[str]) -> list[str]:
         return sorted(

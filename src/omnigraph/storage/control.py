@@ -32,6 +32,7 @@ from omnigraph.storage import reads
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
+from omnigraph.storage.fold_records import forget_records
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
@@ -351,7 +352,11 @@ class ControlTable:
 
     def set_torn_aside(self, suspects: Collection[str | None]) -> list[str]:
         """Move torn files away; returns where they are now."""
-        return [each.set_aside(self._durability) for each in self.torn_files(suspects)]
+        torn = self.torn_files(suspects)
+        for each in torn:
+            if each.location is not None:
+                forget_records(each.location, each.version)
+        return [each.set_aside(self._durability) for each in torn]
 
     def _head(self, location: TableLocation) -> LanceDataset:
         """The latest version that is whole."""

@@ -14,8 +14,10 @@ from functools import cache
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import lance
+import pyarrow as pa
 from lance import LanceDataset
 
 from omnigraph.errors import StorageError, TableNotFound
@@ -106,6 +108,17 @@ def _zeroed(location: TableLocation, version: int | None) -> StorageError:
     return StorageError(
         f"{what} of the table at '{location}' is damaged: its file is empty of data — restore it "
         "from a backup"
+    )
+
+
+def empty_in_memory(schema: pa.Schema) -> LanceDataset:
+    """A dataset without rows that is nowhere but in this process."""
+    # Inline commit: in memory, where only this handle can see it.
+    return lance.write_dataset(
+        schema.empty_table(),
+        f"memory://{uuid4()}",
+        enable_stable_row_ids=True,
+        data_storage_version="2.2",
     )
 
 

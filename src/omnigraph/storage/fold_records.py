@@ -1,4 +1,7 @@
-"""Fold records: after a clean-up the records of a lineage are one, about files that are there."""
+"""Fold records: after a clean-up the records of a lineage are one, about files that are there.
+
+Records of a write that a power cut has interrupted are dropped when its version is set aside.
+"""
 
 from __future__ import annotations
 
@@ -48,3 +51,14 @@ def _fold(files: Files, directory: str) -> None:
         return
     files.write(f"{directory}/folded-{uuid4().hex}.log", line)
     files.remove(logs)
+
+
+def forget_records(location: TableLocation, version: int) -> None:
+    """Drop what was recorded of a version, and of later ones, that were never acknowledged."""
+    files = Files(location.uri, {})
+    log = f"{lineage_prefix(location)}{DIRECTORY}/{LOG}"
+    with lance_errors("dropping the checksums of a torn version", location):
+        if log not in files.list():
+            return
+        kept = [each for each in decode_records(files.read(log)).records if each.version < version]
+        files.write(log, b"".join(map(encode_record, kept)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from uuid import uuid4
 
 import lance
 import numpy as np
@@ -25,11 +24,13 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import (
     HandleCache,
     Opener,
+    empty_in_memory,
     manifest_path,
     manifest_size,
     session,
 )
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
+from omnigraph.storage.fold_records import forget_records
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import (
     BranchInfo,
@@ -594,6 +595,8 @@ class TableStorage:
         The caller holds the writer queue of the table.
         """
         torn = torn_versions(location, above)
+        for each in torn:
+            forget_records(location, each.version)
         return [each.set_aside(self._durability) for each in torn]
 
     def flush(self, location: TableLocation, version: int) -> None:
@@ -650,14 +653,7 @@ def keyed_schema(schema: pa.Schema) -> pa.Schema:
 def _empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
     """A table from before it was made."""
     assert shown.schema is not None
-    rows = keyed_schema(shown.schema).empty_table()
-    # Inline commit: in memory, where only this handle can see it.
-    dataset = lance.write_dataset(
-        rows,
-        f"memory://{uuid4()}",
-        enable_stable_row_ids=True,
-        data_storage_version=DATA_STORAGE_VERSION,
-    )
+    dataset = empty_in_memory(keyed_schema(shown.schema))
     return replace(_handle(location, dataset), version=0, schema=shown.schema, shown=shown)
 
 

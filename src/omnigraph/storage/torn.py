@@ -37,11 +37,15 @@ _ABSENT = (FileNotFoundError, NotADirectoryError)
 
 @dataclass(frozen=True, slots=True)
 class TornFile:
-    """A file below the dataset at `top` that was cut off by a loss of power."""
+    """A file below the dataset at `top` that was cut off by a loss of power.
+
+    Of a version: which one it is, and the lineage it was to be on.
+    """
 
     top: str
     path: str
     version: int = 0
+    location: TableLocation | None = None
 
     def set_aside(self, durability: Durability) -> str:
         """Move the file out of the way; returns where it is now."""
@@ -71,7 +75,7 @@ def last_whole_version(location: TableLocation) -> int | None:
 def newest_version(location: TableLocation) -> TornFile | None:
     """The newest version, for a caller who knows that its rows are torn."""
     for version, path in _versions(location)[:1]:
-        return TornFile(location.physical_uri, path, version)
+        return TornFile(location.physical_uri, path, version, location)
     return None
 
 
@@ -82,7 +86,7 @@ def torn_versions(location: TableLocation, above: int = 0) -> list[TornFile]:
         for version, path in _versions(location):
             if version <= above or not _is_torn_version(path):
                 break
-            found.append(TornFile(location.physical_uri, path, version))
+            found.append(TornFile(location.physical_uri, path, version, location))
     return found
 
 
