@@ -210,12 +210,12 @@ def _needed(
     for branch, state in states.items():
         needed.from_here_on(state.snapshot())
         heads.append(state.head)
-        oldest = _oldest_readable(coordinator, policy.retained(coordinator.commits(branch)))
+        retained = policy.retained(coordinator.commits(branch))
+        oldest = _oldest_readable(coordinator, retained)
         needed.from_here_on(coordinator.snapshot_of(oldest))
         if branch == MAIN:
             needed.manifest_floor = oldest.manifest_version
-        elif oldest.branch == MAIN:
-            needed.manifest_single.add(oldest.manifest_version)
+        needed.manifest_single |= {c.manifest_version for c in retained if c.branch == MAIN}
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
         with suppress(CommitStateGone):  # an earlier Omnigraph removed it

@@ -1,0 +1,165 @@
+"""Branches of the history model: made, deleted, made again, merged in every direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.errors import ConflictError, MergeConflicts
+from tests.model.history_base import Base, Touched
+from tests.model.history_model import DIVERGENT, Commit, Conflict, Merge, is_valid, settle
+from tests.model.history_schema import Schema, State
+
+
+class Branches(Base):
+    """The steps that make, delete and merge branches."""
+
+    def do_branch(self, name: str, source: str) -> Touched:
+        """Create a branch; a name that was deleted is a new branch."""
+        if name in self.history.heads or source not in self.history.heads:
+            return None
+        self._count("recreated branches" if name in self.births else "new branches")
+        self.actor.call("create_branch", name, source)
+        self.births[name] = self.births.get(name, 0) + 1
+        self.origins[name] = (source, self.births[source])
+        self.history.heads[name] = self.history.heads[source]
+        return [name, source]
+
+    def do_delete(self, name: str) -> Touched:
+        """Delete a branch, unless another one needs it."""
+        if name not in self.history.heads or name == "main":
+            return None
+        try:
+            self.actor.call("delete_branch", name)
+        except ConflictError:
+            if not self._is_needed(name):
+                raise
+            self._count("refused deletes")
+            return [name]
+        self._forget(name)
+        return list(self.history.heads)
+
+    def _is_needed(self, name: str) -> bool:
+        """Whether another branch comes from this one, or has merged it."""
+        made = self._made_on(name)
+        others = [each for each in self.history.heads if each != name]
+        return any(
+            self.origins.get(each) == (name, self.births[name])
+            or made & self.history.ancestors(self.history.heads[each])
+            for each in others
+        )
+
+    def _made_on(self, name: str) -> set[str]:
+        birth = self.births[name]
+        return {id_ for id_, (branch, b, _) in self.facts.items() if (branch, b) == (name, birth)}
+
+    def _forget(self, name: str) -> None:
+        made = self._made_on(name)
+        del self.history.heads[name]
+        # What another head comes from outlives the branch.
+        self.maybe_gone |= made - self.history.ancestors(*self.history.heads.values())
+        assert self.reader.call("branches") == ["main", *sorted(set(self.history.heads) - {"main"})]
+
+    # Merges
+
+    def do_merge(
+        self, source: str, target: str, resolve: str | None = None, delete: bool = False
+    ) -> Touched:
+        """Merge, and compare the outcome, the conflicts or the result."""
+        if source == target or not {source, target} <= self.history.heads.keys():
+            return None
+        expected = self.history.merge(source, target)
+        theirs, ours = self.history.head(source), self.history.head(target)
+        if len(self.history.best_common([theirs.id], [ours.id])) > 1:
+            self._count("merges over several bases")
+        try:
+            result = self.actor.call(
+                "merge", source, target, resolve=resolve, delete_branch=delete and source != "main"
+            )
+        except MergeConflicts as error:
+            self._compare_conflicts(expected, theirs, ours, resolve, error.conflicts)
+            return [source, target]
+        assert result.outcome.value == expected.outcome
+        self._count(result.outcome.value)
+        if expected.outcome != "already_up_to_date":
+            state = self._result(expected, theirs, target, resolve)
+            self._record(result.commit_id, target, ours.schema, state, theirs.id)
+        if result.branch_deleted:
+            self._forget(source)
+            return [target]
+        return [source, target]
+
+    def _result(self, expected: Merge, theirs: Commit, target: str, resolve: str | None) -> State:
+        """The state that a merge must have left."""
+        ours = self.history.head(target)
+        if expected.is_clean:
+            return expected.state
+        assert resolve is not None, f"conflicts were merged over: {expected.conflicts}"
+        self._count("resolved merges")
+        settled = settle(expected, theirs, ours, resolve)
+        if settled is not None and not expected.clashes and is_valid(ours.schema, settled):
+            return settled
+        assert expected.clashes or settled is not None, "a conflict that cannot be settled was"
+        return self._settled_somehow(theirs, target)
+
+    def _settled_somehow(self, theirs: Commit, target: str) -> State:
+        """Where a unique property is in the way: each row is of one side, and every rule holds."""
+        ours = self.history.head(target)
+        shown = ours.schema.read_export(self.actor.call("export", branch=target))
+        for table, rows in shown.items():
+            for id_ in {*rows, *ours.state[table], *theirs.state[table]}:
+                sides = [each.state[table].get(id_) for each in (theirs, ours)]
+                assert rows.get(id_) in sides
+        assert is_valid(ours.schema, shown)
+        return shown
+
+    def _compare_conflicts(
+        self,
+        expected: Merge,
+        theirs: Commit,
+        ours: Commit,
+        resolve: str | None,
+        conflicts: Sequence[Any],
+    ) -> None:
+        assert expected.outcome == "merged", "conflicts where one side only went on"
+        if resolve is None:
+            self._count("merges with conflicts")
+            found = [(each.kind, each.table_key, each.row_id) for each in conflicts]
+            self._same_conflicts(expected, ours.schema, found)
+            return
+        settled = settle(expected, theirs, ours, resolve)
+        is_open = settled is None or expected.clashes or not is_valid(ours.schema, settled)
+        assert is_open, f"could have been settled: {conflicts}"
+        self._count("merges that could not be settled")
+
+    def _same_conflicts(
+        self, expected: Merge, schema: Schema, found: Sequence[tuple[str, str, str]]
+    ) -> None:
+        by_id: set[Conflict] = set()
+        for kind, key, row_id in found:
+            type_ = schema.by_key(key)
+            assert type_ is not None
+            by_id.add((kind, type_.identity, row_id))
+        clashing = {each for each in by_id if each[0] == "unique_violation"}
+        free = {(t, id_) for kind, t, id_ in expected.conflicts if kind == DIVERGENT}
+        rows = {
+            (DIVERGENT if (t, id_) in free and kind.startswith(DIVERGENT) else kind, t, id_)
+            for kind, t, id_ in by_id - clashing
+        }
+        assert rows == expected.conflicts
+        named = {(table, id_) for _, table, id_ in clashing}
+        assert named <= {(table, id_) for table, ids in expected.clashes for id_ in ids}
+        assert all(any((t, id_) in named for id_ in ids) for t, ids in expected.clashes)
+
+    def do_preview(self, source: str, target: str) -> Touched:
+        """Ask what a merge would do; nothing may change."""
+        if source == target or not {source, target} <= self.history.heads.keys():
+            return None
+        expected, ours = self.history.merge(source, target), self.history.head(target)
+        shown = self.actor.call("merge", source, target, preview=True)
+        assert shown["outcome"] == expected.outcome
+        found = [(e["kind"], e["table_key"], e.get("row_id")) for e in shown["conflicts"]]
+        self._same_conflicts(expected, ours.schema, found)
+        self.read_changes(shown["changes"]["changes"], ours, replace(ours, state=expected.state))
+        return [source, target]
