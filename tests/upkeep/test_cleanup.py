@@ -320,7 +320,8 @@ def test_an_open_handle_says_of_a_removed_version_that_it_is_gone(old: og.Graph)
     oldest = old.commits()[-2].commit_id
     entry = other._coordinator.snapshot_of(other.commit(oldest)).entries["node:Author"]
     handle = open_pin(other._store.tables, entry)
-    old.optimize()  # its files are those of no later version any more
+    old.optimize()
+    fill(old, 600, 2)  # the files of that version are now those of no commit that is kept
 
     old.cleanup(keep=1, confirm=True)
 
