@@ -8,6 +8,7 @@ publish has to look again, and to refuse.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from omnigraph.errors import (
     OmnigraphError,
     PreconditionFailed,
 )
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, FailpointError, armed
 from omnigraph.manifest import MAIN, Lineage, Publish, UpdatePin, publish
 from omnigraph.storage.queues import Guard, QueueKey, WriterQueues
 from omnigraph.write.recovery import RECOVERY_ACTOR
@@ -209,3 +210,26 @@ def test_a_merge_planned_with_an_earlier_namesake_is_refused(
 
     assert names(busy) == ["ann", "bob", "cy", "on main"]
     assert names(busy, "side") == ["ann", "bob", "cy", "on main", "second"]
+
+
+def crash_before_publish(graph: og.Graph, if_commit: str | None = None) -> None:
+    point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
+    text = 'query q() { insert Knows { from: "ann", to: "bob" } }'
+    with armed({point: "raise"}), pytest.raises(FailpointError):
+        graph.mutate(text, if_commit=if_commit)
+
+
+@pytest.mark.parametrize(("moved", "is_conditional"), [("node:Person", False), ("node:Note", True)])
+def test_recovery_that_is_overtaken_before_its_publish_finishes_nothing(
+    busy: og.Graph, moved: str, is_conditional: bool
+) -> None:
+    """What a dead writer relied on moves while recovery is about to publish its work."""
+    crash_before_publish(busy, busy.commits()[0].commit_id if is_conditional else None)
+
+    with suppress(ConflictError):
+        overtake(busy, moved, reopen)
+
+    again = reopen(busy)
+    assert links(again) == []
+    assert add(again, "knows", a="ann", b="bob").affected_edges == 1
+    assert links(again) == [("ann", "bob")]
