@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequestError
@@ -182,6 +182,8 @@ def by_scan(stored: tuple[TableStorage, TableHandle], predicate: Predicate) -> l
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(predicate=PREDICATES)
+@example(predicate=Not(And((IsIn("i64", pa.array([0])), Not(IsIn("i64", pa.array([0])))))))
+@example(predicate=Not(Not(Not(And((IsIn("i64", pa.array([0])), IsIn("i64", pa.array([1]))))))))
 def test_filter_text_and_mask_keep_the_same_rows(
     stored: tuple[TableStorage, TableHandle], predicate: Predicate
 ) -> None:

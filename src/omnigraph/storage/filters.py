@@ -56,6 +56,10 @@ def _is_safe(bound: Predicate, depth: int) -> bool:
             # Balanced text nests log2(n) deep; Lance refuses to parse very deep nesting.
             inner = depth + 1 + max(len(parts), 1).bit_length()
             return all(_is_safe(part, inner) for part in parts) and inner <= _DEPTH_MAX
+        case Not(And() | Or() as part) if _has_lists(part):
+            # Lance folds `x in (…) and not x in (…)` to false, also where x is null: negated, a
+            # null would be kept.
+            return False
         case Not(part):
             return depth < _DEPTH_MAX and _is_safe(part, depth + 1)
         case ListContains(column, value):
@@ -63,6 +67,16 @@ def _is_safe(bound: Predicate, depth: int) -> bool:
             return _is_plain(column) and not pa.types.is_floating(value.type)
         case _:
             return _is_plain(bound.column)
+
+
+def _has_lists(bound: Predicate) -> bool:
+    match bound:
+        case And(parts) | Or(parts):
+            return any(map(_has_lists, parts))
+        case Not(part):
+            return _has_lists(part)
+        case _:
+            return isinstance(bound, IsIn)
 
 
 def _is_plain(column: str) -> bool:
