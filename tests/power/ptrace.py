@@ -206,3 +206,7 @@ def _filter_program() -> bytes:
             ]
     lines.append((leave, 0, 0, allow))
     return b"".join(struct.pack("<HBBI", *line) for line in lines)
+
+
+if __name__ == "__main__":
+    print(why_not() or "")
