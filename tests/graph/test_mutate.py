@@ -135,6 +135,9 @@ def test_the_actor_of_a_write_is_on_its_commit(pair: og.Graph) -> None:
     assert [commit.actor for commit in pair.commits()] == ["sam", "lin", "ada", None, None]
     assert [commit.actor for commit in pair.commits(actor="lin")] == ["lin"]
     assert len(pair.commits(limit=2)) == 2
+    for call in (pair.commits, pair.log):
+        with pytest.raises(og.errors.BadRequestError, match="limit is -1, expected 0 or more"):
+            call(limit=-1)
 
 
 def test_commits_form_a_chain_that_names_its_manifest_versions(pair: og.Graph) -> None:

@@ -15,7 +15,7 @@ readable and the merge does not depend on the source branch's files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from omnigraph.branch.compare import (
@@ -122,30 +122,15 @@ def _plan_table(
     target_entry: TableEntry,
 ) -> tuple[TablePlan, list[Contest]]:
     tables = descent.tables
-    base, source, target = (
-        open_entry(tables, entry) for entry in (base_entry, source_entry, target_entry)
-    )
-    theirs = differences(descent, base, source)
-    found: list[Contest] = []
-    is_rewrite = not base_entry.shows_same_rows(target_entry)
-    if is_rewrite:
-        ours = candidates(descent, base, target)
-        theirs, found = contest(
-            tables, entity, base, source, target, theirs, ours, settled(tables, base, target, ours)
-        )
-    return (
-        TablePlan(
-            entity=entity,
-            source_entry=source_entry,
-            target_entry=target_entry,
-            source=source,
-            target=target,
-            delta=theirs,
-            how=How.APPLY,
-            is_rewrite=is_rewrite,
-        ),
-        found,
-    )
+    plan = _start_plan(tables, entity, source_entry, target_entry)
+    base = open_entry(tables, base_entry)
+    theirs = differences(descent, base, plan.source)
+    if base_entry.shows_same_rows(target_entry):
+        return replace(plan, delta=theirs, is_rewrite=False), []
+    ours = candidates(descent, base, plan.target)
+    changed = settled(tables, base, plan.target, ours)
+    delta, found = contest(tables, entity, base, plan.source, plan.target, theirs, ours, changed)
+    return replace(plan, delta=delta), found
 
 
 def _plan_virtual(
@@ -157,20 +142,10 @@ def _plan_virtual(
     target_entry: TableEntry,
 ) -> tuple[TablePlan, list[Contest]]:
     """Both bases changed the table: only rows in which the sides differ are looked up there."""
-    source, target = (open_entry(descent.tables, each) for each in (source_entry, target_entry))
-    differing = differences(descent, target, source)
-    delta, found = contest_virtual(entity, base, base_table, source, target, differing)
-    planned = TablePlan(
-        entity=entity,
-        source_entry=source_entry,
-        target_entry=target_entry,
-        source=source,
-        target=target,
-        delta=delta,
-        how=How.APPLY,
-        is_rewrite=True,
-    )
-    return planned, found
+    plan = _start_plan(descent.tables, entity, source_entry, target_entry)
+    differing = differences(descent, plan.target, plan.source)
+    delta, found = contest_virtual(entity, base, base_table, plan.source, plan.target, differing)
+    return replace(plan, delta=delta), found
 
 
 def unchanged_table(
@@ -179,7 +154,13 @@ def unchanged_table(
     """The plan of a table that the source did not change, for a resolution to change it."""
     entity = catalog.by_table_key(table_key)
     assert entity is not None, table_key
-    source_entry, target_entry = source.entries[table_key], target.entries[table_key]
+    return _start_plan(tables, entity, source.entries[table_key], target.entries[table_key])
+
+
+def _start_plan(
+    tables: TableStorage, entity: EntityType, source_entry: TableEntry, target_entry: TableEntry
+) -> TablePlan:
+    """A plan that leaves the target's rows as they are."""
     return TablePlan(
         entity=entity,
         source_entry=source_entry,

@@ -326,13 +326,13 @@ class Reading(Handle):
         self._checked_contract()
         found = self._coordinator.commits(canonical_branch(branch))
         wanted = [commit for commit in found if actor is None or commit.actor == actor]
-        return wanted[:limit]
+        return _first(wanted, limit)
 
     def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
         """Every commit that led to a branch, those of merged branches too, newest first."""
         self._checked_contract()
         name = canonical_branch(branch)
-        return ancestry(self._coordinator, self._store.history, name)[:limit]
+        return _first(ancestry(self._coordinator, self._store.history, name), limit)
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Every write that recovery had to finish or undo, oldest first."""
@@ -354,6 +354,12 @@ class Reading(Handle):
         self._checked_contract()
         _require_version(version, branch)
         return self._coordinator.at_version(canonical_branch(branch), version).snapshot()
+
+
+def _first(commits: list[GraphCommit], limit: int | None) -> list[GraphCommit]:
+    if limit is not None and limit < 0:
+        raise BadRequestError(f"limit is {limit}, expected 0 or more")
+    return commits[:limit]
 
 
 def _require_version(version: int | None, branch: str) -> None:
