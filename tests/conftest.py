@@ -8,10 +8,15 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.small_disk import disk
 
 __all__ = ["disk"]
+
+# A busy machine is no failure: no test has a time to keep.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 RESULTS_VARIABLE = "OMNIGRAPH_ACCEPTANCE_RESULTS"
 
