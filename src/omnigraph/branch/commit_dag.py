@@ -27,7 +27,7 @@ _ONE, _OTHER, _BELOW_BASE = 1, 2, 4
 
 
 class _Line:
-    """Commit rows of one branch, indexed from the newest back as far as somebody asks."""
+    """Commit rows of one branch, indexed from the newest back, on demand."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows.select(["object_id", "object_type", "metadata", "table_version"])

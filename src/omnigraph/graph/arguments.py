@@ -103,7 +103,7 @@ def _read_annotations(call: Callable[..., Any]) -> dict[str, _Expected]:
 _ANYTHING = _Expected(("anything",), lambda value: True)
 _SIMPLE: dict[Any, _Expected] = {
     str: _Expected(("a string",), lambda value: isinstance(value, str)),
-    # True is an int for Python, and nobody's version.
+    # True is an int for Python, but never a version or a limit.
     int: _Expected(
         ("a whole number of 64 bits",),
         lambda value: (
