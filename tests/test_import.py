@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 
-HEAVY = {"pyspark", "fastapi", "lance", "pyarrow", "numpy", "pandas", "lark", "typer", "rich"}
+HEAVY = {"pyspark", "starlette", "lance", "pyarrow", "numpy", "pandas", "lark", "typer", "rich"}
 CODE = "import json, sys; import omnigraph{what}; print(json.dumps(sorted(sys.modules)))"
 
 

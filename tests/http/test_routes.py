@@ -227,7 +227,7 @@ def test_a_look_up_finds_what_the_router_would(shared: Served, method: str, grap
     for template in paths:
         path = template.replace("{graph_id}", graph_id).replace("{branch:path}", "a/b")
         scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": []}
-        found = shared.app._looked_up(scope)
+        found = shared.app._look_up(scope)
         if found is not None:
             looked_up += 1
             matches = ((route, *route.matches(scope)) for route in shared.app.routes)

@@ -1,4 +1,4 @@
-"""Server: HTTP over `Graph`. FastAPI and uvicorn are imported here and nowhere else.
+"""Server: HTTP over `Graph`. Starlette and uvicorn are imported here and nowhere else.
 
 A request passes these files from top to bottom:
 

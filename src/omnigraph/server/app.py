@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from omnigraph.errors import OmnigraphError
@@ -28,7 +28,6 @@ from omnigraph.server.observe import Observe
 from omnigraph.server.openapi import (
     GRAPH_BASE,
     GRAPHS,
-    TITLE,
     openapi_document,
     served_operations,
 )
@@ -37,7 +36,6 @@ from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
 from omnigraph.server.threads import Threads
 from omnigraph.server.write_process import WriteProcess
-from omnigraph.version import __version__
 
 log = logging.getLogger("omnigraph.server")
 
@@ -45,38 +43,46 @@ log = logging.getLogger("omnigraph.server")
 class Application:
     """What is served. A path with no parameter but the graph is found by one look-up.
 
-    All others are found by FastAPI, which also refuses what there is no operation for.
+    All others are found by Starlette, which also refuses what there is no operation for.
     """
 
-    def __init__(self, routed: FastAPI, serving: Serving) -> None:
-        self._routed = routed
-        self._fixed: dict[tuple[str, str], DirectRoute] = {}
-        self._of_graph: dict[tuple[str, str], DirectRoute] = {}
-        for route in routed.routes:
-            if isinstance(route, DirectRoute):
-                for method in route.methods or ():
-                    if not route.param_convertors:
-                        self._fixed[method, route.path] = route
-                    elif [*route.param_convertors] == ["graph_id"]:
-                        self._of_graph[method, route.path.removeprefix(GRAPH_BASE)] = route
-        self._observed = Observe(self._find, serving.metrics)
-        self.routes = routed.routes
+    def __init__(self, serving: Serving) -> None:
+        is_single, is_open = serving.settings.is_single, serving.settings.is_open
         self.serving = serving
-        self.document: dict[str, Any] = routed.openapi()
+        self.document = openapi_document(is_single=is_single, is_open=is_open)
+        self.routes = [
+            Route("/openapi.json", self._send_document, name="openapi"),
+            *(_route(*served, serving) for served in served_operations(is_single=is_single)),
+        ]
+        self._fixed: dict[tuple[str, str], Route] = {}
+        self._of_graph: dict[tuple[str, str], Route] = {}
+        for route in self.routes:
+            for method in route.methods or ():
+                if not route.param_convertors:
+                    self._fixed[method, route.path] = route
+                elif [*route.param_convertors] == ["graph_id"]:
+                    self._of_graph[method, route.path.removeprefix(GRAPH_BASE)] = route
+        self._starlette = Starlette(
+            routes=self.routes,
+            exception_handlers={HTTPException: _http_error},
+            lifespan=self._lifespan,
+        )
+        self._starlette.router.redirect_slashes = False
+        self._observed = Observe(self._dispatch, serving.metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._observed(scope, receive, send)
 
-    async def _find(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._looked_up(scope) if scope["type"] == "http" else None
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._look_up(scope) if scope["type"] == "http" else None
         if route is None:
-            await self._routed(scope, receive, send)
+            await self._starlette(scope, receive, send)
             return
         scope["route"] = route
         response = await route.endpoint(Request(scope, receive, send))
         await response(scope, receive, send)
 
-    def _looked_up(self, scope: Scope) -> DirectRoute | None:
+    def _look_up(self, scope: Scope) -> Route | None:
         method, path = scope["method"], scope["path"]
         found = self._fixed.get((method, path))
         if found is None and path.startswith(GRAPHS):
@@ -86,6 +92,14 @@ class Application:
                 scope["path_params"] = {"graph_id": graph_id}
         return found
 
+    async def _send_document(self, request: Request) -> Response:
+        return json_response(self.document)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        self.serving.close()
+
 
 def create_app(settings: ServerSettings) -> Application:
     """Open the graphs and make the application that serves them.
@@ -94,44 +108,14 @@ def create_app(settings: ServerSettings) -> Application:
         OmnigraphError: The settings are refused, or a graph that is needed cannot be served.
     """
     settings.check()
-    serving = _serving(settings)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
-        serving.close()
-
-    app = FastAPI(
-        title=TITLE,
-        version=__version__,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/openapi.json",
-        lifespan=lifespan,
-        exception_handlers={HTTPException: _http_error},
-        redirect_slashes=False,
-    )
-    app.router.route_class = DirectRoute
-    for path, operation in served_operations(is_single=settings.is_single):
-        app.add_api_route(
-            path,
-            _endpoint(operation, serving),
-            methods=[operation.method],
-            name=operation.operation_id,
-            response_model=None,
-            include_in_schema=False,
-        )
-    document = openapi_document(is_single=settings.is_single, is_open=settings.is_open)
-    app.openapi = lambda: document  # type: ignore[method-assign]
-    return Application(app, serving)
+    return Application(_serving(settings))
 
 
-class DirectRoute(APIRoute):
-    """A route whose endpoint takes the request and gives the response, with nothing in between."""
-
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        endpoint: Callable[[Request], Awaitable[Response]] = self.endpoint
-        return endpoint
+def _route(path: str, operation: Operation, serving: Serving) -> Route:
+    endpoint = _endpoint(operation, serving)
+    route = Route(path, endpoint, methods=[operation.method], name=operation.operation_id)
+    route.methods = {operation.method}  # Starlette adds HEAD to GET, which no operation announces
+    return route
 
 
 def _serving(settings: ServerSettings) -> Serving:
@@ -189,7 +173,6 @@ def _endpoint(operation: Operation, serving: Serving) -> Callable[[Request], Awa
             log.error("unexpected error", extra={"facts": _facts(request)}, exc_info=error)
             return _internal(request)
 
-    endpoint.__doc__ = operation.summary
     return endpoint
 
 
