@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.branch.commit_dag import CommitDag, compare_histories, possible_bases
 from omnigraph.manifest import GraphCommit, ManifestState
-from omnigraph.manifest.rows import commit_of_row, row_of_ancestor, row_of_commit, table_of
+from omnigraph.manifest.rows import ancestor_to_row, commit_to_row, row_to_commit, rows_to_table
 
 Commits = Mapping[str, GraphCommit]
 
@@ -43,8 +43,8 @@ def dag_of(line: Iterable[GraphCommit], merged: Iterable[GraphCommit] = ()) -> C
         hidden={},
         paths={},
         hidden_paths=frozenset(),
-        commit_rows=table_of(map(row_of_commit, commits)),
-        ancestor_rows=table_of(map(row_of_ancestor, merged)),
+        commit_rows=rows_to_table(map(commit_to_row, commits)),
+        ancestor_rows=rows_to_table(map(ancestor_to_row, merged)),
         head=commits[-1],
     )
     return CommitDag([state])
@@ -137,9 +137,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def count(row: dict[str, Any]) -> GraphCommit:
         seen.append(row["object_id"])
-        return commit_of_row(row)
+        return row_to_commit(row)
 
-    monkeypatch.setattr("omnigraph.branch.commit_dag.commit_of_row", count)
+    monkeypatch.setattr("omnigraph.branch.commit_dag.row_to_commit", count)
     return seen
 
 

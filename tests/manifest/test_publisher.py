@@ -22,15 +22,15 @@ from omnigraph.manifest import (
     MAIN,
     Coordinator,
     Publish,
+    PublishDelta,
     RegisterTable,
-    Step,
     Tombstone,
     UpdatePin,
     publish,
 )
-from omnigraph.manifest.kept_commits import KeptCommits
 from omnigraph.manifest.publisher import RETRY_BUDGET
-from omnigraph.manifest.rows import row_of_change, table_of
+from omnigraph.manifest.retained_commits import RetainedCommits
+from omnigraph.manifest.rows import change_to_row, rows_to_table
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.counters import counting
 from tests.graph.reading import add, new_graph
@@ -46,7 +46,7 @@ def graph(tmp_path: Path) -> og.Graph:
 
 def coordinator_of(graph: og.Graph) -> Coordinator:
     """A coordinator of its own, as another process would have."""
-    return Coordinator(graph._store.manifest, KeptCommits(graph._store.texts))
+    return Coordinator(graph._store.manifest, RetainedCommits(graph._store.texts))
 
 
 def pin(version: int, key: str = KEY, rows: int = 0, branch: str | None = None) -> UpdatePin:
@@ -103,9 +103,9 @@ def test_of_two_publishes_of_one_row_one_lands_and_no_row_is_doubled(graph: og.G
     publish(first, request(pin(2, rows=1)))
 
     change = pin(2, rows=9)
-    step = Step(MAIN, None, seen.version, (change,))
+    step = PublishDelta(MAIN, None, seen.version, (change,))
     with pytest.raises(RowLevelCasContention):
-        second.merge(seen, table_of([row_of_change(change)]), step)
+        second.merge(seen, rows_to_table([change_to_row(change)]), step)
 
     ids = object_ids(graph)
     assert len(ids) == len(set(ids))
@@ -122,7 +122,7 @@ def test_planted_without_the_primary_key_the_row_is_doubled(
     bare = pa.schema([field.remove_metadata() for field in rows.schema], rows.schema.metadata)
     lance.write_dataset(rows.cast(bare), f"{graph.uri}/bare", enable_stable_row_ids=True)
     table = ControlTable(graph._store.root, "bare", key="object_id", durability="process")
-    new = table_of([row_of_change(pin(2))])
+    new = rows_to_table([change_to_row(pin(2))])
 
     with pytest.raises(InvariantViolated, match="would duplicate rows"):
         table.merge_rows(new, read_version=1)

@@ -20,11 +20,11 @@ from omnigraph.manifest.model import (
 )
 from omnigraph.manifest.rows import (
     LINEAGE_KEY,
+    change_to_row,
     default_path,
-    fold,
-    row_of_change,
-    row_of_revoked,
-    table_of,
+    revoke_tombstone,
+    rows_to_state,
+    rows_to_table,
 )
 
 COMMIT = GraphCommit("01A", MAIN, 1, None, None, "ada", 7)
@@ -49,8 +49,8 @@ def commit_row(commit: GraphCommit = COMMIT) -> dict[str, Any]:
 
 
 def folded(*changes: Any) -> dict[str, int]:
-    rows = [commit_row(), *map(row_of_change, changes)]
-    state = fold(MAIN, 1, table_of(rows))
+    rows = [commit_row(), *map(change_to_row, changes)]
+    state = rows_to_state(MAIN, 1, rows_to_table(rows))
     return {key: entry.version for key, entry in state.entries.items()}
 
 
@@ -72,33 +72,33 @@ def test_a_tombstone_hides_what_is_not_newer(hidden: int, shown: bool) -> None:
 
 def test_versions_and_tombstones_belong_to_the_table_at_their_location() -> None:
     """A key that is used for another table starts anew, below the versions of the one before."""
-    old = [row_of_change(UpdatePin("node:A", version, None, 0)) for version in (1, 7)]
-    old.append(row_of_change(Tombstone("node:A", 8)))
-    registered = row_of_change(RegisterTable("node:A", "nodes/x"))
-    new = row_of_change(UpdatePin("node:A", 2, None, 0), "nodes/x")
+    old = [change_to_row(UpdatePin("node:A", version, None, 0)) for version in (1, 7)]
+    old.append(change_to_row(Tombstone("node:A", 8)))
+    registered = change_to_row(RegisterTable("node:A", "nodes/x"))
+    new = change_to_row(UpdatePin("node:A", 2, None, 0), "nodes/x")
 
-    state = fold(MAIN, 1, table_of([commit_row(), *old, registered, new]))
+    state = rows_to_state(MAIN, 1, rows_to_table([commit_row(), *old, registered, new]))
 
     assert {key: (e.table_path, e.version) for key, e in state.entries.items()} == {
         "node:A": ("nodes/x", 2)
     }
     assert not state.hidden
     assert state.hidden_paths == {default_path("node:A")}
-    gone = row_of_change(Tombstone("node:A", 8), "nodes/x")
+    gone = change_to_row(Tombstone("node:A", 8), "nodes/x")
     assert gone["object_id"] != old[-1]["object_id"]
 
 
 def test_a_tombstone_can_be_taken_back() -> None:
     path = default_path("node:A")
     rows = [
-        row_of_change(REGISTERED),
-        row_of_change(UpdatePin("node:A", 5, None, 0)),
-        row_of_revoked("node:A", 6, path),
+        change_to_row(REGISTERED),
+        change_to_row(UpdatePin("node:A", 5, None, 0)),
+        revoke_tombstone("node:A", 6, path),
     ]
 
-    state = fold(MAIN, 1, table_of([commit_row(), *rows]))
+    state = rows_to_state(MAIN, 1, rows_to_table([commit_row(), *rows]))
 
-    assert rows[-1]["object_id"] == row_of_change(Tombstone("node:A", 6), path)["object_id"]
+    assert rows[-1]["object_id"] == change_to_row(Tombstone("node:A", 6), path)["object_id"]
     assert state.entries["node:A"].version == 5
     assert not state.hidden
     assert not state.hidden_paths
@@ -118,21 +118,21 @@ def test_tables_are_sorted_by_key() -> None:
     ("rows", "message"),
     [
         ([], "names no graph commit"),
-        ([commit_row(), row_of_change(UpdatePin("node:A", 1, None, 0))], "does not register"),
+        ([commit_row(), change_to_row(UpdatePin("node:A", 1, None, 0))], "does not register"),
         (
             [
                 commit_row(),
-                row_of_change(REGISTERED),
-                {**row_of_change(UpdatePin("node:A", 1, None, 0)), "metadata": None},
+                change_to_row(REGISTERED),
+                {**change_to_row(UpdatePin("node:A", 1, None, 0)), "metadata": None},
             ],
             "has no metadata",
         ),
-        ([commit_row(), {**row_of_change(REGISTERED), "location": None}], "has no location"),
+        ([commit_row(), {**change_to_row(REGISTERED), "location": None}], "has no location"),
     ],
 )
 def test_a_manifest_that_lacks_something_is_loud(rows: list[Any], message: str) -> None:
     with pytest.raises(InvariantViolated, match=message):
-        fold(MAIN, 1, table_of(rows))
+        rows_to_state(MAIN, 1, rows_to_table(rows))
 
 
 @pytest.mark.parametrize(

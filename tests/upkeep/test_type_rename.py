@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.failpoints import Failpoint, FailpointError, armed
-from omnigraph.manifest.rows import fold, table_of
+from omnigraph.manifest.rows import rows_to_state, rows_to_table
 from tests.upkeep.graphs import SCHEMA, heads, new_library, pins, reopen, rows, sidecars
 
 WRITERS = SCHEMA.replace("node Author {", 'node Writer @rename_from("Author") {').replace(
@@ -42,7 +42,7 @@ def follows_what_is_stored(graph: og.Graph) -> None:
     """What the handle made of its own publishes is what another one reads."""
     followed = graph._coordinator.fresh("main")
     found = graph._store.manifest.read(None)
-    read = fold("main", found.version, found.rows, None)
+    read = rows_to_state("main", found.version, found.rows, None)
     assert (read.version, read.entries, read.hidden) == (
         followed.version,
         followed.entries,
@@ -219,6 +219,6 @@ def strip_schema_id(graph: og.Graph) -> None:
     found = control.read(None)
     row = next(each for each in found.rows.to_pylist() if each["object_type"] == "schema")
     row["metadata"] = json.dumps({"schema_ir_hash": json.loads(row["metadata"])["schema_ir_hash"]})
-    control.merge_rows(table_of([row]), read_version=found.version)
+    control.merge_rows(rows_to_table([row]), read_version=found.version)
     for kept in (Path(graph.uri) / "__schemas").iterdir():
         kept.unlink()

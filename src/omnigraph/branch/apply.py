@@ -21,7 +21,7 @@ from omnigraph.branch.plan import How, TablePlan
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, UpdatePin
-from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.handles import (
     IndexInfo,
     IndexKind,
@@ -31,7 +31,7 @@ from omnigraph.storage.handles import (
 )
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.drift import check_heads
-from omnigraph.write.environment import WriteEnvironment, lane_of
+from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.fork import fork_for_write
 from omnigraph.write.intent import CommitStep, Intent, TableCommits
 from omnigraph.write.pins import pin_of_handle
@@ -88,7 +88,7 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
 
 def _queue_keys(request: MergeRequest) -> list[tuple[str, str | None]]:
     """Everything the merge writes or trusts, and the source's tables while rows are read there."""
-    target, source = lane_of(request.target.branch), lane_of(request.source.branch)
+    target, source = lance_branch(request.target.branch), lance_branch(request.source.branch)
     return [
         *((key, target) for key in {*request.plans, *request.read_versions}),
         *((key, source) for key in request.plans),
@@ -99,7 +99,7 @@ def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> Mani
     source = environment.coordinator.fresh(request.source.branch)
     state = environment.coordinator.fresh(request.target.branch)
     for seen, now in ((request.source, source), (request.target, state)):
-        if seen.native_id != now.native_id:
+        if seen.branch_id != now.branch_id:
             raise ConflictError(
                 f"branch '{seen.branch}' was deleted and made again — refresh and retry"
             )
@@ -222,7 +222,7 @@ def _intent_of(
     return Intent(
         kind=WriterKind.BRANCH_MERGE,
         branch=request.target.branch,
-        branch_id=state.native_id,
+        branch_id=state.branch_id,
         actor=request.actor,
         tables=tables,
         expected=dict(request.read_versions),

@@ -19,7 +19,7 @@ import pyarrow as pa
 from omnigraph.branch.compare import Differences, batch_rows
 from omnigraph.branch.images import Image, changed_properties, images
 from omnigraph.catalog import EntityType
-from omnigraph.manifest.in_schema import GONE
+from omnigraph.manifest.schema_view import GONE
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BranchNotFound
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
-from omnigraph.manifest.rows import commit_of_row
+from omnigraph.manifest.rows import row_to_commit
 
 _BLOCK_ROWS = 256
 _ONE, _OTHER, _BELOW_BASE = 1, 2, 4
@@ -39,7 +39,7 @@ class _Line:
         place = self._places.get(commit_id)
         if place is None:
             return None
-        return commit_of_row(self._rows.slice(place, 1).to_pylist()[0])
+        return row_to_commit(self._rows.slice(place, 1).to_pylist()[0])
 
     def read_on(self) -> bool:
         """Index as many again; False when all are."""

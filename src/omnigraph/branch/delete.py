@@ -99,7 +99,7 @@ def _bring_commits(
             pending += dag.parents(commit)
     if missing:
         coordinator = environment.coordinator
-        with publish_turn(environment, other.branch), coordinator.unfinished(other.branch):
+        with publish_turn(environment, other.branch), coordinator.mark_unfinished(other.branch):
             publish(
                 coordinator,
                 Publish(other.branch, changes=(), ancestors=tuple(missing.values())),
@@ -116,7 +116,7 @@ def _keep_states(
     for commit in reached:
         with suppress(CommitStateGone):  # a cleanup has removed it
             states.append(coordinator.snapshot_of(commit))
-    coordinator.kept.write(states)
+    coordinator.retained.write(states)
 
 
 def _refuse_if_used(snapshot: Snapshot, branch: str) -> None:
@@ -132,7 +132,7 @@ def _remove_forks(
     environment: WriteEnvironment, entries: Iterable[TableEntry], branch: str
 ) -> None:
     """Remove every fork of the branch that nothing needs, those that no pin claims included."""
-    kept = environment.coordinator.kept.forks()
+    kept = environment.coordinator.retained.forks()
     for entry in entries:
         uri = environment.tables.root.child(entry.table_path)
         try:

@@ -29,7 +29,7 @@ from omnigraph.catalog import Catalog, EntityType
 from omnigraph.errors import BadRequestError, BranchNotFound, NotFoundError
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import canonical_branch
-from omnigraph.manifest.in_schema import renamed_columns
+from omnigraph.manifest.schema_view import find_renamed_columns
 from omnigraph.manifest.targets import resolve
 from omnigraph.storage.handles import ShownColumns, TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -198,7 +198,7 @@ def _diff_table(
     if before is None or after is None or old is None or new is None:
         rows = candidates_of_one(tables, old, new)
     else:
-        renamed = renamed_columns(before.entity, after.entity)
+        renamed = find_renamed_columns(before.entity, after.entity)
         shown = _under_later_names(tables, before.entry, old, renamed)
         rows = _wanted_rows(candidates(descent, shown, new), wanted)
         rows = settled(tables, shown, new, rows)
@@ -220,7 +220,7 @@ def _is_same(before: _Table | None, after: _Table | None) -> bool:
     if before is None or after is None:
         return False
     is_one = before.entry.shows_same_rows(after.entry)
-    return is_one and not renamed_columns(before.entity, after.entity)
+    return is_one and not find_renamed_columns(before.entity, after.entity)
 
 
 def _wanted_rows(rows: Differences, wanted: ChangeFilter) -> Differences:

@@ -19,16 +19,16 @@ from omnigraph.index import DerivedStore, RuntimeCache, derive_ahead
 from omnigraph.manifest import (
     MAIN,
     Coordinator,
+    PublishDelta,
     SchemaContract,
     Snapshot,
-    Step,
     UpdatePin,
-    accepted_contract,
+    load_accepted_contract,
     load_contract,
     reconcile,
 )
-from omnigraph.manifest.in_schema import in_schema
-from omnigraph.manifest.kept_commits import KeptCommits
+from omnigraph.manifest.retained_commits import RetainedCommits
+from omnigraph.manifest.schema_view import project_to_schema
 from omnigraph.manifest.schemas import catalog_of, keep_accepted
 from omnigraph.manifest.targets import resolve
 from omnigraph.policy import Action, Policy
@@ -70,7 +70,7 @@ class Handle:
         self._actor = actor
         self._lock = threading.Lock()
         self._is_closed = False
-        self._coordinator = Coordinator(store.manifest, KeptCommits(store.texts), self._show)
+        self._coordinator = Coordinator(store.manifest, RetainedCommits(store.texts), self._show)
         self._cache = RuntimeCache(
             self._settings.cache_bytes, derived=_derived_store(store.root, mode)
         )
@@ -157,7 +157,7 @@ class Handle:
             coordinator=self._coordinator,
             queues=writer_queues(self._store.root),
             audit=self._store.audit,
-            foresee=self._foresee,
+            before_publish=self._foresee,
         )
 
     def _foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
@@ -166,12 +166,12 @@ class Handle:
         if readers is True:
             self._read_ahead(branch, pins)
         elif readers:
-            readers.foresee(branch, pins)
+            readers.before_publish(branch, pins)
 
-    def _show(self, step: Step) -> None:
+    def _show(self, step: PublishDelta) -> None:
         readers = self._settings.read_ahead
         if not isinstance(readers, bool):
-            readers.show(step)
+            readers.after_publish(step)
 
     def _read_ahead(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         try:
@@ -185,7 +185,7 @@ class Handle:
     def _checked_contract(self) -> SchemaContract:
         if self._is_closed:
             raise BadRequestError(f"the handle of '{self.uri}' is closed — open the graph again")
-        contract = accepted_contract(self._store.texts, self._coordinator, self._contract)
+        contract = load_accepted_contract(self._store.texts, self._coordinator, self._contract)
         with self._lock:
             self._contract = contract
         return contract
@@ -217,13 +217,13 @@ class Handle:
         own = catalog_of(self._store.texts, snapshot, current)
         if own is not None:
             return own, snapshot
-        return current.catalog, in_schema(snapshot, None, current.catalog)
+        return current.catalog, project_to_schema(snapshot, None, current.catalog)
 
     def _in_current_schema(self, snapshot: Snapshot) -> tuple[Catalog, Snapshot]:
         """A snapshot in the schema of today, through identities."""
         current = self._checked_contract()
         own = catalog_of(self._store.texts, snapshot, current)
-        return current.catalog, in_schema(snapshot, own, current.catalog)
+        return current.catalog, project_to_schema(snapshot, own, current.catalog)
 
     def _writable_catalog(self) -> Catalog:
         if self._mode == "r":

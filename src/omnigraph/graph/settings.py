@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from omnigraph.errors import BadRequestError, did_you_mean
 from omnigraph.graph.arguments import show_value
-from omnigraph.graph.readers import Readers
+from omnigraph.graph.commit_observers import CommitObserver
 from omnigraph.pipeline.engine import SparkUse
 
-ReadAhead: TypeAlias = bool | Readers
+ReadAhead: TypeAlias = bool | CommitObserver
 
 _NAMES = ("spark", "cache_bytes", "read_ahead")
 
@@ -79,7 +79,7 @@ def _cache_bytes(given: Any) -> int | None:
 
 
 def _read_ahead(given: Any) -> ReadAhead:
-    if not isinstance(given, bool) and not hasattr(given, "foresee"):
+    if not isinstance(given, bool) and not hasattr(given, "before_publish"):
         raise BadRequestError(f"config `read_ahead` is {show_value(given)}, expected True or False")
     wanted: ReadAhead = given
     return wanted

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from omnigraph.errors import GraphNotFound, StorageError
 from omnigraph.graph.store import MANIFEST_TABLE, Store, open_store
-from omnigraph.manifest import Coordinator, accepted_contract
+from omnigraph.manifest import Coordinator, load_accepted_contract
 from omnigraph.manifest.contract import FILES
-from omnigraph.manifest.kept_commits import KeptCommits
+from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.storage.queues import writer_queues
 from omnigraph.upkeep.findings import Finding, Verification
 from omnigraph.upkeep.verify import verify_graph
@@ -33,14 +33,14 @@ def verify_at(
     environment = WriteEnvironment(
         tables=store.tables,
         texts=store.texts,
-        coordinator=Coordinator(store.manifest, KeptCommits(store.texts)),
+        coordinator=Coordinator(store.manifest, RetainedCommits(store.texts)),
         queues=writer_queues(store.root),
         audit=store.audit,
     )
     torn = _torn_manifest(store)
     found = verify_graph(
         environment,
-        lambda: accepted_contract(store.texts, environment.coordinator, None).catalog,
+        lambda: load_accepted_contract(store.texts, environment.coordinator, None).catalog,
         content=content,
     )
     return replace(found, findings=(*torn, *found.findings))

@@ -17,15 +17,15 @@ from omnigraph.manifest.model import (
     Lineage,
     ManifestState,
     Publish,
+    PublishDelta,
     RegisterTable,
     Snapshot,
-    Step,
     TableEntry,
     Tombstone,
     UpdatePin,
 )
 from omnigraph.manifest.publisher import publish
-from omnigraph.manifest.schema_files import accepted_contract
+from omnigraph.manifest.schema_files import load_accepted_contract
 from omnigraph.manifest.stamp import migrate, read_stamp
 
 __all__ = [
@@ -35,15 +35,15 @@ __all__ = [
     "Lineage",
     "ManifestState",
     "Publish",
+    "PublishDelta",
     "RegisterTable",
     "SchemaContract",
     "Snapshot",
-    "Step",
     "TableEntry",
     "Tombstone",
     "UpdatePin",
-    "accepted_contract",
     "create_graph",
+    "load_accepted_contract",
     "load_contract",
     "migrate",
     "publish",

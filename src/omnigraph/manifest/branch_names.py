@@ -40,6 +40,11 @@ def canonical_branch(name: str) -> str:
     return trimmed
 
 
+def lance_branch(branch: str) -> str | None:
+    """The Lance branch that holds a graph branch's manifest and first forks; None for main."""
+    return None if branch == MAIN else branch
+
+
 def fork_names(branch: str) -> Iterator[str]:
     """Lance branches that a graph branch may own in a table, in the order they are tried.
 

@@ -54,7 +54,7 @@ def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
     return texts | {STATE_FILE: _state_text(state)}
 
 
-def damaged_texts(store: GraphTexts) -> dict[str, str]:
+def find_damaged_texts(store: GraphTexts) -> dict[str, str]:
     """File → what is wrong with it, of the schema files that are not as they were written."""
     try:
         state = store.read_text_if_exists(STATE_FILE)

@@ -29,18 +29,23 @@ from omnigraph.errors import (
     VersionNotFound,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, canonical_branch, check_new_branch
+from omnigraph.manifest.branch_names import (
+    SCHEMA_APPLY_LOCK,
+    canonical_branch,
+    check_new_branch,
+    lance_branch,
+)
 from omnigraph.manifest.follow import followed
-from omnigraph.manifest.kept_commits import KeptCommits
-from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, Snapshot, Step
-from omnigraph.manifest.rows import commit_of_row, fold
+from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, PublishDelta, Snapshot
+from omnigraph.manifest.retained_commits import RetainedCommits
+from omnigraph.manifest.rows import row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import migrate, read_stamp
 from omnigraph.storage.control import ControlTable
 
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 FRAGMENTS_MAX = 32
 """Pieces of `__manifest` that are worth a compaction: each publish leaves one."""
-TOLD_SECONDS = 0.1
+NOTIFICATION_WAIT_SECONDS = 0.1
 """How long news of another process is waited for, when it has announced some."""
 _VERSIONS_END = 2**63
 
@@ -51,11 +56,11 @@ class Coordinator:
     def __init__(
         self,
         control: ControlTable,
-        kept: KeptCommits,
-        on_publish: Callable[[Step], None] = lambda _: None,
+        retained: RetainedCommits,
+        on_publish: Callable[[PublishDelta], None] = lambda _: None,
     ) -> None:
         self._control = control
-        self.kept = kept
+        self.retained = retained
         self._on_publish = on_publish
         self._states: dict[str, ManifestState] = {}
         self._expected: dict[str, threading.Event] = {}
@@ -77,34 +82,36 @@ class Coordinator:
         Raises:
             BranchNotFound: There is no such branch.
         """
-        native_id = self._native_id(branch)
-        known = self._known_if_latest(branch, native_id)
+        branch_id = self._native_id(branch)
+        known = self._known_if_latest(branch, branch_id)
         if known is not None:
             return known
         # One thread reads for all of them; a publish of ours need not be read at all.
         with self.turn(branch):
             expected = self._expected.get(branch)  # before a look, or what comes then is missed
-            known = self._known_if_latest(branch, native_id)
+            known = self._known_if_latest(branch, branch_id)
             if known is None and expected is not None and self._was_told(branch, expected):
-                known = self._known_if_latest(branch, native_id)
+                known = self._known_if_latest(branch, branch_id)
             if known is not None:
                 return known
             # A stamp is a new version as well, so a handle that sees no new one need not look.
             read_stamp(self._control)
-            found = self._control.read(_lane(branch))
-            return self.advance(fold(branch, found.version, found.rows, native_id))
+            found = self._control.read(lance_branch(branch))
+            return self.advance(rows_to_state(branch, found.version, found.rows, branch_id))
 
     def turn(self, branch: str) -> AbstractContextManager[object]:
         """Held while the state of a branch is about to become known: by reading, or a publish."""
         with self._lock:
             return self._turns.setdefault(branch, threading.RLock())
 
-    def _known_if_latest(self, branch: str, native_id: str | None) -> ManifestState | None:
+    def _known_if_latest(self, branch: str, branch_id: str | None) -> ManifestState | None:
         with self._lock:
             known = self._states.get(branch)
-        if known is None or known.native_id != native_id:
+        if known is None or known.branch_id != branch_id:
             return None
-        return known if known.version == self._control.latest_version(_lane(branch)) else None
+        return (
+            known if known.version == self._control.latest_version(lance_branch(branch)) else None
+        )
 
     def expect(self, branch: str) -> None:
         """Another process is about to publish, and will tell what: that is quicker than reading."""
@@ -113,7 +120,7 @@ class Coordinator:
 
     def _was_told(self, branch: str, expected: threading.Event) -> bool:
         """Wait a moment for what a branch is expected to become."""
-        if expected.wait(TOLD_SECONDS):
+        if expected.wait(NOTIFICATION_WAIT_SECONDS):
             return True
         with self._lock:
             self._expected.pop(branch, None)
@@ -132,10 +139,10 @@ class Coordinator:
         if not 0 < version < _VERSIONS_END:
             raise VersionNotFound(version, branch)  # before anything tries to store it
         try:
-            found = self._control.read(_lane(branch), version)
+            found = self._control.read(lance_branch(branch), version)
         except TableVersionNotFound:
             raise VersionNotFound(version, branch) from None
-        return fold(branch, version, found.rows, known.native_id)
+        return rows_to_state(branch, version, found.rows, known.branch_id)
 
     def snapshot_of(self, commit: GraphCommit) -> Snapshot:
         """The graph as a commit left it, also when the branch it was made on is gone.
@@ -148,7 +155,7 @@ class Coordinator:
             # A branch that was made again counts through the same versions: its commits differ.
             if is_on_line(state, commit):
                 return replace(state.snapshot(), head=commit)
-        kept = self.kept.read(commit.commit_id)
+        kept = self.retained.read(commit.commit_id)
         if kept is None:
             raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
         return kept
@@ -176,7 +183,7 @@ class Coordinator:
                 found = find_commit(self.fresh(branch), commit_id)
                 if found is not None:
                     return found
-        kept = self.kept.read(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
+        kept = self.retained.read(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
         if kept is None:
             raise CommitNotFound(commit_id)
         return kept.head
@@ -188,14 +195,14 @@ class Coordinator:
 
     def _is_there(self, state: ManifestState) -> bool:
         try:
-            return self._native_id(state.branch) == state.native_id
+            return self._native_id(state.branch) == state.branch_id
         except BranchNotFound:
             return False
 
     def commits(self, branch: str) -> list[GraphCommit]:
         """Every commit visible on a branch, newest first."""
         rows = self.fresh(branch).commit_rows.to_pylist()
-        return sorted(map(commit_of_row, rows), key=lambda commit: commit.order, reverse=True)
+        return sorted(map(row_to_commit, rows), key=lambda commit: commit.order, reverse=True)
 
     # Publishing
 
@@ -203,7 +210,7 @@ class Coordinator:
         """Bring the manifest up to the current format, whatever came by since it was opened."""
         return migrate(self._control)
 
-    def merge(self, state: ManifestState, rows: pa.Table, step: Step) -> ManifestState:
+    def merge(self, state: ManifestState, rows: pa.Table, step: PublishDelta) -> ManifestState:
         """Merge the rows of a step into the manifest; returns the state that makes.
 
         Readers are told as soon as they can see it: what takes long then is making it durable.
@@ -224,7 +231,7 @@ class Coordinator:
                 self._on_publish(step)
 
             self._control.merge_rows(
-                rows, read_version=state.version, branch=_lane(state.branch), on_visible=show
+                rows, read_version=state.version, branch=lance_branch(state.branch), on_visible=show
             )
         with self._lock:
             if state.branch in self._fragments:
@@ -233,18 +240,18 @@ class Coordinator:
 
     def make_durable(self, branch: str) -> None:
         """Sync what a branch shows now: a publish that failed may have become visible first."""
-        self._control.make_durable(_lane(branch))
+        self._control.make_durable(lance_branch(branch))
 
-    def unfinished(self, branch: str) -> AbstractContextManager[None]:
+    def mark_unfinished(self, branch: str) -> AbstractContextManager[None]:
         """Held during a publish that no sidecar speaks of: a power cut may leave part of it."""
-        return self._control.unfinished(_lane(branch))
+        return self._control.unfinished(lance_branch(branch))
 
-    def follow(self, step: Step) -> None:
+    def follow(self, step: PublishDelta) -> None:
         """Take the step that another process has told of, when it goes on from what is known."""
         with self._lock:
             known = self._states.get(step.branch)
-        start = step.native_id, step.from_version
-        if known is not None and (known.native_id, known.version) == start:
+        start = step.branch_id, step.from_version
+        if known is not None and (known.branch_id, known.version) == start:
             self.advance(followed(known, step))
         with self._lock:
             told = self._expected.pop(step.branch, None)
@@ -257,7 +264,7 @@ class Coordinator:
             known = self._states.get(state.branch)
             if (
                 known is None
-                or known.native_id != state.native_id
+                or known.branch_id != state.branch_id
                 or known.version <= state.version
             ):
                 self._states.pop(state.branch, None)
@@ -271,15 +278,14 @@ class Coordinator:
         counted by that process. The caller holds the branch's publish turn, so that no publish
         can be in flight.
         """
-        lane = _lane(branch)
         with self._lock:
             fragments = self._fragments.get(branch)
         if fragments is None:
-            fragments = self._control.fragment_count(lane)
+            fragments = self._control.fragment_count(lance_branch(branch))
         is_due = fragments >= fragments_max
         if is_due:
             hit(Failpoint.OPTIMIZE_BEFORE_MANIFEST_COMPACTION)
-            self._control.compact(lane)
+            self._control.compact(lance_branch(branch))
             hit(Failpoint.OPTIMIZE_AFTER_MANIFEST_COMPACTION)
             self.fresh(branch)
         with self._lock:
@@ -288,7 +294,7 @@ class Coordinator:
 
     def fragment_count(self, branch: str) -> int:
         """In how many pieces the manifest of a branch is, counted in storage."""
-        count = self._control.fragment_count(_lane(branch))
+        count = self._control.fragment_count(lance_branch(branch))
         with self._lock:
             self._fragments[branch] = count
         return count
@@ -308,16 +314,20 @@ class Coordinator:
             raise BranchExists(branch)
         origin = self.fresh(canonical_branch(source))
         try:
-            self._control.create_branch(branch, source=_lane(origin.branch), version=origin.version)
+            self._control.create_branch(
+                branch, source=lance_branch(origin.branch), version=origin.version
+            )
         except ForkExists as collision:
             if collision.has_ref:
                 raise BranchExists(branch) from None
             # Files of a creation that died before its ref was written: nobody can see them.
             self._control.delete_branch_tree(branch)
-            self._control.create_branch(branch, source=_lane(origin.branch), version=origin.version)
+            self._control.create_branch(
+                branch, source=lance_branch(origin.branch), version=origin.version
+            )
         hit(Failpoint.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE)
         # A fork has the rows of where it came from, and goes on with its version numbers.
-        return self.advance(replace(origin, branch=branch, native_id=self._native_id(branch)))
+        return self.advance(replace(origin, branch=branch, branch_id=self._native_id(branch)))
 
     def delete_branch(self, branch: str) -> None:
         """Remove the branch's ref: from here on the branch does not exist."""
@@ -374,9 +384,5 @@ def find_commit(state: ManifestState, commit_id: str) -> GraphCommit | None:
     for rows in (state.commit_rows, state.ancestor_rows):
         place = pc.index(rows["object_id"], pa.scalar(commit_id)).as_py()
         if place >= 0:
-            return commit_of_row(rows.slice(place, 1).to_pylist()[0])
+            return row_to_commit(rows.slice(place, 1).to_pylist()[0])
     return None
-
-
-def _lane(branch: str) -> str | None:
-    return None if branch == MAIN else branch

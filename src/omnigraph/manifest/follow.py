@@ -8,21 +8,21 @@ import pyarrow as pa
 
 from omnigraph.manifest.model import (
     ManifestState,
+    PublishDelta,
     RegisterTable,
-    Step,
     TableEntry,
     Tombstone,
     UpdatePin,
 )
-from omnigraph.manifest.rows import default_path, row_of_ancestor, row_of_commit, table_of
+from omnigraph.manifest.rows import ancestor_to_row, commit_to_row, default_path, rows_to_table
 
 CHUNKS_MAX = 64
 """Pieces of the commits in memory that are worth joining: one a publish, of kilobytes each."""
 
 
-def followed(state: ManifestState, step: Step) -> ManifestState:
+def followed(state: ManifestState, step: PublishDelta) -> ManifestState:
     """The state after a step that was taken from `state`."""
-    assert (state.native_id, state.version) == (step.native_id, step.from_version)
+    assert (state.branch_id, state.version) == (step.branch_id, step.from_version)
     entries = dict(state.entries)
     hidden = dict(state.hidden)
     paths = dict(state.paths)
@@ -57,11 +57,11 @@ def followed(state: ManifestState, step: Step) -> ManifestState:
         schema_id=step.schema_id if step.schema_hash is not None else state.schema_id,
     )
     if step.ancestors:
-        brought = table_of(map(row_of_ancestor, step.ancestors))
+        brought = rows_to_table(map(ancestor_to_row, step.ancestors))
         new = replace(new, ancestor_rows=_extended(state.ancestor_rows, brought))
     if not step.commits:
         return new
-    made = table_of(map(row_of_commit, step.commits))
+    made = rows_to_table(map(commit_to_row, step.commits))
     return replace(new, head=step.commits[-1], commit_rows=_extended(state.commit_rows, made))
 
 

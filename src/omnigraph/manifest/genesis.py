@@ -17,15 +17,15 @@ from omnigraph.catalog import Catalog, arrow_schema
 from omnigraph.errors import GraphExists, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest.contract import FILES, IR_FILE, SOURCE_FILE, STATE_FILE, contract_texts
-from omnigraph.manifest.history import rows_of_commits
+from omnigraph.manifest.history import commits_to_rows
 from omnigraph.manifest.model import MAIN, Change, GraphCommit, RegisterTable, UpdatePin
 from omnigraph.manifest.rows import (
     SCHEMA,
-    row_of_change,
-    row_of_commit,
-    row_of_head,
-    row_of_schema,
-    table_of,
+    change_to_row,
+    commit_to_row,
+    head_to_row,
+    rows_to_table,
+    schema_to_row,
 )
 from omnigraph.manifest.schemas import keep_schema
 from omnigraph.manifest.stamp import fresh_stamp
@@ -66,7 +66,7 @@ def create_graph(
         schema_id = keep_schema(texts, source, catalog)
         commit = _genesis_commit(actor)
         changes = _create_tables(tables, catalog)
-        history.create(rows_of_commits([commit]))
+        history.create(commits_to_rows([commit]))
         # Last: a graph exists from the moment it has a manifest.
         manifest.create(_manifest_rows(changes, commit, catalog.shape_hash, schema_id))
         hit(Failpoint.INIT_AFTER_COORDINATOR_INIT)
@@ -111,12 +111,12 @@ def _manifest_rows(
     changes: Sequence[Change], commit: GraphCommit, schema_hash: str, schema_id: str
 ) -> pa.Table:
     rows = [
-        *map(row_of_change, changes),
-        row_of_commit(commit),
-        row_of_head(MAIN, commit.commit_id),
-        row_of_schema(schema_hash, schema_id),
+        *map(change_to_row, changes),
+        commit_to_row(commit),
+        head_to_row(MAIN, commit.commit_id),
+        schema_to_row(schema_hash, schema_id),
     ]
-    return table_of(rows).cast(SCHEMA.with_metadata(fresh_stamp()))
+    return rows_to_table(rows).cast(SCHEMA.with_metadata(fresh_stamp()))
 
 
 def _release_claim(texts: GraphTexts, manifest: ControlTable) -> None:

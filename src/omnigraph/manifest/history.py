@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import BranchNotFound, RowLevelCasContention
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState
-from omnigraph.manifest.rows import commit_of_row
+from omnigraph.manifest.rows import row_to_commit
 from omnigraph.storage.control import ControlTable
 
 TABLE = "_graph_commits.lance"
@@ -38,7 +38,7 @@ SCHEMA = pa.schema(
 )
 
 
-def rows_of_commits(commits: list[GraphCommit]) -> pa.Table:
+def commits_to_rows(commits: list[GraphCommit]) -> pa.Table:
     """Commits as rows of the projection."""
     return pa.Table.from_pylist(
         [
@@ -69,7 +69,7 @@ def reconcile(coordinator: Coordinator, history: ControlTable) -> int:
         if not missing:
             return 0
         try:
-            history.merge_rows(rows_of_commits(missing), read_version=known.version)
+            history.merge_rows(commits_to_rows(missing), read_version=known.version)
         except RowLevelCasContention:
             continue
         return len(missing)
@@ -87,7 +87,7 @@ def _missing_commits(coordinator: Coordinator, known_ids: pa.Array) -> list[Grap
         rows = pa.concat_tables([state.commit_rows, state.ancestor_rows])
         unknown = pc.invert(pc.is_in(rows["object_id"], known_ids))
         for row in rows.filter(unknown).to_pylist():
-            missing[row["object_id"]] = commit_of_row(row)
+            missing[row["object_id"]] = row_to_commit(row)
     return sorted(missing.values(), key=lambda commit: commit.order)
 
 
@@ -117,7 +117,7 @@ def ancestry(coordinator: Coordinator, history: ControlTable, branch: str) -> li
 
 def _known_commits(state: ManifestState) -> dict[str, GraphCommit]:
     rows = pa.concat_tables([state.commit_rows, state.ancestor_rows]).to_pylist()
-    return {commit.commit_id: commit for commit in map(commit_of_row, rows)}
+    return {commit.commit_id: commit for commit in map(row_to_commit, rows)}
 
 
 def _all_commits(coordinator: Coordinator, history: ControlTable) -> dict[str, GraphCommit]:

@@ -18,7 +18,7 @@ class TableEntry:
     """One pin: the version of a table that a branch shows.
 
     `table_branch` is the Lance branch that owns the version, None for the main lineage. `shown`
-    is for a table that is read in another schema than its own (see `in_schema.py`).
+    is for a table that is read in another schema than its own (see `project_to_schema.py`).
     """
 
     table_key: str
@@ -93,7 +93,7 @@ class ManifestState:
 
     `hidden` holds the tombstone version of each table that has one, `paths` where the table of
     each key lies or last lay, and `hidden_paths` the tables that were shown once and are not now,
-    under whatever key. `native_id` tells two branches
+    under whatever key. `branch_id` tells two branches
     apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
     kind `graph_commit`, not yet read: the line of the branch. `ancestor_rows` are the commits that
     merges brought in, so that the parents of every commit here are here. `schema_hash` names the
@@ -110,7 +110,7 @@ class ManifestState:
     commit_rows: pa.Table = field(compare=False, repr=False)
     ancestor_rows: pa.Table = field(compare=False, repr=False)
     head: GraphCommit
-    native_id: str | None = None
+    branch_id: str | None = None
     schema_hash: str | None = None
     schema_id: str | None = None
 
@@ -193,14 +193,14 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PublishDelta:
     """What one publish did to a branch: enough to follow it from the version before.
 
-    `native_id` tells which branch of that name it was.
+    `branch_id` tells which branch of that name it was.
     """
 
     branch: str
-    native_id: str | None
+    branch_id: str | None
     from_version: int
     changes: tuple[Change, ...]
     commits: tuple[GraphCommit, ...] = ()

@@ -28,20 +28,20 @@ from omnigraph.manifest.model import (
     GraphCommit,
     ManifestState,
     Publish,
+    PublishDelta,
     RegisterTable,
-    Step,
     TableEntry,
     UpdatePin,
 )
 from omnigraph.manifest.rows import (
     Row,
-    row_of_ancestor,
-    row_of_change,
-    row_of_commit,
-    row_of_head,
-    row_of_revoked,
-    row_of_schema,
-    table_of,
+    ancestor_to_row,
+    change_to_row,
+    commit_to_row,
+    head_to_row,
+    revoke_tombstone,
+    rows_to_table,
+    schema_to_row,
 )
 
 RETRY_BUDGET = 5
@@ -65,16 +65,16 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         ancestors = _unknown(state, request.ancestors)
         commits = _commits_of(state, request, ancestors)
         rows = _table_rows(state, request.changes)
-        rows += [row_of_commit(commit) for commit in commits]
-        rows += [row_of_ancestor(commit) for commit in ancestors]
+        rows += [commit_to_row(commit) for commit in commits]
+        rows += [ancestor_to_row(commit) for commit in ancestors]
         if request.schema_hash is not None:
-            rows.append(row_of_schema(request.schema_hash, request.schema_id))
+            rows.append(schema_to_row(request.schema_hash, request.schema_id))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
-        rows.append(row_of_head(state.branch, (commits or [state.head])[-1].commit_id))
+        rows.append(head_to_row(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
-        step = Step(
+        step = PublishDelta(
             state.branch,
-            state.native_id,
+            state.branch_id,
             state.version,
             request.changes,
             tuple(commits),
@@ -83,7 +83,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             ancestors,
         )
         try:
-            made = coordinator.merge(state, table_of(rows), step)
+            made = coordinator.merge(state, rows_to_table(rows), step)
         except RowLevelCasContention:
             continue
         hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
@@ -101,9 +101,9 @@ def _table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list[Row]:
         if isinstance(change, RegisterTable):
             key, path = change.table_key, change.table_path
             if key in state.hidden and paths[key] == path:
-                revoked.append(row_of_revoked(key, state.hidden[key], path))
+                revoked.append(revoke_tombstone(key, state.hidden[key], path))
             paths[key] = path
-    return [*revoked, *(row_of_change(each, paths.get(each.table_key)) for each in changes)]
+    return [*revoked, *(change_to_row(each, paths.get(each.table_key)) for each in changes)]
 
 
 def _check_expectations(state: ManifestState, request: Publish) -> None:
@@ -120,7 +120,7 @@ def _check_changes(state: ManifestState, changes: tuple[Change, ...]) -> None:
     seen: set[str] = set()
     registered = {change.table_key for change in changes if isinstance(change, RegisterTable)}
     for change in changes:
-        object_id = row_of_change(change)["object_id"]
+        object_id = change_to_row(change)["object_id"]
         if object_id in seen:
             raise InvariantViolated(f"one publish names '{object_id}' twice")
         seen.add(object_id)

@@ -52,7 +52,7 @@ LINEAGE_KEY = "__graph__"
 Row = dict[str, Any]
 
 
-def table_of(rows: Iterable[Row]) -> pa.Table:
+def rows_to_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as the Arrow table that a merge into `__manifest` takes."""
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
 
@@ -63,7 +63,7 @@ def default_path(table_key: str) -> str:
     return table_path("node" if kind == "node" else "edge", name)
 
 
-def row_of_change(change: Change, path: str | None = None) -> Row:
+def change_to_row(change: Change, path: str | None = None) -> Row:
     """The row of a change to the table at `path`, which is the default one if it is not given.
 
     Versions and tombstones belong to the table at their location: a key that is used again for
@@ -106,9 +106,9 @@ def row_of_change(change: Change, path: str | None = None) -> Row:
             }
 
 
-def row_of_revoked(table_key: str, version: int, path: str) -> Row:
+def revoke_tombstone(table_key: str, version: int, path: str) -> Row:
     """The row that takes a tombstone back: its table is shown under this key again."""
-    row = row_of_change(Tombstone(table_key, version), path)
+    row = change_to_row(Tombstone(table_key, version), path)
     return {**row, "table_version": 0}
 
 
@@ -117,12 +117,12 @@ def _tombstone_id(table_key: str, version: int, location: str | None) -> str:
     return plain if location is None else f"{plain}${location}"
 
 
-def row_of_ancestor(commit: GraphCommit) -> Row:
+def ancestor_to_row(commit: GraphCommit) -> Row:
     """A commit of another line: it is known here, and never the head."""
-    return row_of_commit(commit) | {"object_type": "graph_ancestor"}
+    return commit_to_row(commit) | {"object_type": "graph_ancestor"}
 
 
-def row_of_commit(commit: GraphCommit) -> Row:
+def commit_to_row(commit: GraphCommit) -> Row:
     metadata: Row = {
         "branch": commit.branch,
         "parent": commit.parent_id,
@@ -143,7 +143,7 @@ def row_of_commit(commit: GraphCommit) -> Row:
     }
 
 
-def row_of_head(branch: str, commit_id: str) -> Row:
+def head_to_row(branch: str, commit_id: str) -> Row:
     return {
         "object_id": f"graph_head:{branch}",
         "object_type": "graph_head",
@@ -152,7 +152,7 @@ def row_of_head(branch: str, commit_id: str) -> Row:
     }
 
 
-def row_of_schema(schema_hash: str, schema_id: str | None) -> Row:
+def schema_to_row(schema_hash: str, schema_id: str | None) -> Row:
     metadata = {"schema_ir_hash": schema_hash}
     if schema_id is not None:
         metadata["schema_id"] = schema_id
@@ -164,7 +164,9 @@ def row_of_schema(schema_hash: str, schema_id: str | None) -> Row:
     }
 
 
-def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None) -> ManifestState:
+def rows_to_state(
+    branch: str, version: int, rows: pa.Table, branch_id: str | None = None
+) -> ManifestState:
     """Reduce all rows of one manifest version to what is visible there.
 
     Costs a few column passes however long the history is; commits are parsed when asked for.
@@ -198,8 +200,8 @@ def fold(branch: str, version: int, rows: pa.Table, native_id: str | None = None
         hidden_paths=frozenset(_locations(tombstones)) - shown,
         commit_rows=commit_rows,
         ancestor_rows=by_type["graph_ancestor"],
-        head=commit_of_row(commit_rows.take(newest_first[:1]).to_pylist()[0]),
-        native_id=native_id,
+        head=row_to_commit(commit_rows.take(newest_first[:1]).to_pylist()[0]),
+        branch_id=branch_id,
         schema_hash=schema.get("schema_ir_hash"),
         schema_id=schema.get("schema_id"),
     )
@@ -277,7 +279,7 @@ def _visible_entries(
         )
 
 
-def commit_of_row(row: Row) -> GraphCommit:
+def row_to_commit(row: Row) -> GraphCommit:
     """Read one `graph_commit` row."""
     metadata = json.loads(_required(row, "metadata"))
     return GraphCommit(

@@ -32,7 +32,7 @@ from omnigraph.manifest.model import MAIN, ManifestState
 from omnigraph.storage.graph_texts import GraphTexts
 
 
-def accepted_contract(
+def load_accepted_contract(
     texts: GraphTexts, coordinator: Coordinator, known: SchemaContract | None
 ) -> SchemaContract:
     """The schema that the tables are in, by what the manifest says. Costs no look at it if not new.
@@ -74,7 +74,7 @@ def write_staging(texts: GraphTexts, source: str, catalog: Catalog) -> None:
         texts.write_text(staging_name(name), contract[name])
 
 
-def staged_hash(texts: GraphTexts) -> str | None:
+def read_staged_hash(texts: GraphTexts) -> str | None:
     """The hash of a schema that is laid down in full and not moved yet, else None."""
     if not all(texts.exists(staging_name(name)) for name in FILES):
         return None

@@ -77,7 +77,7 @@ def _parsed(text: str) -> Catalog:
     return catalog_from_json(json.loads(text)["ir"])
 
 
-def damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, str]:
+def find_damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, str]:
     """File → what is wrong with it, of the schemas that are kept, or `named` and should be."""
     found = {}
     kept = {each.removesuffix(".json") for each in texts.list_dir(DIRECTORY)}

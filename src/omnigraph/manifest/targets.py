@@ -10,7 +10,7 @@ from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.model import Snapshot
-from omnigraph.manifest.rows import commit_of_row
+from omnigraph.manifest.rows import row_to_commit
 from omnigraph.types import parse_datetime
 
 
@@ -50,7 +50,7 @@ def _at_time(coordinator: Coordinator, branch: str, instant: int) -> Snapshot:
         )
     )
     for row in newest_first.to_pylist():
-        commit = commit_of_row(row)
+        commit = row_to_commit(row)
         if commit.created_at <= instant:
             return coordinator.snapshot_of(commit)
     raise NotFoundError(f"branch '{branch}' has no commit as old as that — its first one is newer")

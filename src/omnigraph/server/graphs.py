@@ -15,7 +15,7 @@ from omnigraph.config.registry import Registry, load_registry
 from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
-from omnigraph.graph.readers import ReadersOf
+from omnigraph.graph.commit_observers import ReaderObserver
 from omnigraph.graph.settings import ReadAhead
 from omnigraph.policy import Policy, load_policy
 from omnigraph.server.gate import Gate
@@ -44,9 +44,9 @@ class OpenGraph:
         return self.graph.uri
 
     @property
-    def readers(self) -> ReadersOf:
+    def readers(self) -> ReaderObserver:
         """Those who read it here, for the process that writes it."""
-        return ReadersOf(self.graph)
+        return ReaderObserver(self.graph)
 
     @property
     def is_local(self) -> bool:

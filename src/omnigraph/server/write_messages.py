@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.manifest import Step, UpdatePin
+from omnigraph.manifest import PublishDelta, UpdatePin
 from omnigraph.server.jobs import Body, Job, Load
 from omnigraph.server.settings import ServedGraph
 
@@ -87,7 +87,7 @@ class Shown:
     """A branch of a graph was changed so."""
 
     graph_id: str
-    step: Step
+    step: PublishDelta
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ class _Worker:
             case Ask():
                 self._answering.submit(self._answer, message)
             case Shown(graph_id, step):
-                self._graphs.find(graph_id).readers.show(step)
+                self._graphs.find(graph_id).readers.after_publish(step)
             case _:
                 raise AssertionError(f"a server is not sent {message}")
 
@@ -192,7 +192,7 @@ class _Worker:
                 case MayLoad(run, wanted):
                     self._runs[run][1](wanted)
                 case Foresee(graph_id, branch, pins):
-                    self._graphs.find(graph_id).readers.foresee(branch, pins)
+                    self._graphs.find(graph_id).readers.before_publish(branch, pins)
         except OmnigraphError as refused:
             error = refused
         with suppress(OSError):

@@ -18,7 +18,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 from omnigraph.errors import OmnigraphError, RecoveryRequired
-from omnigraph.manifest import Step, UpdatePin
+from omnigraph.manifest import PublishDelta, UpdatePin
 from omnigraph.server.graphs import OpenGraph, open_served
 from omnigraph.server.jobs import Body, Load
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
@@ -104,12 +104,12 @@ class Worker:
     def _permit(self, run: int, wanted: Load) -> None:
         self._ask(MayLoad(run, wanted)).result()
 
-    def foresee(self, graph_id: str, branch: str, pins: Sequence[UpdatePin]) -> None:
+    def before_publish(self, graph_id: str, branch: str, pins: Sequence[UpdatePin]) -> None:
         """Have the server get ready. A write does not fail because nobody did."""
         with suppress(OmnigraphError, OSError, TimeoutError):
             self._ask(Foresee(graph_id, branch, pins)).result(FORESEE_SECONDS)
 
-    def show(self, graph_id: str, step: Step) -> None:
+    def after_publish(self, graph_id: str, step: PublishDelta) -> None:
         """Tell the server what a branch shows; without, it would have to look."""
         with suppress(OSError):
             self._channel.send(Shown(graph_id, step))
@@ -141,11 +141,11 @@ class _Readers:
         self._worker = worker
         self._graph_id = graph_id
 
-    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        self._worker.foresee(self._graph_id, branch, pins)
+    def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        self._worker.before_publish(self._graph_id, branch, pins)
 
-    def show(self, step: Step) -> None:
-        self._worker.show(self._graph_id, step)
+    def after_publish(self, step: PublishDelta) -> None:
+        self._worker.after_publish(self._graph_id, step)
 
 
 def leave_room() -> None:

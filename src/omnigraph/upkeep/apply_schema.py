@@ -154,7 +154,7 @@ class _Change:
         intent = Intent(
             kind=WriterKind.SCHEMA_APPLY,
             branch=MAIN,
-            branch_id=state.native_id,
+            branch_id=state.branch_id,
             actor=self.actor,
             tables=(
                 *(work for each in changes for work in self._work(state, each)),

@@ -26,7 +26,7 @@ from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.errors import BadRequestError, CommitStateGone, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
-from omnigraph.manifest.kept_commits import forks_in
+from omnigraph.manifest.retained_commits import find_forks
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
 from omnigraph.storage.leftovers import remove_leftovers
@@ -154,8 +154,8 @@ def cleanup(
     for state in retained.values():
         needed.just_this(state)
     if confirm:
-        environment.coordinator.kept.retain(retained)
-    kept = forks_in(retained.values())
+        environment.coordinator.retained.retain(retained)
+    kept = find_forks(retained.values())
     forks, errors = reclaim_forks(environment, states, kept, is_dry_run=not confirm)
     job = _Job(environment, policy, needed, Garbage(environment.tables.storage_options), confirm)
     rows = [
@@ -238,7 +238,7 @@ def _retained_states(
     cutoff = policy.cutoff
     return {
         state.head.commit_id: state
-        for state in coordinator.kept
+        for state in coordinator.retained
         if state.head.commit_id in needed.bases
         or (cutoff is not None and state.head.created_at / 1e6 >= cutoff)
     }

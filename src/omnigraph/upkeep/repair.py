@@ -190,7 +190,7 @@ def _publish(
         return state
     is_forced = any(row.action is Action.FORCED for row in shown.values())
     # No sidecar speaks of a repair.
-    with publish_turn(environment, MAIN), environment.coordinator.unfinished(MAIN):
+    with publish_turn(environment, MAIN), environment.coordinator.mark_unfinished(MAIN):
         return publish(
             environment.coordinator,
             Publish(

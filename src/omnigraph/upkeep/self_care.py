@@ -14,12 +14,12 @@ from collections.abc import Iterable
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint
-from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, staged_before
 from omnigraph.upkeep.index_work import existing_btrees
-from omnigraph.write.environment import WriteEnvironment, lane_of, publish_turn
+from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.sidecar import WriterKind
 
 CHECK_EVERY_VERSIONS = 32
@@ -79,7 +79,7 @@ def _steps(
 
 def _commit_compaction(environment: WriteEnvironment, branch: str, work: TableWork) -> None:
     entry, location = work.entry, work.handle.location
-    with environment.queues.acquire_many([(entry.table_key, lane_of(branch))]):
+    with environment.queues.acquire_many([(entry.table_key, lance_branch(branch))]):
         now = environment.coordinator.fresh(branch).entries.get(entry.table_key)
         if now != entry or environment.tables.head_version(location) != entry.version:
             return  # somebody wrote meanwhile; their write will come by here as well

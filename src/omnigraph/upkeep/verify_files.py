@@ -18,8 +18,8 @@ import pyarrow as pa
 from omnigraph.errors import OmnigraphError
 from omnigraph.index.derived import DerivedStore
 from omnigraph.manifest import MAIN, GraphCommit
-from omnigraph.manifest.contract import damaged_texts
-from omnigraph.manifest.schemas import damaged_schemas
+from omnigraph.manifest.contract import find_damaged_texts
+from omnigraph.manifest.schemas import find_damaged_schemas
 from omnigraph.storage.content import (
     MISSING,
     DatasetContent,
@@ -163,7 +163,11 @@ class FileCheck:
         with suppress(*UNREADABLE):  # then the manifest is a finding of its own
             states = [coordinator.fresh(branch) for branch in coordinator.branches()]
             named = {state.schema_id for state in states if state.schema_id is not None}
-        return damaged_texts(texts) | damaged_schemas(texts, named) | coordinator.kept.damaged()
+        return (
+            find_damaged_texts(texts)
+            | find_damaged_schemas(texts, named)
+            | coordinator.retained.find_damaged()
+        )
 
     def _derived(self) -> Iterator[Finding]:
         root = self._tables.root

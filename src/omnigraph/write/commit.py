@@ -184,7 +184,7 @@ def _stage_on_own_lineage(
 
 def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState) -> bool:
     """Whether a table the write looked at has moved; a strict write fails when one has."""
-    if seen.native_id != now.native_id:
+    if seen.branch_id != now.branch_id:
         # Another branch of the same name: its version numbers may repeat, its rows do not.
         if prepared.is_strict:
             raise ConflictError(
@@ -213,7 +213,7 @@ def _intent_of(
     return Intent(
         kind=request.kind,
         branch=request.branch,
-        branch_id=state.native_id,
+        branch_id=state.branch_id,
         actor=request.actor,
         tables=tuple(
             TableCommits(key, staged.handles[key], (staged_step(transaction),))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from omnigraph.manifest import MAIN, Coordinator, UpdatePin
+from omnigraph.manifest import Coordinator, UpdatePin
+from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.storage.queues import Guard, QueueKey, WriterQueues
@@ -22,8 +23,8 @@ class WriteEnvironment:
     """What a write works with. Holds no state of its own: all of it is in storage.
 
     `audit` is where recovery writes down what it settled. `schema_hash` names the schema that the
-    write was checked against, when that is known. `foresee` is told which versions a branch is
-    about to show; it reads, and never fails.
+    write was checked against, when that is known. `before_publish` is told which
+    versions a branch is about to show; it reads, and never fails.
     """
 
     tables: TableStorage
@@ -32,7 +33,7 @@ class WriteEnvironment:
     queues: WriterQueues
     audit: ControlTable
     schema_hash: str | None = None
-    foresee: Callable[[str, Sequence[UpdatePin]], None] = lambda _branch, _pins: None
+    before_publish: Callable[[str, Sequence[UpdatePin]], None] = lambda _branch, _pins: None
 
     @property
     def has_system_locks(self) -> bool:
@@ -44,15 +45,10 @@ class WriteEnvironment:
         return self.tables.root.is_local
 
 
-def lane_of(branch: str) -> str | None:
-    """The Lance branch that a graph branch's tables are written on."""
-    return None if branch == MAIN else branch
-
-
 def queue_keys(table_keys: frozenset[str], branch: str) -> list[QueueKey]:
-    return [(key, lane_of(branch)) for key in table_keys]
+    return [(key, lance_branch(branch)) for key in table_keys]
 
 
 def publish_turn(environment: WriteEnvironment, branch: str) -> Guard:
     """Wait for the turn to publish on a branch. Table queues are taken before it, never after."""
-    return environment.queues.acquire_many([(PUBLISH_QUEUE, lane_of(branch))])
+    return environment.queues.acquire_many([(PUBLISH_QUEUE, lance_branch(branch))])

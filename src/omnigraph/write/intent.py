@@ -19,8 +19,8 @@ from ulid import ULID
 
 from omnigraph.failpoints import Failpoint
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, UpdatePin
+from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.storage.handles import StagedTransaction, TableHandle
-from omnigraph.write.environment import lane_of
 from omnigraph.write.sidecar import (
     SchemaIntent,
     Sidecar,
@@ -114,7 +114,7 @@ def sidecar_of(intent: Intent) -> Sidecar:
         operation_id=str(ULID()),
         writer_kind=intent.kind,
         started_at=commit.created_at if commit is not None else time.time_ns() // 1_000,
-        branch=lane_of(intent.branch),
+        branch=lance_branch(intent.branch),
         actor_id=intent.actor,
         commit_id=None if commit is None else commit.commit_id,
         branch_id=intent.branch_id,

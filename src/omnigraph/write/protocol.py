@@ -212,7 +212,7 @@ class _Run:
     def _publish(self, changes: tuple[Change, ...], turn: Guard | None) -> ManifestState:
         environment, intent = self.environment, self.intent
         pins = [change for change in changes if isinstance(change, UpdatePin)]
-        environment.foresee(intent.branch, pins)
+        environment.before_publish(intent.branch, pins)
         request = Publish(
             branch=intent.branch,
             changes=changes,
@@ -245,7 +245,7 @@ class _Run:
         """Where no sidecar says that a publish is under way, a mark in the manifest does."""
         if self.intent.tables:
             return nullcontext()
-        return self.environment.coordinator.unfinished(self.intent.branch)
+        return self.environment.coordinator.mark_unfinished(self.intent.branch)
 
     def _read_back(self, pins: Sequence[UpdatePin], error: Exception) -> ManifestState | None:
         """The branch, when it shows the write though its publish failed; None when it does not.

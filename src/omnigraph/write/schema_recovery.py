@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest import MAIN, ManifestState, RegisterTable, Tombstone
 from omnigraph.manifest.model import Change
-from omnigraph.manifest.schema_files import discard, has_staging, promote, staged_hash
+from omnigraph.manifest.schema_files import discard, has_staging, promote, read_staged_hash
 from omnigraph.write.classify import Decision, decide
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.evidence import Found, has_commit
@@ -56,7 +56,7 @@ def decide_schema_change(
 def _is_complete(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
     if sidecar.schema.schema_hash is None:
         return has_staging(environment.texts)
-    return staged_hash(environment.texts) == sidecar.schema.schema_hash
+    return read_staged_hash(environment.texts) == sidecar.schema.schema_hash
 
 
 def schema_changes(
@@ -87,7 +87,7 @@ def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> N
 
 def _is_half_moved(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
     """Whether some files are moved and the rest waits: a whole set is another change's."""
-    return has_staging(environment.texts) and staged_hash(environment.texts) is None
+    return has_staging(environment.texts) and read_staged_hash(environment.texts) is None
 
 
 def undo_schema_change(

@@ -23,7 +23,7 @@ GONE = "#"
 """What no property has in its name: it marks columns that gave theirs up."""
 
 
-def in_schema(snapshot: Snapshot, own: Catalog | None, wanted: Catalog) -> Snapshot:
+def project_to_schema(snapshot: Snapshot, own: Catalog | None, wanted: Catalog) -> Snapshot:
     """The snapshot, whose tables are in `own`, in the types of `wanted`.
 
     Without `own`, when its text is gone, types and properties are matched by name.
@@ -34,7 +34,7 @@ def in_schema(snapshot: Snapshot, own: Catalog | None, wanted: Catalog) -> Snaps
     return replace(snapshot, entries=dict(sorted(entries.items())))
 
 
-def renamed_columns(old: EntityType, new: EntityType) -> dict[str, str]:
+def find_renamed_columns(old: EntityType, new: EntityType) -> dict[str, str]:
     """Column of `old` → its name in `new`, of those that differ.
 
     A column that is gone gives its name up, for it may be another property's by now.
@@ -76,7 +76,7 @@ def _by_name(snapshot: Snapshot, wanted: Catalog) -> dict[str, TableEntry]:
 
 def _shown(old: EntityType, new: EntityType) -> ShownColumns | None:
     """How a table of `old` is shown as one of `new`; None when it is one as it stands."""
-    renamed = renamed_columns(old, new)
+    renamed = find_renamed_columns(old, new)
     schema = arrow_schema(new)
     before = [(each.name, each.type) for each in arrow_schema(old)]
     if not renamed and before == [(each.name, each.type) for each in schema]:

@@ -8,8 +8,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError
-from omnigraph.graph.readers import ReadersOf
-from omnigraph.manifest import Step
+from omnigraph.graph.commit_observers import ReaderObserver
+from omnigraph.manifest import PublishDelta
 from omnigraph.storage.counters import counting
 
 SCHEMA = "node Person { slug: String @key  age: I32? }\n"
@@ -31,7 +31,10 @@ def ages(graph: og.Graph, slug: str, branch: str = "main") -> list[int]:
 
 
 def test_what_is_told_is_not_read_again(path: Path) -> None:
-    with og.open(path) as reader, og.open(path, config={"read_ahead": ReadersOf(reader)}) as writer:
+    with (
+        og.open(path) as reader,
+        og.open(path, config={"read_ahead": ReaderObserver(reader)}) as writer,
+    ):
         assert ages(reader, "p7") == [7]
         for n in range(3):
             writer.mutate(INSERT, params={"slug": f"new{n}", "age": 100 + n})
@@ -59,9 +62,9 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
 
     class Mute:
         def __init__(self, reader: og.Graph) -> None:
-            self.foresee = ReadersOf(reader).foresee
+            self.before_publish = ReaderObserver(reader).before_publish
 
-        def show(self, state: object) -> None:
+        def after_publish(self, state: object) -> None:
             pass
 
     with og.open(path) as reader, og.open(path, config={"read_ahead": Mute(reader)}) as writer:
@@ -73,7 +76,10 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
 
 
 def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
-    with og.open(path) as reader, og.open(path, config={"read_ahead": ReadersOf(reader)}) as writer:
+    with (
+        og.open(path) as reader,
+        og.open(path, config={"read_ahead": ReaderObserver(reader)}) as writer,
+    ):
         assert ages(reader, "p7") == [7]
         writer.create_branch("side")
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, branch="side")
@@ -84,23 +90,23 @@ def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
 
 
 def test_old_news_do_not_hide_newer_rows(path: Path) -> None:
-    told: list[Step] = []
+    told: list[PublishDelta] = []
 
     class Late:
-        def foresee(self, branch: str, pins: object) -> None:
+        def before_publish(self, branch: str, pins: object) -> None:
             pass
 
-        def show(self, step: Step) -> None:
+        def after_publish(self, step: PublishDelta) -> None:
             told.append(step)
 
     with og.open(path) as reader, og.open(path, config={"read_ahead": Late()}) as writer:
         assert ages(reader, "p7") == [7]
         for n in range(2):
             writer.mutate(INSERT, params={"slug": f"new{n}", "age": 100})
-        ReadersOf(reader).show(told[1])  # the one before it is missing
+        ReaderObserver(reader).after_publish(told[1])  # the one before it is missing
         assert ages(reader, "new1") == [100]
         for step in told:
-            ReadersOf(reader).show(step)
+            ReaderObserver(reader).after_publish(step)
 
         assert ages(reader, "new0") == ages(reader, "new1") == [100]
 
@@ -108,13 +114,13 @@ def test_old_news_do_not_hide_newer_rows(path: Path) -> None:
 def test_news_that_come_during_a_look_are_taken(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Step] = []
+    told: list[PublishDelta] = []
 
     class Late:
         def __init__(self, reader: og.Graph) -> None:
-            self.foresee = ReadersOf(reader).foresee
+            self.before_publish = ReaderObserver(reader).before_publish
 
-        def show(self, step: Step) -> None:
+        def after_publish(self, step: PublishDelta) -> None:
             told.append(step)
 
     with og.open(path) as reader, og.open(path, config={"read_ahead": Late(reader)}) as writer:
@@ -122,11 +128,11 @@ def test_news_that_come_during_a_look_are_taken(
         writer.mutate(INSERT, params={"slug": "new", "age": 100})
         look, looks = reader._coordinator._known_if_latest, []
 
-        def interrupted(branch: str, native_id: str | None) -> object:
-            known = look(branch, native_id)
+        def interrupted(branch: str, branch_id: str | None) -> object:
+            known = look(branch, branch_id)
             looks.append(known)
             if len(looks) == 2:  # by the thread whose turn it is to read
-                ReadersOf(reader).show(told[0])
+                ReaderObserver(reader).after_publish(told[0])
             return known
 
         monkeypatch.setattr(reader._coordinator, "_known_if_latest", interrupted)
@@ -138,7 +144,10 @@ def test_news_that_come_during_a_look_are_taken(
 
 
 def test_a_told_branch_is_the_same_as_a_read_one(path: Path) -> None:
-    with og.open(path) as reader, og.open(path, config={"read_ahead": ReadersOf(reader)}) as writer:
+    with (
+        og.open(path) as reader,
+        og.open(path, config={"read_ahead": ReaderObserver(reader)}) as writer,
+    ):
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, actor="ada")
         with counting() as counters:

@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from omnigraph.manifest import Step, UpdatePin
+from omnigraph.manifest import PublishDelta, UpdatePin
 
 if TYPE_CHECKING:
     from omnigraph.graph.handle import Handle
 
 
-class Readers(Protocol):
+class CommitObserver(Protocol):
     """Readers that want to be ready for what is written."""
 
-    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+    def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         """A branch is about to show these versions. Returns when the readers are ready."""
 
-    def show(self, step: Step) -> None:
+    def after_publish(self, step: PublishDelta) -> None:
         """A branch was changed so."""
 
 
-class ReadersOf:
+class ReaderObserver:
     """Those who read through one handle."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+    def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         coordinator = self._handle._coordinator
         if coordinator.is_known(branch):  # else nobody here has ever asked for it
             self._handle._read_ahead(branch, pins)
             coordinator.expect(branch)
 
-    def show(self, step: Step) -> None:
+    def after_publish(self, step: PublishDelta) -> None:
         self._handle._coordinator.follow(step)

@@ -27,7 +27,7 @@ from omnigraph.storage.graph_texts import GraphTexts
 DIRECTORY = "__commits"
 
 
-class KeptCommits:
+class RetainedCommits:
     """The states that outlived their branch."""
 
     def __init__(self, texts: GraphTexts) -> None:
@@ -66,7 +66,7 @@ class KeptCommits:
 
     def forks(self) -> set[tuple[str, str]]:
         """Path and Lance branch of every table fork that a kept state names."""
-        return forks_in(self)
+        return find_forks(self)
 
     def __iter__(self) -> Iterator[Snapshot]:
         for name in self._names():
@@ -85,7 +85,7 @@ class KeptCommits:
                 "commits of a deleted branch cannot be read or merged with"
             ) from None
 
-    def damaged(self) -> dict[str, str]:
+    def find_damaged(self) -> dict[str, str]:
         """File → what is wrong with it."""
         found = {}
         for name in self._names():
@@ -96,7 +96,7 @@ class KeptCommits:
         return found
 
 
-def forks_in(states: Iterable[Snapshot]) -> set[tuple[str, str]]:
+def find_forks(states: Iterable[Snapshot]) -> set[tuple[str, str]]:
     """Path and Lance branch of every table fork that a state names."""
     return {
         (entry.table_path, entry.table_branch)
