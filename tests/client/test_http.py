@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,7 +150,10 @@ def test_without_a_name_the_only_graph_is_taken() -> None:
         connect(odd.url, None, None)
 
 
-def test_an_older_server_gets_a_load_in_a_body() -> None:
+def test_an_older_server_gets_a_load_in_a_body(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    records.write_bytes(b'{"type":"A"}\n')
+
     def reply(seen: Seen) -> Reply:
         if "/ndjson" in seen.path:
             return as_json(404, error="no such path", code="not_found")
@@ -159,7 +163,7 @@ def test_an_older_server_gets_a_load_in_a_body() -> None:
 
     with server(reply) as odd:
         report = connect(odd.url, None, "g").load(
-            b'{"type":"A"}\n', mode="merge", branch="dev", base="main", embed=True
+            [str(records)], mode="merge", branch="dev", base="main", embed=True
         )
 
     assert [each.path.partition("?")[0] for each in odd.seen] == [

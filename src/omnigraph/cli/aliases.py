@@ -122,10 +122,8 @@ def _text_params(source: Source, name: str | None) -> frozenset[str]:
 
 
 def _stored_text_params(call: Call, name: str) -> frozenset[str]:
-    with call.graph("r") as graph:
-        from omnigraph.client import RemoteGraph
-
-        listed = graph.queries()["queries"] if isinstance(graph, RemoteGraph) else []
+    with call.open_graph("r") as graph:
+        listed = graph.queries()["queries"]
     return frozenset(
         param["name"]
         for query in listed

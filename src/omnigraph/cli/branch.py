@@ -11,6 +11,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.graph_commands import StoreOptions
 from omnigraph.cli.options import TypesOption
 from omnigraph.cli.output import JsonFlag, print_error, print_json, read_text_file
 from omnigraph.cli.progress import working
@@ -37,7 +38,7 @@ def create(
 ) -> None:
     """Make a branch that shows what another one shows now; nothing is copied."""
     call.announce()
-    with call.graph("rw") as graph:
+    with call.open_graph("rw") as graph:
         made = graph.create_branch(name, source)
     if as_json:
         print_json(made)
@@ -49,7 +50,7 @@ def create(
 @command("branch list", Capability.ANY, uri="option")
 def list_(call: Call, as_json: JsonFlag = False) -> None:
     """Print every branch, `main` first."""
-    with call.graph("r") as graph:
+    with call.open_graph("r") as graph:
         listed = graph.branches()["branches"]
     branches = sorted(listed, key=lambda name: (name != "main", name))
     if as_json:
@@ -64,7 +65,7 @@ def delete(call: Call, name: NameArgument, as_json: JsonFlag = False) -> None:
     """Remove a branch and what only it holds."""
     call.announce()
     call.consent(f"delete branch {name}", as_json=as_json)
-    with call.graph("rw") as graph:
+    with call.open_graph("rw") as graph:
         gone = graph.delete_branch(name)
     if as_json:
         print_json(gone)
@@ -115,22 +116,14 @@ def merge(
 def _merged(
     call: Call, source: str, into: str, delete_branch: bool, resolve: str | None
 ) -> dict[str, Any]:
-    with call.graph("rw") as graph, working("merging", quiet=call.flags.quiet):
-        if resolve is None:
-            return graph.merge(source, into, delete_branch=delete_branch)
-        from omnigraph.cli.local import LocalGraph
-
-        assert isinstance(graph, LocalGraph)
-        settled = _resolution(resolve)
-        return graph.merge(source, into, delete_branch=delete_branch, resolve=settled)
+    options = StoreOptions(resolve=_resolution(resolve))
+    with call.open_graph("rw", options) as graph, working("merging", quiet=call.flags.quiet):
+        return graph.merge(source, into, delete_branch=delete_branch)
 
 
 def _preview(call: Call, source: str, into: str, resolve: str | None, as_json: bool) -> None:
-    from omnigraph.branch.merge import MergePreview
-
-    with call.open("r") as graph:
+    with call.open_store("r") as graph:
         seen = graph.merge(source, into, preview=True, resolve=_resolution(resolve))
-        assert isinstance(seen, MergePreview)
         if as_json:
             print_json(seen.to_json())
         else:
@@ -179,7 +172,7 @@ def diff(
     as_json: JsonFlag = False,
 ) -> None:
     """Print what differs between two states of the graph."""
-    with call.open("r") as graph, working("comparing", quiet=call.flags.quiet):
+    with call.open_store("r") as graph, working("comparing", quiet=call.flags.quiet):
         changes = graph.diff(before, after, types=types)
         if html is not None:
             html.write_text(graph.diff_html(before, after, types=types), encoding="utf-8")

@@ -1,12 +1,11 @@
 """Call: one call of a command, with what was typed and what is configured, brought together.
 
-A command asks it for the graph and gets the same calls back, whether the graph is in storage
-(`LocalGraph`) or on a server (`RemoteGraph`); both answer in the JSON of the wire.
+`open_graph` gives a command its graph as `GraphCommands`, in a store (`LocalGraph`) or behind a
+server (`RemoteGraph`); `open_store` gives it the `Graph` of a store and refuses a server.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,19 +14,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from omnigraph.cli.flags import Capability, Flags
+from omnigraph.cli.graph_commands import GraphCommands, StoreOptions
 from omnigraph.cli.output import read_text_file
 from omnigraph.config.scope import DirectScope, Scope, ServedScope, Settings, load_settings
 from omnigraph.config.scope import resolve_scope as resolve
-from omnigraph.errors import AddressError, BadRequestError, RemoteError
+from omnigraph.errors import AddressError, BadRequestError
 
 if TYPE_CHECKING:
-    from omnigraph.cli.local import LocalGraph
-    from omnigraph.client import RemoteGraph
     from omnigraph.graph import Graph
     from omnigraph.policy import Policy
 
 Mode: TypeAlias = Literal["r", "rw"]
-AnyGraph: TypeAlias = "LocalGraph | RemoteGraph"
 
 
 @dataclass(frozen=True)
@@ -51,17 +48,26 @@ class Call:
     def scope(self) -> Scope:
         """The graph that is meant."""
         scope = resolve(self.flags.address, self.settings)
+        if self.capability is Capability.DIRECT:
+            return self._to_direct(scope)
+        if isinstance(scope, ServedScope) and self.flags.actor is not None:
+            raise AddressError(
+                f"{self.verb} is a served command here; --as names the actor of a direct "
+                "write and does not apply. The server takes the actor from the token."
+            )
+        return scope
+
+    @property
+    def store_scope(self) -> DirectScope:
+        """The graph that is meant, which has to be in a store."""
+        return self._to_direct(self.scope)
+
+    def _to_direct(self, scope: Scope) -> DirectScope:
         if isinstance(scope, ServedScope):
-            if self.capability is Capability.DIRECT:
-                raise AddressError(
-                    f"{self.verb} is a direct command; {scope.url} addresses a served graph and "
-                    "does not apply. Use the graph's path or --store <path or URI>."
-                )
-            if self.flags.actor is not None:
-                raise AddressError(
-                    f"{self.verb} is a served command here; --as names the actor of a direct "
-                    "write and does not apply. The server takes the actor from the token."
-                )
+            raise AddressError(
+                f"{self.verb} is a direct command; {scope.url} addresses a served graph and "
+                "does not apply. Use the graph's path or --store <path or URI>."
+            )
         return scope
 
     @property
@@ -129,26 +135,36 @@ class Call:
                 f"— use --store, or leave it out"
             )
 
+    @property
+    def shows_progress(self) -> bool:
+        return sys.stderr.isatty() and not self.flags.quiet
+
     @contextmanager
-    def graph(self, mode: Mode) -> Iterator[AnyGraph]:
-        """The graph, to be called in the words of the wire."""
+    def open_graph(
+        self, mode: Mode, options: StoreOptions = StoreOptions()
+    ) -> Iterator[GraphCommands]:
+        """Open the graph; `options` apply to a store only, so `refuse_served` comes first."""
         match self.scope:
             case DirectScope(uri=uri):
                 from omnigraph.cli.local import LocalGraph
 
-                with self.open(mode) as graph:
-                    yield LocalGraph(graph, uri, self.actor if mode == "rw" else None)
+                actor = self.actor if mode == "rw" else None
+                with self.open_store(mode) as graph:
+                    yield LocalGraph(graph, uri, actor, options, self.shows_progress)
             case ServedScope(url=url, graph=graph_id) as served:
                 from omnigraph.client import connect
 
                 yield connect(url, served.token(self.settings), graph_id)
 
-    def open(self, mode: Mode) -> Graph:
-        """The graph in storage, with the policy that gates its writes."""
+    def open_store(self, mode: Mode) -> Graph:
+        """Open the graph in its store, with the policy that gates its writes.
+
+        Raises:
+            AddressError: The graph is behind a server.
+        """
         from omnigraph.graph import open as open_graph
 
-        scope = self.scope
-        assert isinstance(scope, DirectScope)
+        scope = self.store_scope
         if mode == "r":
             return open_graph(scope.uri, mode="r")
         return open_graph(scope.uri, mode="rw", actor=self.actor, policy=self.policy(scope))
@@ -163,18 +179,3 @@ class Call:
         text = read_text_file(scope.policy_file)
         resource = scope.name or str(graph_root(scope.uri))
         return load_policy(text, name=scope.policy_file.name, resource=resource)
-
-
-@contextmanager
-def own_name(sent_as: str, path: object) -> Iterator[None]:
-    """Let what a server says about a text that was sent name the file it is from."""
-    try:
-        yield
-    except RemoteError as error:
-        if path is None:
-            raise
-        place = re.compile(rf"(?m)^(\s*(?:--> )?){re.escape(sent_as)}(?=:\d)")
-        text = place.sub(lambda found: f"{found[1]}{path}", error.message)
-        raise RemoteError(
-            text, status=error.status, code=error.code, details=error.details
-        ) from None

@@ -27,7 +27,7 @@ def list_(
 ) -> None:
     """Print the commits visible on a branch, newest first."""
     actor = _actor_of(filter_)
-    with call.graph("r") as graph:
+    with call.open_graph("r") as graph:
         listed = graph.commits(call.branch(branch))["commits"]
     commits = [each for each in listed if actor is None or each["actor_id"] == actor]
     if as_json:
@@ -49,7 +49,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Print one commit."""
-    with call.graph("r") as graph:
+    with call.open_graph("r") as graph:
         commit = graph.commit(commit_id)
     if as_json:
         print_json(commit)

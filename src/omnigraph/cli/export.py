@@ -13,6 +13,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.graph_commands import StoreOptions
 from omnigraph.cli.options import BranchOption, EngineOption, SchemaOfOption, TypesOption
 from omnigraph.cli.progress import counted
 from omnigraph.errors import BadRequestError
@@ -49,7 +50,7 @@ def export(
     named = call.branch(branch)
     if out is not None and not call.is_served:
         wanted = [*(types or []), *(tables or [])]
-        with call.open("r") as graph:
+        with call.open_store("r") as graph:
             graph.export(
                 out,
                 branch=named,
@@ -58,7 +59,7 @@ def export(
                 types=wanted or None,
                 format=format_,
                 engine=engine,
-                progress=sys.stderr.isatty() and not call.flags.quiet,
+                progress=call.shows_progress,
             )
     else:
         _write_lines(call, named, snapshot, schema_of, types or [], tables or [], out)
@@ -75,20 +76,8 @@ def _write_lines(
     tables: list[str],
     out: Path | None,
 ) -> None:
-    with call.graph("r") as graph:
-        if call.is_served:
-            lines = graph.export(branch=branch, types=types, table_keys=tables)
-        else:
-            from omnigraph.cli.local import LocalGraph
-
-            assert isinstance(graph, LocalGraph)
-            lines = graph.export(
-                branch=branch,
-                types=types,
-                table_keys=tables,
-                commit=snapshot,
-                schema_of=schema_of,
-            )
+    with call.open_graph("r", StoreOptions(snapshot=snapshot, schema_of=schema_of)) as graph:
+        lines = graph.export(branch=branch, types=types, table_keys=tables)
         if out is None:
             for line in lines:
                 print(line)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from omnigraph.cli.aliases import of_alias
-from omnigraph.cli.call import Call, own_name
+from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.graph_commands import StoreOptions
 from omnigraph.cli.options import BranchOption, EngineOption
 from omnigraph.cli.output import JsonFlag, print_json, read_text_file, warn_deprecated
 from omnigraph.cli.progress import working
 from omnigraph.cli.query_call import (
-    SENT_AS,
     AliasOption,
     Asked,
     NameOption,
@@ -28,7 +27,6 @@ from omnigraph.cli.query_call import (
     read_asked,
     read_params,
 )
-from omnigraph.config.scope import DirectScope
 from omnigraph.errors import PreconditionFailed
 from omnigraph.wire import commit_to_json
 
@@ -129,31 +127,11 @@ def _loaded(
     call.announce()
     if mode == "overwrite":
         call.consent("replace what is there", as_json=as_json)
-    quiet = call.flags.quiet
-    with call.graph("rw") as graph:
-        if isinstance(call.scope, DirectScope):
-            from omnigraph.cli.local import LocalGraph
-
-            assert isinstance(graph, LocalGraph)
-            return graph.load(
-                data,
-                mode=mode,
-                branch=call.branch(branch),
-                base=base,
-                engine=engine,
-                on_error=on_error,
-                embed=embed,
-                progress=sys.stderr.isatty() and not quiet,
-            )
-        from omnigraph.client import RemoteGraph
-        from omnigraph.client.load_text import load_text
-
-        assert isinstance(graph, RemoteGraph)
-        only = data[0] if len(data) == 1 else None
-        with working("loading", quiet=quiet), own_name("data", only):
-            return graph.load(
-                load_text(data), mode=mode, branch=call.branch(branch), base=base, embed=embed
-            )
+    # A load in a store draws a progress bar of its own.
+    quiet = call.flags.quiet or not call.is_served
+    options = StoreOptions(engine=engine, on_error=on_error)
+    with call.open_graph("rw", options) as graph, working("loading", quiet=quiet):
+        return graph.load(data, mode=mode, branch=call.branch(branch), base=base, embed=embed)
 
 
 def _print_load(report: dict[str, Any]) -> None:
@@ -219,21 +197,19 @@ def _changed(asked: Asked, branch: str | None, if_commit: str | None) -> dict[st
     """The answer of a mutation: ad hoc or stored, in storage or served."""
     call, named = asked.call, asked.call.branch(branch or asked.branch)
     chosen = asked.chosen_name()
-    with call.graph("rw") as graph, working("changing", quiet=call.flags.quiet):
+    with call.open_graph("rw") as graph, working("changing", quiet=call.flags.quiet):
         if asked.source is None:
             call.refuse_served(if_commit=if_commit)
             assert asked.name is not None
             return graph.invoke(asked.name, asked.params, branch=named, is_mutation=True)
-        if isinstance(call.scope, DirectScope):
-            from omnigraph.cli.local import LocalGraph
-
-            assert isinstance(graph, LocalGraph)
-            local = asked.source.local
-            return graph.mutate(local, chosen, asked.params, branch=named, if_commit=if_commit)
-        with own_name(SENT_AS, asked.source.path):
-            return graph.mutate(
-                asked.source.text, chosen, asked.params, branch=named, if_commit=if_commit
-            )
+        return graph.mutate(
+            asked.source.text,
+            chosen,
+            asked.params,
+            path=asked.source.path,
+            branch=named,
+            if_commit=if_commit,
+        )
 
 
 def _print_change(report: dict[str, Any]) -> None:
@@ -248,7 +224,7 @@ def _print_change(report: dict[str, Any]) -> None:
 @command("snapshot", Capability.ANY, uri="argument")
 def snapshot(call: Call, branch: BranchOption = None, as_json: JsonFlag = False) -> None:
     """Print which version of each table a branch shows."""
-    with call.graph("r") as graph:
+    with call.open_graph("r") as graph:
         shown = graph.snapshot(call.branch(branch))
     if as_json:
         print_json(shown)

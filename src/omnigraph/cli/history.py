@@ -14,7 +14,6 @@ from omnigraph.cli.flags import Capability
 from omnigraph.cli.options import BranchOption
 from omnigraph.cli.output import JsonFlag, print_json
 from omnigraph.cli.progress import working
-from omnigraph.config.scope import DirectScope
 from omnigraph.wire import commit_to_json
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def log(
     as_json: JsonFlag = False,
 ) -> None:
     """Draw the history of a branch, newest first; merges show both of their sides."""
-    with call.open("r") as graph:
+    with call.open_store("r") as graph:
         commits = graph.log(call.branch(branch), limit=limit)
     if as_json:
         print_json({"commits": [commit_to_json(commit) for commit in commits]})
@@ -70,7 +69,7 @@ def changes(
     as_json: JsonFlag = False,
 ) -> None:
     """Print what every commit changed after another one, oldest first, a JSON line each."""
-    with call.open("r") as graph, working("comparing", quiet=call.flags.quiet):
+    with call.open_store("r") as graph, working("comparing", quiet=call.flags.quiet):
         feed = [each.to_json() for each in graph.changes(since, branch=call.branch(branch))]
     if as_json:
         print_json({"commits": feed})
@@ -112,10 +111,8 @@ def verify(
 def _verification(call: Call, *, content: bool, record: bool) -> Verification:
     """A graph too damaged to open is verified all the same; recording needs an open one."""
     if record:
-        with call.open("rw") as graph:
+        with call.open_store("rw") as graph:
             return graph.verify(content, record=True)
     from omnigraph.graph import verify_at
 
-    scope = call.scope
-    assert isinstance(scope, DirectScope)
-    return verify_at(scope.uri, content=content)
+    return verify_at(call.store_scope.uri, content=content)

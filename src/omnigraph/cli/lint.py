@@ -50,7 +50,7 @@ def _schema_of(call: Call, schema: Path | None) -> tuple[Catalog, dict[str, str]
             if call.flags.is_addressed:
                 raise
             raise typer.BadParameter("give --schema <file.pg>, or a graph that has one") from None
-        with call.open("r") as graph:
+        with call.open_store("r") as graph:
             return graph.catalog, {"kind": "graph", "uri": location}
     if call.flags.is_addressed:
         raise typer.BadParameter("give --schema or a graph, not both")

@@ -1,19 +1,18 @@
-"""LocalGraph: a graph in storage, called as a served one is, and answering in the same JSON."""
+"""LocalGraph: a graph in a store behind `GraphCommands`, answering in the JSON of the wire."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from omnigraph import wire
+from omnigraph.cli.graph_commands import Json, StoreOptions
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,75 +22,83 @@ class LocalGraph:
     graph: Graph
     uri: str
     actor: str | None = None
+    options: StoreOptions = field(default_factory=StoreOptions)
+    progress: bool = False
 
     def snapshot(self, branch: str) -> Json:
         return wire.snapshot_to_json(self.graph.snapshot(branch), INTERNAL_SCHEMA_VERSION)
 
     def query(
         self,
-        source: str | Path,
+        text: str,
         name: str | None,
         params: Any,
         *,
+        path: Path | None = None,
         branch: str | None,
         snapshot: str | None,
-        at: str | None = None,
         schema_of: str | None = None,
     ) -> Json:
         result = self.graph.query(
-            source,
+            path or text,
             name,
             params,
             branch=branch or "main",
             commit=snapshot,
-            at=at,
+            at=self.options.at,
             schema=schema_of or "commit",
         )
         return wire.read_to_json(result, wire.read_target(result, snapshot))
 
     def mutate(
         self,
-        source: str | Path,
+        text: str,
         name: str | None,
         params: Any,
         *,
+        path: Path | None = None,
         branch: str,
         if_commit: str | None,
     ) -> Json:
-        result = self.graph.mutate(source, name, params, branch=branch, if_commit=if_commit)
+        result = self.graph.mutate(path or text, name, params, branch=branch, if_commit=if_commit)
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
         return wire.change_to_json(
             result, branch=branch, query_name=name or "", actor=self.actor, commit=commit
         )
 
+    def queries(self) -> Json:
+        return {"queries": []}
+
+    def invoke(self, name: str, *_: Any, **__: Any) -> Json:
+        raise BadRequestError(
+            f"'{name}' without --query or -e is a stored query, and those are on a server — "
+            "use --server, or give the query"
+        )
+
     def load(
-        self,
-        paths: Sequence[str],
-        *,
-        mode: str,
-        branch: str,
-        base: str | None,
-        **options: Any,
+        self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
     ) -> Json:
         result = self.graph.load(
-            [Path(each) for each in paths], mode=mode, branch=branch, base=base, **options
+            [Path(each) for each in paths],
+            mode=mode,
+            branch=branch,
+            base=base,
+            engine=self.options.engine,
+            on_error=self.options.on_error,
+            embed=embed,
+            progress=self.progress,
         )
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
         return wire.load_to_json(result, self.uri, commit, self.actor)
 
     def export(
-        self,
-        *,
-        branch: str,
-        types: Sequence[str],
-        table_keys: Sequence[str],
-        commit: str | None = None,
-        schema_of: str | None = None,
+        self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]
     ) -> Iterator[str]:
-        """The records of a snapshot, a JSON line each, as they are read."""
-        wanted = [*types, *table_keys]
         records = self.graph.export(
-            branch=branch, commit=commit, types=wanted or None, schema=schema_of or "commit"
+            branch=branch,
+            commit=self.options.snapshot,
+            types=[*types, *table_keys] or None,
+            schema=self.options.schema_of or "commit",
         )
         for record in records:
             yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
@@ -114,11 +121,9 @@ class LocalGraph:
         self.graph.delete_branch(name)
         return wire.branch_deleted_to_json(self.uri, name, self.actor)
 
-    def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
-        from omnigraph.branch.merge import MergeResult
-
+    def merge(self, source: str, target: str, *, delete_branch: bool) -> Json:
+        resolve = self.options.resolve
         result = self.graph.merge(source, target, delete_branch=delete_branch, resolve=resolve)
-        assert isinstance(result, MergeResult)
         return wire.merge_to_json(result)
 
     def commits(self, branch: str) -> Json:
@@ -126,9 +131,3 @@ class LocalGraph:
 
     def commit(self, commit_id: str) -> Json:
         return wire.commit_to_json(self.graph.commit(commit_id))
-
-    def invoke(self, name: str, *_: Any, **__: Any) -> Json:
-        raise BadRequestError(
-            f"'{name}' without --query or -e is a stored query, and those are on a server — "
-            "use --server, or give the query"
-        )

@@ -71,7 +71,7 @@ def _registry(call: Call) -> Registry:
     from omnigraph.syntax import parse_schema
 
     entries = call.scope.queries
-    with call.graph("r") as graph:
+    with call.open_graph("r") as graph:
         source = graph.schema()["schema_source"]
     return load_registry(entries, build_catalog(parse_schema(source)))
 

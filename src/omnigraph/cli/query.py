@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from omnigraph.cli.aliases import of_alias
-from omnigraph.cli.call import Call, own_name
+from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.graph_commands import StoreOptions
 from omnigraph.cli.options import SchemaOfOption
 from omnigraph.cli.output import JsonFlag, print_json
 from omnigraph.cli.progress import working
 from omnigraph.cli.query_call import (
-    SENT_AS,
     AliasOption,
     Asked,
     NameOption,
@@ -27,7 +27,7 @@ from omnigraph.cli.query_call import (
     read_params,
 )
 from omnigraph.cli.render import Format, Look, render
-from omnigraph.config.scope import DirectScope, Settings
+from omnigraph.config.scope import Settings
 from omnigraph.errors import BadRequestError
 
 BranchChoice = Annotated[
@@ -127,9 +127,9 @@ def explain(
         params_file=params_file,
     )
     assert asked.source is not None  # a direct graph has no others
-    with call.open("r") as graph:
+    with call.open_store("r") as graph:
         explained = graph.explain(
-            asked.source.local,
+            asked.source.path or asked.source.text,
             asked.name,
             asked.params,
             branch=call.branch(branch),
@@ -161,7 +161,8 @@ def _read(
     call = asked.call
     call.refuse_served(at=at)
     named = None if snapshot is not None else call.branch(branch or asked.branch)
-    with call.graph("r") as graph, working("reading", quiet=call.flags.quiet):
+    options = StoreOptions(at=at)
+    with call.open_graph("r", options) as graph, working("reading", quiet=call.flags.quiet):
         if asked.source is None:
             assert asked.name is not None
             return graph.invoke(
@@ -172,28 +173,15 @@ def _read(
                 schema_of=schema_of,
                 is_mutation=False,
             )
-        if isinstance(call.scope, DirectScope):
-            from omnigraph.cli.local import LocalGraph
-
-            assert isinstance(graph, LocalGraph)
-            return graph.query(
-                asked.source.local,
-                asked.name,
-                asked.params,
-                branch=named,
-                snapshot=snapshot,
-                at=at,
-                schema_of=schema_of,
-            )
-        with own_name(SENT_AS, asked.source.path):
-            return graph.query(
-                asked.source.text,
-                asked.name,
-                asked.params,
-                branch=named,
-                snapshot=snapshot,
-                schema_of=schema_of,
-            )
+        return graph.query(
+            asked.source.text,
+            asked.name,
+            asked.params,
+            path=asked.source.path,
+            branch=named,
+            snapshot=snapshot,
+            schema_of=schema_of,
+        )
 
 
 def _print_rows(envelope: dict[str, Any], asked: Asked, format_: Format | None) -> None:

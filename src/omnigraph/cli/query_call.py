@@ -34,9 +34,6 @@ Words = Annotated[
 
 _KINDS: dict[type, str] = {list: "array", str: "string", bool: "bool"}
 
-SENT_AS = "query.gq"
-"""What a server calls the text of a query that was sent to it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -48,11 +45,6 @@ class Source:
     @property
     def name(self) -> str:
         return "-e" if self.path is None else str(self.path)
-
-    @property
-    def local(self) -> str | Path:
-        """What the library is given, so that errors name the file."""
-        return self.text if self.path is None else self.path
 
 
 @dataclass(frozen=True, slots=True)

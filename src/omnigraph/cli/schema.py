@@ -62,7 +62,7 @@ def check(
 @command("schema show", Capability.ANY, uri="argument")
 def show(call: Call, as_json: JsonFlag = False) -> None:
     """Print the schema of a graph."""
-    with call.graph("r") as graph:
+    with call.open_graph("r") as graph:
         shown = graph.schema()
     source = shown["schema_source"]
     if as_json:
@@ -106,7 +106,7 @@ def plan(
         return
     location = call.target
     text = _checked_text(schema)
-    with call.open("r") as graph, working("planning", quiet=call.flags.quiet):
+    with call.open_store("r") as graph, working("planning", quiet=call.flags.quiet):
         planned = graph.plan_schema(text, allow_data_loss=allow_data_loss)
     if as_json:
         steps = [step.to_json() for step in planned.steps]
@@ -146,7 +146,7 @@ def apply(
     """Change the schema of a graph, and its tables with it, as one commit."""
     text = _checked_text(schema)
     call.announce()
-    with call.graph("rw") as graph, working("applying", quiet=call.flags.quiet):
+    with call.open_graph("rw") as graph, working("applying", quiet=call.flags.quiet):
         result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
     if as_json:
         print_json(result)

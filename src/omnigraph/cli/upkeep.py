@@ -35,7 +35,7 @@ def duration(text: str) -> timedelta:
 def ensure(call: Call, branch: BranchOption = None, as_json: JsonFlag = False) -> None:
     """Build the declared indexes that are missing."""
     call.announce()
-    with call.open("rw") as graph, working("building indexes", quiet=call.flags.quiet):
+    with call.open_store("rw") as graph, working("building indexes", quiet=call.flags.quiet):
         report = graph.ensure_indices(call.branch(branch))
     if as_json:
         print_json(report.to_json())
@@ -52,7 +52,7 @@ def ensure(call: Call, branch: BranchOption = None, as_json: JsonFlag = False) -
 def optimize(call: Call, as_json: JsonFlag = False) -> None:
     """Merge small fragments and bring indexes up to date; answers stay the same."""
     call.announce()
-    with call.open("rw") as graph, working("optimizing", quiet=call.flags.quiet):
+    with call.open_store("rw") as graph, working("optimizing", quiet=call.flags.quiet):
         report = graph.optimize()
     if as_json:
         print_json(report.to_json())
@@ -87,7 +87,7 @@ def cleanup(
         call.announce()
         call.consent("remove old versions", as_json=as_json)
     age = None if older_than is None else duration(older_than)
-    with call.open("rw") as graph, working("cleaning up", quiet=call.flags.quiet):
+    with call.open_store("rw") as graph, working("cleaning up", quiet=call.flags.quiet):
         report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)
     if as_json:
         print_json(report.to_json())
@@ -117,7 +117,7 @@ def repair(
         raise typer.BadParameter("--force needs --confirm")
     if confirm:
         call.announce()
-    with call.open("rw") as graph, working("repairing", quiet=call.flags.quiet):
+    with call.open_store("rw") as graph, working("repairing", quiet=call.flags.quiet):
         report = graph.repair(confirm=confirm, force=force)
     if as_json:
         print_json(report.to_json())
@@ -135,7 +135,7 @@ def repair(
 @command("doctor", Capability.DIRECT, uri="argument")
 def doctor(call: Call, as_json: JsonFlag = False) -> None:
     """Say how a graph is: versions, disk, fragments, indexes, recovery, and what to do."""
-    with call.open("r") as graph, working("looking", quiet=call.flags.quiet):
+    with call.open_store("r") as graph, working("looking", quiet=call.flags.quiet):
         report = graph.doctor()
     if as_json:
         print_json(report.to_json())

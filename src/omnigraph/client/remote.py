@@ -6,9 +6,12 @@ refusal is a `RemoteError` with the server's text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from omnigraph.client.http import Http, Json
@@ -22,6 +25,8 @@ from omnigraph.errors import (
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 _NO_ROUTE = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+# What a server calls the texts of a query and of a load in its error messages.
+_QUERY_NAME, _LOAD_NAME = "query.gq", "data"
 
 
 def list_graphs(url: str, token: str | None) -> Json:
@@ -72,37 +77,43 @@ class RemoteGraph:
 
     def query(
         self,
-        source: str,
+        text: str,
         name: str | None,
         params: Any,
         *,
+        path: Path | None = None,
         branch: str | None,
         snapshot: str | None,
         schema_of: str | None = None,
     ) -> Json:
         body = _given(
-            query=source,
+            query=text,
             name=name,
             params=params,
             branch=branch,
             snapshot=snapshot,
             schema_of=schema_of,
         )
-        return self.http.call("POST", "/query", body=body)
+        with _name_file(_QUERY_NAME, path):
+            return self.http.call("POST", "/query", body=body)
 
     def mutate(
-        self, source: str, name: str | None, params: Any, *, branch: str, if_commit: str | None
+        self,
+        text: str,
+        name: str | None,
+        params: Any,
+        *,
+        path: Path | None = None,
+        branch: str,
+        if_commit: str | None,
     ) -> Json:
-        body = _given(query=source, name=name, params=params, branch=branch)
-        if if_commit is None:
-            return self.http.call("POST", "/mutate", body=body)
+        body = _given(query=text, name=name, params=params, branch=branch)
+        route, headers = "/mutate", None
+        if if_commit is not None:
+            route, headers = "/mutate/if-graph-commit", {IF_COMMIT_HEADER: if_commit}
         try:
-            return self.http.call(
-                "POST",
-                "/mutate/if-graph-commit",
-                body=body,
-                headers={IF_COMMIT_HEADER: if_commit},
-            )
+            with _name_file(_QUERY_NAME, path):
+                return self.http.call("POST", route, body=body, headers=headers)
         except RemoteError as error:
             lost = error.details.get("precondition_failure")
             if lost is None:
@@ -124,7 +135,6 @@ class RemoteGraph:
         schema_of: str | None = None,
         is_mutation: bool,
     ) -> Json:
-        """Run a stored query; it has to be of the kind that is expected."""
         body = _given(
             params=params,
             branch=branch,
@@ -134,30 +144,35 @@ class RemoteGraph:
         )
         return self.http.below("queries", name).call("POST", "", body=body)
 
-    def load(self, data: bytes, *, mode: str, branch: str, base: str | None, embed: bool) -> Json:
-        """Load records, one a line; a server that has no such route gets them in a body."""
+    def load(
+        self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
+    ) -> Json:
+        """Send the records as lines, or in a JSON body to a server without that route."""
+        from omnigraph.client.load_text import load_text
+
+        data = load_text(paths)
         params = _given(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
-        try:
-            answer = self.http.call(
-                "POST",
-                "/load/ndjson",
-                content=data,
-                params=params,
-                headers={"Content-Type": "application/x-ndjson"},
-            )
-        except RemoteError as error:
-            # No route, or no branch: the older route says which.
-            if error.status not in _NO_ROUTE:
-                raise
-            text = data.decode(errors="replace")
-            body = _given(data=text, branch=branch, mode=mode, embed=embed, **{"from": base})
-            answer = self.http.call("POST", "/load", body=body)
+        with _name_file(_LOAD_NAME, paths[0] if len(paths) == 1 else None):
+            try:
+                answer = self.http.call(
+                    "POST",
+                    "/load/ndjson",
+                    content=data,
+                    params=params,
+                    headers={"Content-Type": "application/x-ndjson"},
+                )
+            except RemoteError as error:
+                # No route, or no branch: the older route says which.
+                if error.status not in _NO_ROUTE:
+                    raise
+                text = data.decode(errors="replace")
+                body = _given(data=text, branch=branch, mode=mode, embed=embed, **{"from": base})
+                answer = self.http.call("POST", "/load", body=body)
         return _counted({"uri": self.uri, **answer})
 
     def export(
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]
     ) -> Iterator[str]:
-        """The records of a branch, a JSON line each, as they come."""
         body = _given(branch=branch, type_names=list(types), table_keys=list(table_keys))
         return self.http.lines("/export", body)
 
@@ -192,6 +207,21 @@ class RemoteGraph:
 
     def commit(self, commit_id: str) -> Json:
         return self.http.below("commits", commit_id).call("GET", "")
+
+
+@contextmanager
+def _name_file(sent_as: str, path: str | Path | None) -> Iterator[None]:
+    """Put the file's own path where a server's error names the text it was sent."""
+    try:
+        yield
+    except RemoteError as error:
+        if path is None:
+            raise
+        location = re.compile(rf"(?m)^(\s*(?:--> )?){re.escape(sent_as)}(?=:\d)")
+        text = location.sub(lambda match: f"{match[1]}{path}", error.message)
+        raise RemoteError(
+            text, status=error.status, code=error.code, details=error.details
+        ) from None
 
 
 def _given(**members: Any) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Literal, overload
 
 from omnigraph.branch.changes import ChangeSet
 from omnigraph.branch.create import create_branch
@@ -54,6 +55,30 @@ class Branching(Handle):
         self._permit(Action.BRANCH_DELETE, actor=actor, target_branch=branch)
         self._writable_catalog()
         delete_branch(self._environment(), branch)
+
+    @overload
+    def merge(
+        self,
+        source: str,
+        into: str = ...,
+        *,
+        actor: str | None = ...,
+        delete_branch: bool = ...,
+        preview: Literal[False] = ...,
+        resolve: Resolution | None = ...,
+    ) -> MergeResult: ...
+
+    @overload
+    def merge(
+        self,
+        source: str,
+        into: str = ...,
+        *,
+        actor: str | None = ...,
+        delete_branch: bool = ...,
+        preview: Literal[True],
+        resolve: Resolution | None = ...,
+    ) -> MergePreview: ...
 
     def merge(
         self,

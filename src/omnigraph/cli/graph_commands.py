@@ -1,0 +1,90 @@
+"""GraphCommands: what a command may ask of any graph, whether in a store or behind a server.
+
+`LocalGraph` and `RemoteGraph` implement it and answer in the JSON of the wire. What only a store
+can do is not part of it: options of such commands are `StoreOptions`, and commands that need the
+store itself get a `Graph` from `Call.open_store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """Options that servers do not take; each is named after its flag."""
+
+    at: str | None = None
+    snapshot: str | None = None
+    schema_of: str | None = None
+    engine: str = "auto"
+    on_error: str = "reject"
+    resolve: Any = None
+
+
+class GraphCommands(Protocol):
+    """One graph. `path` is the file that a query's text was read from, for error messages."""
+
+    def snapshot(self, branch: str) -> Json: ...
+
+    def query(
+        self,
+        text: str,
+        name: str | None,
+        params: Any,
+        *,
+        path: Path | None = None,
+        branch: str | None,
+        snapshot: str | None,
+        schema_of: str | None = None,
+    ) -> Json: ...
+
+    def mutate(
+        self,
+        text: str,
+        name: str | None,
+        params: Any,
+        *,
+        path: Path | None = None,
+        branch: str,
+        if_commit: str | None,
+    ) -> Json: ...
+
+    def queries(self) -> Json: ...
+
+    def invoke(
+        self,
+        name: str,
+        params: Any,
+        *,
+        branch: str | None,
+        snapshot: str | None = None,
+        schema_of: str | None = None,
+        is_mutation: bool,
+    ) -> Json:
+        """Run a stored query, which must be of the expected kind."""
+        ...
+
+    def load(
+        self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
+    ) -> Json: ...
+
+    def export(
+        self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]
+    ) -> Iterator[str]:
+        """Yield one JSON line per record, as they are read."""
+        ...
+
+    def schema(self) -> Json: ...
+    def apply_schema(self, text: str, *, allow_data_loss: bool) -> Json: ...
+    def branches(self) -> Json: ...
+    def create_branch(self, name: str, source: str) -> Json: ...
+    def delete_branch(self, name: str) -> Json: ...
+    def merge(self, source: str, target: str, *, delete_branch: bool) -> Json: ...
+    def commits(self, branch: str) -> Json: ...
+    def commit(self, commit_id: str) -> Json: ...
