@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import omnigraph as og
-from omnigraph.at_once import TakesTime, at_once
 from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, GraphExists, GraphNotFound
+from omnigraph.nonblocking import WouldBlock, nonblocking
 from omnigraph.storage.counters import Counters, counting
 from tests.graph.reading import SCHEMA, add, ages, heads, links, names, pins, run
 from tests.storage.conftest import Store
@@ -86,7 +86,7 @@ def test_nothing_on_an_object_store_is_asked_for_at_once(graph: og.Graph) -> Non
     for _ in range(3):
         assert graph.query(ONE, params={"name": "ann"}).rows() == [{"p.age": None}]
 
-    with counting() as counters, pytest.raises(TakesTime), at_once():
+    with counting() as counters, pytest.raises(WouldBlock), nonblocking():
         graph.query(ONE, params={"name": "ann"})
 
     assert counters == Counters()

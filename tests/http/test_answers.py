@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from omnigraph.at_once import takes_time
+from omnigraph.nonblocking import may_block
 from omnigraph.server import answers
 from omnigraph.server.answers import Answers
 from omnigraph.server.threads import Threads
@@ -32,7 +32,7 @@ class Question:
 
     def ask(self) -> str:
         if not self.is_ready:
-            takes_time()
+            may_block()
             time.sleep(self.seconds)
             self.is_ready = True
         self.threads.append(threading.current_thread().name)
@@ -84,7 +84,7 @@ def test_questions_that_never_were_quick_do_not_wait_for_each_other(readers: Thr
     together = threading.Barrier(8, timeout=30)
 
     def ask_slowly() -> int:
-        takes_time()
+        may_block()
         return together.wait()
 
     async def ask(answers: Answers) -> None:
@@ -100,7 +100,7 @@ def test_who_waited_in_vain_goes_on_alone(readers: Threads) -> None:
     fails = [True]
 
     def ask_in_vain() -> str:
-        takes_time()
+        may_block()
         if fails.pop():
             fails.extend([False] * 8)
             time.sleep(0.05)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, TypeAlias, assert_never
 
-from omnigraph.at_once import takes_time
 from omnigraph.catalog.model import Catalog
 from omnigraph.compiler.check import check_query
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import TypedMutation, TypedQuery, TypedRead
 from omnigraph.errors import BadRequestError, PlanError, SourceError, SourceText, did_you_mean
 from omnigraph.ir.query import MutationIR, Parameter, QueryIR
+from omnigraph.nonblocking import may_block
 from omnigraph.syntax.parse_query import parse_query
 from omnigraph.syntax.query_tree import QueryDecl, QueryTree
 
@@ -91,7 +91,7 @@ def parsed_file(source: str, source_name: str) -> QueryTree:
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
 def _compiled(source: str, name: str | None, schema: _Schema, source_name: str) -> CompiledQuery:
-    takes_time()
+    may_block()
     query = select_query(parsed_file(source, source_name), name)
     try:
         return _finished(query, check_query(query, schema.catalog))

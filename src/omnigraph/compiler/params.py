@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final, TypeAlias
 
-from omnigraph.at_once import takes_time
 from omnigraph.errors import BadRequestError, ParamsError
 from omnigraph.ir.query import Parameter
+from omnigraph.nonblocking import may_block
 from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar, is_unicode
 
 ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
@@ -151,7 +151,7 @@ def _array(name: str, value: Any) -> Sequence[Any]:
     if not isinstance(value, (list, tuple)):
         raise _error(name, f"expected array, got {_kind(value)}")
     if len(value) > FEW_ITEMS:
-        takes_time()
+        may_block()
     return value
 
 
@@ -165,7 +165,7 @@ def _refuse_objects(name: str, value: Any) -> None:
         raise _error(name, "objects are not supported; pass each value as its own parameter")
     if isinstance(value, (list, tuple)):
         if len(value) > FEW_ITEMS:
-            takes_time()
+            may_block()
         for item in value:
             _refuse_objects(name, item)
 

@@ -13,7 +13,6 @@ from typing import Any, assert_never
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.at_once import takes_time
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import Embedder
 from omnigraph.executor.grouping import (
@@ -50,6 +49,7 @@ from omnigraph.ir.expressions import (
 )
 from omnigraph.ir.query import QueryIR, ReturnItem
 from omnigraph.manifest.model import Snapshot
+from omnigraph.nonblocking import may_block
 from omnigraph.planner import Plan, Statistics, make_plan
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import AggregateFunction
@@ -86,7 +86,7 @@ def _executed(
     prepared = planned(ir, snapshot, catalog, cache)
     plan, values = prepared.plan, Values(prepared.values, params)
     if not plan.is_point:
-        takes_time()
+        may_block()
     run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
     run.note("planned")
     columns = _answered(run, plan)

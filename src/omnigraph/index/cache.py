@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
-from omnigraph.at_once import takes_time
 from omnigraph.index.derived import DerivedStore
+from omnigraph.nonblocking import may_block
 from omnigraph.storage.handles import ShownColumns
 
 TOUCHES_MAX = 4_096
@@ -106,7 +106,7 @@ class RuntimeCache:
         """
         found = self.peek(key)
         if found is None:
-            takes_time()
+            may_block()
         while found is None:
             with self._lock:
                 found = self._entries.get(key)
@@ -180,7 +180,7 @@ class RuntimeCache:
 
     def touch(self, key: Hashable) -> int:
         """Count one more use of something that may be worth keeping; returns the uses so far."""
-        takes_time()  # for what is not kept
+        may_block()  # for what is not kept
         with self._lock:
             uses = self._touches.pop(key, 0) + 1
             self._touches[key] = uses

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.at_once import takes_time
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache, TableId
 from omnigraph.index.columns import (
@@ -37,6 +36,7 @@ from omnigraph.index.live import Live
 from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
 from omnigraph.manifest.model import TableEntry
+from omnigraph.nonblocking import may_block
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.masks import to_mask
 from omnigraph.storage.predicates import (
@@ -332,7 +332,7 @@ class TableView:
         """
         count = self.size - kept.changes.kept
         if count > NEW_ROWS_RANKED_MAX:
-            takes_time()
+            may_block()
         elif count > FEW_ROWS:
             key = self._key_since(kept, name)
             found = self._cache.peek(key)
@@ -384,7 +384,7 @@ class TableView:
 
     def _mask(self, predicate: Predicate, names: list[str]) -> np.ndarray:
         if self.size > SMALL_TABLE_ROWS:
-            takes_time()
+            may_block()
         if len(names) == 1 and self._has_few_values(names[0]):
             ranks = self.ranks(names[0])
             verdicts = to_mask(predicate, pa.record_batch([ranks.values], names=names))

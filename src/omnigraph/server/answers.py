@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from omnigraph.at_once import TakesTime, at_once
+from omnigraph.nonblocking import WouldBlock, nonblocking
 from omnigraph.server.threads import Threads
 
 Result = TypeVar("Result")
@@ -34,13 +34,13 @@ class Answers:
         """Run a query, here or in a thread; the result is the same."""
         try:
             return self._tried(key, work)
-        except TakesTime:
+        except WouldBlock:
             first = self._under_way.get(key)
         if first is not None:
             await asyncio.wait([first])
             try:
                 return self._tried(key, work)
-            except TakesTime:
+            except WouldBlock:
                 pass
         answer = self._readers.run(work)
         if key in self._quick and key not in self._under_way:
@@ -49,7 +49,7 @@ class Answers:
         return await answer
 
     def _tried(self, key: Hashable, work: Callable[[], Result]) -> Result:
-        with at_once():
+        with nonblocking():
             answer = work()
         self._quick[key] = None
         self._quick.move_to_end(key)

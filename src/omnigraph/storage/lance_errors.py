@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omnigraph.at_once import takes_time
 from omnigraph.errors import (
     CommitConflict,
     OmnigraphError,
@@ -24,6 +23,7 @@ from omnigraph.errors import (
     TableNotFound,
     TableVersionNotFound,
 )
+from omnigraph.nonblocking import may_block
 
 CAS_CONTENTION = "Too many concurrent writers"
 RETRYABLE_CONFLICT = "Retryable commit conflict"
@@ -83,7 +83,7 @@ def lance_errors(action: str, location: object, version: int | None = None) -> I
 
     With the `version` that is read, a read that fails because a cleanup has removed it says so.
     """
-    takes_time()
+    may_block()
     try:
         yield
     except OmnigraphError:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from omnigraph.at_once import takes_time
 from omnigraph.errors import ObjectMissing, OmnigraphError
+from omnigraph.nonblocking import may_block
 from omnigraph.storage.counters import record
 from omnigraph.storage.durability import Durability, sync_paths, with_parents
 from omnigraph.storage.lance_errors import translate
@@ -194,7 +194,7 @@ def _token(text: str) -> str:
 
 @contextmanager
 def _file_errors(action: str, uri: str) -> Iterator[None]:
-    takes_time()
+    may_block()
     try:
         yield
     except OmnigraphError:

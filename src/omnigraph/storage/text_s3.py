@@ -16,8 +16,8 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store
 
-from omnigraph.at_once import takes_time
 from omnigraph.errors import BadRequestError, ObjectMissing, StoragePermissionDenied
+from omnigraph.nonblocking import may_block
 from omnigraph.storage.counters import record
 from omnigraph.storage.lance_errors import translate
 from omnigraph.storage.location import GraphRoot
@@ -170,7 +170,7 @@ def _s3_store(bucket: str, options: Mapping[str, str]) -> S3Store:
 
 @contextmanager
 def _s3_errors(action: str, uri: str) -> Iterator[None]:
-    takes_time()
+    may_block()
     try:
         yield
     except (PermissionDeniedError, UnauthenticatedError) as error:

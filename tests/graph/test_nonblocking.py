@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.at_once import TakesTime, at_once
 from omnigraph.compiler import compile as compiling
 from omnigraph.errors import BadRequestError
 from omnigraph.index import table_view
+from omnigraph.nonblocking import WouldBlock, nonblocking
 from omnigraph.storage.counters import Counters, counting
 
 SCHEMA = """
@@ -83,12 +83,12 @@ def warm(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def asked_at_once(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]] | None:
+def query_nonblocking(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]] | None:
     """The answer, or None when it takes time."""
     try:
-        with at_once():
+        with nonblocking():
             return graph.query(source, params=params).rows()
-    except TakesTime:
+    except WouldBlock:
         return None
 
 
@@ -108,7 +108,7 @@ def test_a_lookup_of_one_node_in_memory_is_answered_at_once(
     expected = warm(graph, source, **params)
 
     with counting() as counters:
-        assert asked_at_once(graph, source, **params) == expected
+        assert query_nonblocking(graph, source, **params) == expected
 
     assert counters == Counters()
 
@@ -120,18 +120,18 @@ def test_a_query_whose_cost_has_a_size_takes_time_however_warm_it_is(
     source = f"query q() {{ {SLOW[what]} }}"
     assert warm(graph, source)
 
-    assert asked_at_once(graph, source) is None
+    assert query_nonblocking(graph, source) is None
 
 
 def test_the_first_question_takes_time_and_reads_nothing(graph: og.Graph) -> None:
     time.sleep(0.05)
     for _ in range(5):
         with counting() as counters:
-            assert asked_at_once(graph, BY_KEY, slug="p7") is None
+            assert query_nonblocking(graph, BY_KEY, slug="p7") is None
         assert counters == Counters()
 
     expected = warm(graph, BY_KEY, slug="p7")
-    assert asked_at_once(graph, BY_KEY, slug="p7") == expected == [{"name": "n7", "age": 7}]
+    assert query_nonblocking(graph, BY_KEY, slug="p7") == expected == [{"name": "n7", "age": 7}]
 
 
 def test_giving_up_counts_as_no_use(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_giving_up_counts_as_no_use(graph: og.Graph, monkeypatch: pytest.MonkeyP
     graph.query(BY_KEY, params={"slug": "p7"})
     touches = dict(graph._cache._touches)
     for _ in range(50):
-        assert asked_at_once(graph, BY_KEY, slug="p7") is None
+        assert query_nonblocking(graph, BY_KEY, slug="p7") is None
 
     assert touches
     assert graph._cache._touches == touches
@@ -153,10 +153,10 @@ def test_a_large_column_is_not_gone_through_at_once(
     """Dates are compared one by one, which takes as long as there are many."""
     monkeypatch.setattr(table_view, "SMALL_TABLE_ROWS", 10)
     expected = warm(graph, BY_DAY, day="2026-01-07")
-    assert asked_at_once(graph, BY_DAY, day="2026-01-07") is None
+    assert query_nonblocking(graph, BY_DAY, day="2026-01-07") is None
 
     monkeypatch.undo()
-    assert asked_at_once(graph, BY_DAY, day="2026-01-07") == expected
+    assert query_nonblocking(graph, BY_DAY, day="2026-01-07") == expected
 
 
 @pytest.mark.parametrize("kind", ["plan", "ranks", "postings", "column"])
@@ -169,7 +169,7 @@ def test_nothing_is_built_at_once(graph: og.Graph, kind: str) -> None:
         cache._drop(key)
     kept = set(cache.kept())
 
-    assert asked_at_once(graph, BY_KEY, slug="p7") is None
+    assert query_nonblocking(graph, BY_KEY, slug="p7") is None
     assert set(cache.kept()) == kept
 
 
@@ -179,7 +179,7 @@ def test_no_table_is_opened_at_once(graph: og.Graph) -> None:
     graph._cache._recent.clear()
 
     with counting() as counters:
-        assert asked_at_once(graph, BY_KEY, slug="p7") is None
+        assert query_nonblocking(graph, BY_KEY, slug="p7") is None
 
     assert counters == Counters()
 
@@ -189,7 +189,7 @@ def test_no_text_is_compiled_at_once(graph: og.Graph) -> None:
     compiling._compiled.cache_clear()
     compiling.parsed_file.cache_clear()
 
-    assert asked_at_once(graph, BY_KEY, slug="p7") is None
+    assert query_nonblocking(graph, BY_KEY, slug="p7") is None
     assert compiling.parsed_file.cache_info().currsize == 0
 
 
@@ -200,10 +200,10 @@ def test_many_new_rows_are_not_gone_through_at_once(
     warm(graph, BY_KEY, slug="p7")
     graph.load([new_person(number) for number in range(100, 108)], mode="append")
     expected = warm(graph, BY_KEY, slug="p104")
-    assert asked_at_once(graph, BY_KEY, slug="p104") == expected == [{"name": "n104", "age": 5}]
+    assert query_nonblocking(graph, BY_KEY, slug="p104") == expected == [{"name": "n104", "age": 5}]
 
     monkeypatch.setattr(table_view, "NEW_ROWS_RANKED_MAX", 7)
-    assert asked_at_once(graph, BY_KEY, slug="p104") is None
+    assert query_nonblocking(graph, BY_KEY, slug="p104") is None
 
 
 def test_new_rows_are_ranked_ahead_once_they_are_looked_up_often(
@@ -216,7 +216,7 @@ def test_new_rows_are_ranked_ahead_once_they_are_looked_up_often(
             ahead.load([new_person(number)], mode="append")
             warm(ahead, BY_KEY, slug=f"p{number}")
             is_first = number == 100
-            assert (asked_at_once(ahead, BY_KEY, slug=f"p{number}") is None) == is_first
+            assert (query_nonblocking(ahead, BY_KEY, slug=f"p{number}") is None) == is_first
             if is_first:
                 for _ in range(20):
                     ahead.query(BY_KEY, params={"slug": "p7"})
@@ -228,21 +228,21 @@ def test_an_answer_at_once_is_never_from_before_a_write(graph: og.Graph, is_ours
     answered = 0
     for number in range(8):
         warm(graph, BY_KEY, slug="p7")
-        assert asked_at_once(graph, BY_KEY, slug="p7") is not None
+        assert query_nonblocking(graph, BY_KEY, slug="p7") is not None
         name = f"new{number}"
         writer.mutate(UPDATE, params={"slug": "p7", "name": name})
         for _ in range(3):
-            found = asked_at_once(graph, BY_KEY, slug="p7")
+            found = query_nonblocking(graph, BY_KEY, slug="p7")
             assert found is None or found == [{"name": name, "age": 7}]
             graph.query(BY_KEY, params={"slug": "p7"})
         warm(graph, BY_KEY, slug="p7")
-        answered += asked_at_once(graph, BY_KEY, slug="p7") == [{"name": name, "age": 7}]
+        answered += query_nonblocking(graph, BY_KEY, slug="p7") == [{"name": name, "age": 7}]
     assert answered == 8
 
 
 def test_the_past_takes_time(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
-    with pytest.raises(TakesTime), at_once():
+    with pytest.raises(WouldBlock), nonblocking():
         graph.query(BY_KEY, params={"slug": "p7"}, commit=graph.commits()[0].commit_id)
 
 
@@ -251,9 +251,9 @@ def test_long_arrays_of_parameters_take_time(graph: og.Graph) -> None:
     warm(graph, source, slug="p7", many=[1])
     few, many = [1] * 256, [1] * 257
 
-    assert asked_at_once(graph, source, slug="p7", many=few) is not None
-    assert asked_at_once(graph, source, slug="p7", many=many) is None
-    assert asked_at_once(graph, source, slug="p7", many=[1], other=many) is None
+    assert query_nonblocking(graph, source, slug="p7", many=few) is not None
+    assert query_nonblocking(graph, source, slug="p7", many=many) is None
+    assert query_nonblocking(graph, source, slug="p7", many=[1], other=many) is None
 
 
 def test_mistakes_are_told_at_once_in_the_same_words(graph: og.Graph) -> None:
@@ -261,7 +261,7 @@ def test_mistakes_are_told_at_once_in_the_same_words(graph: og.Graph) -> None:
     for params in ({}, {"slug": 7}, {"slug": "p7", "other": {}}):
         with pytest.raises(BadRequestError) as expected:
             graph.query(BY_KEY, params=params)
-        with pytest.raises(BadRequestError) as raised, at_once():
+        with pytest.raises(BadRequestError) as raised, nonblocking():
             graph.query(BY_KEY, params=params)
         assert str(raised.value) == str(expected.value)
 
@@ -269,5 +269,5 @@ def test_mistakes_are_told_at_once_in_the_same_words(graph: og.Graph) -> None:
 def test_a_closed_graph_answers_nothing_at_once(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
     graph.close()
-    with pytest.raises(BadRequestError, match="is closed"), at_once():
+    with pytest.raises(BadRequestError, match="is closed"), nonblocking():
         graph.query(BY_KEY, params={"slug": "p7"})
