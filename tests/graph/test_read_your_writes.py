@@ -152,7 +152,6 @@ def test_the_first_touch_captures_the_pin_and_later_ones_keep_it(pair: og.Graph)
         (PendingMode.APPEND, PendingMode.APPEND, PendingMode.APPEND),
         (PendingMode.APPEND, PendingMode.MERGE, PendingMode.MERGE),
         (PendingMode.MERGE, PendingMode.APPEND, PendingMode.MERGE),
-        (PendingMode.OVERWRITE, PendingMode.OVERWRITE, PendingMode.OVERWRITE),
     ],
 )
 def test_an_append_among_merges_is_a_merge(
@@ -165,27 +164,17 @@ def test_an_append_among_merges_is_a_merge(
     assert staging.pending["node:Person"].mode is becomes
 
 
-@pytest.mark.parametrize("mode", [PendingMode.APPEND, PendingMode.MERGE])
-def test_an_overwrite_does_not_mix(pair: og.Graph, mode: PendingMode) -> None:
-    staging = staging_over(pair)
-    staging.push(PERSON, PendingMode.OVERWRITE, people())
-
-    with pytest.raises(BadRequestError, match="use two"):
-        staging.push(PERSON, mode, people(a=1))
-
-
 def test_rows_of_another_shape_are_refused(pair: og.Graph) -> None:
     with pytest.raises(BadRequestError, match="expected"):
         staging_over(pair).push(PERSON, PendingMode.MERGE, pa.table({"id": ["a"]}))
 
 
-def test_an_empty_push_changes_nothing_but_an_empty_overwrite_does(pair: og.Graph) -> None:
+def test_an_empty_push_changes_nothing(pair: og.Graph) -> None:
     staging = staging_over(pair)
-    staging.push(PERSON, PendingMode.MERGE, people())
-    assert staging.changed() == {}
 
-    staging.push(PERSON, PendingMode.OVERWRITE, people())
-    assert list(staging.changed()) == ["node:Person"]
+    staging.push(PERSON, PendingMode.MERGE, people())
+
+    assert staging.changed() == {}
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_buckets_part_the_texts_and_keep_equal_ones_together(
     # A slice of a longer column is hashed alike.
     assert np.array_equal(bucket_numbers(column.slice(1), count), numbers[1:])
     table = pa.table({"t": column})
-    parts = [Bucket(index, count).of(table, "t").num_rows for index in range(count)]
+    parts = [Bucket(index, count).select(table, table["t"]).num_rows for index in range(count)]
     assert sum(parts) == len(texts)
 
 

@@ -1,14 +1,12 @@
 """Rules: what the merged graph would break, although each side keeps every rule by itself.
 
-The target keeps the rules, so only the delta can break one: a row it brings, a node it takes away
-under an edge that stays, a source whose edges it adds or takes away. Nothing else is looked at.
-A table that is read is remembered with its version: if it moves before the merge is published,
-the merge fails.
+The target keeps the rules, so only the delta can break one. A table that is read is recorded with
+its version: if it moves before the merge is published, the merge fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,31 +16,32 @@ import pyarrow.compute as pc
 from omnigraph.branch.conflicts import ConflictKind, Contest, Edit
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.plan import TablePlan
-from omnigraph.catalog import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.catalog import Catalog, EdgeType, EntityType
 from omnigraph.errors import MergeConflict
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.predicates import IsIn, Predicate
+from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.integrity import (
-    UniqueGroup,
-    cardinality_violations,
-    committed_clashes,
-    duplicate_tuples,
-    missing_endpoints,
-    touched_sources,
-    tuple_keys,
-    unique_groups,
+from omnigraph.write.bad_rows import BadRow
+from omnigraph.write.convert import ID
+from omnigraph.write.integrity import NO_IDS, Side, groups_besides_key
+from omnigraph.write.rules import (
+    BrokenCardinality,
+    BrokenRule,
+    BrokenUnique,
+    MissingEndpoints,
+    OrphanedEdges,
+    check_rules,
 )
-from omnigraph.write.validate import constraint_violations
+from omnigraph.write.validate import constrained_columns
 
-_NO_IDS = pa.array([], pa.utf8())
 _IDS_PER_SCAN = 8_192
+_ROW_ID = "_rowid"
 
 
 @dataclass(slots=True)
 class MergedGraph:
-    """The target with the deltas laid over it, read only where a rule asks."""
+    """The target with the deltas laid over it: a `GraphAfterWrite` of the merge."""
 
     tables: TableStorage
     catalog: Catalog
@@ -50,218 +49,170 @@ class MergedGraph:
     target: Snapshot
     plans: Mapping[str, TablePlan]
     read_versions: dict[str, int] = field(default_factory=dict)
+    _cached_rows: tuple[str, pa.Table] | None = None
 
-    def violations(self) -> Iterator[Contest]:
+    def find_contests(self) -> Iterator[Contest]:
         """Everything the merge would break, by table."""
-        for key in sorted(self.plans):
-            yield from self._of_rows(self.plans[key])
-        for edge in self.catalog.edges.values():
-            yield from self._orphans(edge)
-            yield from self._cardinality(edge)
+        for broken in check_rules(self, limit=None):
+            for bad in broken.bad:
+                yield self._to_contest(broken, bad)
 
-    # Rows of one table
+    # The view that the rules are checked over
 
-    def _of_rows(self, plan: TablePlan) -> Iterator[Contest]:
-        groups = [group for group in unique_groups(plan.entity) if not _is_key(plan.entity, group)]
-        ruled = _ruled_columns(plan.entity)
-        columns = dict.fromkeys(["id", *ruled, *(name for each in groups for name in each.members)])
-        if len(columns) == 1:
-            return
-        rows = self._new_rows(plan, list(columns))
-        if rows.num_rows == 0:
-            return
-        if ruled:
-            for bad in constraint_violations(plan.entity, rows, limit=None):
-                row_id = rows["id"][bad.index].as_py()
-                kind = ConflictKind.VALUE_CONSTRAINT_VIOLATION.value
-                yield Contest(
-                    MergeConflict(kind, plan.table_key, row_id, bad.reason),
-                    ours=(Edit(plan.table_key, row_id, None),),
-                    theirs=None,  # the row breaks the rule by itself
-                )
-        for group in groups:
-            yield from self._unique(plan, rows, group)
+    def changed_types(self) -> list[EntityType]:
+        return [self.plans[key].entity for key in sorted(self.plans)]
 
-    def _unique(self, plan: TablePlan, rows: pa.Table, group: UniqueGroup) -> Iterator[Contest]:
-        keys = tuple_keys(plan.entity, group, rows)
-        first = pc.unique(rows[group.members[0]].drop_null())
-        columns = list(dict.fromkeys(["id", *group.members]))
-        staying = self._staying(plan.table_key, columns, group.members[0], first)
-        known = tuple_keys(plan.entity, group, staying)
-        for bad in [
-            *duplicate_tuples(group, keys, limit=None),
-            *committed_clashes(group, keys, known, limit=None),
-        ]:
-            row_id = rows["id"][bad.index].as_py()
-            place = pc.index(known, keys[bad.index]).as_py()
-            other = f"; '{staying['id'][place].as_py()}' has it" if place >= 0 else ""
-            message = f"{bad.reason} (value {bad.value_excerpt}){other}"
-            # Without the row that comes in, the target keeps the rule; with the row that has the
-            # value as it is in the source, the source does.
-            holders = staying.filter(pc.equal(known, keys[bad.index]))["id"].combine_chunks()
-            yield Contest(
-                MergeConflict(ConflictKind.UNIQUE_VIOLATION.value, plan.table_key, row_id, message),
-                ours=(Edit(plan.table_key, row_id, None),),
-                theirs=self._as_in_source(plan.table_key, holders) if len(holders) else None,
-            )
+    def edge_types(self) -> list[EdgeType]:
+        return list(self.catalog.edges.values())
 
-    # Edges and their ends
+    def value_columns(self, entity: EntityType) -> list[str]:
+        """Nulls cannot come from a source that refused them."""
+        return constrained_columns(entity)
 
-    def _orphans(self, edge: EdgeType) -> Iterator[Contest]:
-        for side, node_name in (("src", edge.source), ("dst", edge.target)):
-            yield from self._orphans_brought(edge, side, node_name)
-            yield from self._orphans_left(edge, side, node_name)
+    def new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
+        """Every column that a rule looks at, read once for all rules of the type."""
+        key = entity.table_key
+        if self._cached_rows is None or self._cached_rows[0] != key:
+            self._cached_rows = None
+            plan = self.plans[key]
+            members = [name for group in groups_besides_key(entity) for name in group.members]
+            names = [*entity.structural_columns, *constrained_columns(entity), *members]
+            rows = self._take(plan.source, plan.delta.rows["after"], list(dict.fromkeys(names)))
+            self._cached_rows = key, rows
+        return self._cached_rows[1]
 
-    def _orphans_brought(self, edge: EdgeType, side: str, node_name: str) -> Iterator[Contest]:
-        """Edges of the delta that end at a node the merged graph has not."""
-        plan = self.plans.get(edge.table_key)
+    def surviving_rows(
+        self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
+    ) -> pa.Table:
+        key = entity.table_key
+        rows = self._scan(self._open(key), columns, by, values)
+        plan = self.plans.get(key)
         if plan is None:
-            return
-        rows = self._new_rows(plan, ["id", side])
-        if rows.num_rows == 0:
-            return
-        ends = rows[side].combine_chunks()
-        live = self._live_nodes(node_name, ends)
-        for bad in missing_endpoints(edge, side, ends, live, limit=None):  # type: ignore[arg-type]
-            edge_id, node_id = rows["id"][bad.index].as_py(), ends[bad.index].as_py()
-            yield Contest(
-                _orphan(edge, edge_id, f"{bad.reason}: the target deleted it"),
-                ours=(Edit(edge.table_key, edge_id, None),),
-                theirs=self._bring_back(node_name, node_id),
-            )
+            return rows
+        return rows.filter(pc.invert(pc.is_in(rows[ID], value_set=plan.delta.ids)))
 
-    def _bring_back(self, node_name: str, node_id: str) -> tuple[Edit, ...] | None:
-        key = f"node:{node_name}"
-        handle = open_entry(self.tables, self.source.entries[key])
-        rows = self.tables.scan(handle, ["id"], IsIn("id", pa.array([node_id])), with_row_id=True)
-        if rows.num_rows == 0:
+    def lost_edges(self, edge: EdgeType) -> pa.Table:
+        plan = self.plans[edge.table_key]
+        return self._take(plan.target, plan.delta.rows["before"], [ID, "src"])
+
+    def exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
+        deleted = self.deleted_nodes(node_name)
+        if deleted is None or len(deleted) == 0:
             return None
-        return (Edit(key, node_id, (None, rows["_rowid"][0].as_py())),)
+        return self.surviving_rows(edge, [ID, side, _ROW_ID], side, deleted)
 
-    def _orphans_left(self, edge: EdgeType, side: str, node_name: str) -> Iterator[Contest]:
-        """Edges of the target that stay while the delta takes their node away."""
-        nodes = self.plans.get(f"node:{node_name}")
-        if nodes is None:
-            return
-        gone = nodes.delta.deletes()["id"].combine_chunks()
-        if len(gone) == 0:
-            return
-        staying = self._staying(edge.table_key, ["id", side], side, gone, with_row_id=True)
-        for edge_id, node_id, row in zip(
-            staying["id"].to_pylist(),
-            staying[side].to_pylist(),
-            staying["_rowid"].to_pylist(),
-            strict=True,
-        ):
-            message = f"{side} '{node_id}' not found in {node_name}: the source deleted it"
-            yield Contest(
-                _orphan(edge, edge_id, message),
-                ours=(Edit(nodes.table_key, node_id, None),),
-                theirs=(Edit(edge.table_key, edge_id, (row, None)),),
-            )
+    def live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
+        key = f"node:{node_name}"
+        asked, new = pc.unique(ids), NO_IDS
+        plan = self.plans.get(key)
+        if plan is not None:
+            rows = plan.delta.rows
+            new = rows.filter(rows["after"].is_valid())[ID].combine_chunks()
+            asked = asked.filter(pc.invert(pc.is_in(asked, plan.delta.ids)))
+        committed = self._scan(self._open(key), [ID], ID, asked)
+        return pa.concat_arrays([new, committed[ID].combine_chunks()])
 
-    def _cardinality(self, edge: EdgeType) -> Iterator[Contest]:
-        plan = self.plans.get(edge.table_key)
-        if plan is None or edge.cardinality.is_default:
-            return
-        brought = self._new_rows(plan, ["id", "src"])
-        replaced = _taken(
-            self.tables, plan.target, plan.delta.rows["before"].drop_null(), ["id", "src"]
+    def deleted_nodes(self, node_name: str) -> pa.Array | None:
+        plan = self.plans.get(f"node:{node_name}")
+        return None if plan is None else plan.delta.deletes()[ID].combine_chunks()
+
+    # From a broken rule to a contest: what keeping either side would mean
+
+    def _to_contest(self, broken: BrokenRule, bad: BadRow) -> Contest:
+        match broken:
+            case BrokenUnique():
+                return self._contest_unique(broken, bad)
+            case OrphanedEdges():
+                return self._contest_orphan(broken, bad)
+            case MissingEndpoints():
+                return self._contest_endpoint(broken, bad)
+            case BrokenCardinality():
+                return self._contest_cardinality(broken, bad)
+        # The row breaks the rule by itself: it cannot be kept.
+        kind = ConflictKind.VALUE_CONSTRAINT_VIOLATION
+        return _drop_row(broken, bad, kind, bad.reason, theirs=None)
+
+    def _contest_unique(self, broken: BrokenUnique, bad: BadRow) -> Contest:
+        """Drop the new row, or make the rows that have its value what they are in the source."""
+        has_value = pc.equal(broken.holder_keys, broken.keys[bad.index])
+        holders = broken.holders.filter(has_value)[ID].combine_chunks()
+        other = f"; '{holders[0].as_py()}' has it" if len(holders) else ""
+        message = f"{bad.reason} (value {bad.value_excerpt}){other}"
+        key = broken.entity.table_key
+        theirs = self._as_in_source(key, holders) if len(holders) else None
+        return _drop_row(broken, bad, ConflictKind.UNIQUE_VIOLATION, message, theirs)
+
+    def _contest_endpoint(self, broken: MissingEndpoints, bad: BadRow) -> Contest:
+        edge_id = broken.rows[ID][bad.index].as_py()
+        message = f"{broken.entity.name} '{edge_id}': {bad.reason}: the target deleted it"
+        node_id, key = broken.rows[broken.side][bad.index].as_py(), f"node:{broken.node_name}"
+        row_id = self._row_ids(self._in_source(key), pa.array([node_id])).get(node_id)
+        restore = None if row_id is None else (Edit(key, node_id, (None, row_id)),)
+        return _drop_row(broken, bad, ConflictKind.ORPHAN_EDGE, message, restore)
+
+    def _contest_orphan(self, broken: OrphanedEdges, bad: BadRow) -> Contest:
+        side, node_name, key = broken.side, broken.node_name, broken.entity.table_key
+        [row] = broken.rows.slice(bad.index, 1).to_pylist()
+        missing = f"{side} '{row[side]}' not found in {node_name}: the source deleted it"
+        message = f"{broken.entity.name} '{row[ID]}': {missing}"
+        return Contest(
+            MergeConflict(ConflictKind.ORPHAN_EDGE.value, key, row[ID], message),
+            ours=(Edit(f"node:{node_name}", row[side], None),),
+            theirs=(Edit(key, row[ID], (row[_ROW_ID], None)),),
         )
-        written, lost = brought["src"].combine_chunks(), replaced["src"].combine_chunks()
-        nodes = self.plans.get(f"node:{edge.source}")
-        deleted = nodes.delta.deletes()["id"].combine_chunks() if nodes else None
-        touched = touched_sources(written, lost, deleted)
-        staying = self._staying(edge.table_key, ["id", "src"], "src", touched)
-        for bad in cardinality_violations(
-            edge,
-            written=written,
-            surviving=staying["src"].combine_chunks(),
-            lost=lost,
-            deleted_nodes=deleted,
-            limit=None,
-        ):
-            kind, node = ConflictKind.CARDINALITY_VIOLATION.value, touched[bad.index]
-            yield Contest(
-                MergeConflict(kind, edge.table_key, None, bad.reason),
-                ours=tuple(
-                    Edit(edge.table_key, each, None)
-                    for each in pc.unique(_ids_of(node, brought, replaced)).to_pylist()
-                ),
-                theirs=self._edges_as_in_source(edge, node, staying),
-            )
 
-    def _edges_as_in_source(
-        self, edge: EdgeType, node: pa.StringScalar, staying: pa.Table
-    ) -> tuple[Edit, ...]:
-        """Give a node the edges that it has in the source, and no others."""
-        source = open_entry(self.tables, self.source.entries[edge.table_key])
-        there = self.tables.scan(source, ["id", "src"], IsIn("src", pa.array([node.as_py()])))
-        ids = pc.unique(_ids_of(node, staying, there))
-        in_delta = pc.is_in(ids, value_set=self.plans[edge.table_key].delta.ids)
-        return self._as_in_source(edge.table_key, ids.filter(pc.invert(in_delta)))
+    def _contest_cardinality(self, broken: BrokenCardinality, bad: BadRow) -> Contest:
+        """Drop the source's changes to the edges of a node, or give it the source's edges."""
+        key, node = broken.entity.table_key, broken.sources[bad.index]
+        changed = pc.unique(_edge_ids(node, broken.rows, broken.lost))
+        there = self._scan(self._in_source(key), [ID, "src"], "src", pa.array([node.as_py()]))
+        ids = pc.unique(_edge_ids(node, broken.surviving, there))
+        unchanged = ids.filter(pc.invert(pc.is_in(ids, value_set=self.plans[key].delta.ids)))
+        return Contest(
+            MergeConflict(ConflictKind.CARDINALITY_VIOLATION.value, key, None, bad.reason),
+            ours=tuple(Edit(key, each, None) for each in changed.to_pylist()),
+            theirs=self._as_in_source(key, unchanged),
+        )
 
     def _as_in_source(self, table_key: str, ids: pa.Array) -> tuple[Edit, ...]:
         """Make rows of the target what they are in the source; gone where it has none."""
         before = self._row_ids(self._open(table_key), ids)
-        after = self._row_ids(open_entry(self.tables, self.source.entries[table_key]), ids)
+        after = self._row_ids(self._in_source(table_key), ids)
         return tuple(
             Edit(table_key, each, (before.get(each), after.get(each)))
             for each in ids.to_pylist()
             if each in before or each in after
         )
 
+    # Reading
+
     def _row_ids(self, handle: TableHandle, ids: pa.Array) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for predicate in _pieces("id", ids):
-            rows = self.tables.scan(handle, ["id"], predicate, with_row_id=True)
-            found |= zip(rows["id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True)
-        return found
+        rows = self._scan(handle, [ID, _ROW_ID], ID, ids)
+        return dict(zip(rows[ID].to_pylist(), rows[_ROW_ID].to_pylist(), strict=True))
 
-    # Reading the merged graph
-
-    def _new_rows(self, plan: TablePlan, columns: list[str]) -> pa.Table:
-        """Columns of the rows that the delta brings, added or changed."""
-        return _taken(self.tables, plan.source, plan.delta.rows["after"].drop_null(), columns)
-
-    def _live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
-        """Those of `ids` that name a node of the merged graph."""
-        key = f"node:{node_name}"
-        asked = pc.unique(ids)
-        plan = self.plans.get(key)
-        brought = _NO_IDS
-        if plan is not None:
-            here = plan.delta.rows["after"].is_valid()
-            brought = plan.delta.rows.filter(here)["id"].combine_chunks()
-            asked = asked.filter(pc.invert(pc.is_in(asked, plan.delta.ids)))
-        return pa.concat_arrays([brought, *self._found(self._open(key), "id", asked)])
-
-    def _staying(
-        self,
-        table_key: str,
-        columns: list[str],
-        column: str,
-        values: pa.Array,
-        *,
-        with_row_id: bool = False,
+    def _scan(
+        self, handle: TableHandle, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
-        """Rows of the target with these values that the delta does not touch."""
-        handle = self._open(table_key)
+        """Rows with one of `values`, asked for in several scans when there are many."""
+        names, with_row_id = [name for name in columns if name != _ROW_ID], _ROW_ID in columns
         parts = [
-            self.tables.scan(handle, columns, predicate, with_row_id=with_row_id)
-            for predicate in _pieces(column, values)
+            self.tables.scan(
+                handle,
+                names,
+                IsIn(by, values.slice(start, _IDS_PER_SCAN)),
+                with_row_id=with_row_id,
+            )
+            for start in range(0, len(values), _IDS_PER_SCAN)
         ]
-        if not parts:
-            return self.tables.scan(handle, columns, with_row_id=with_row_id, limit=0)
-        rows = pa.concat_tables(parts)
-        plan = self.plans.get(table_key)
-        if plan is None:
-            return rows
-        return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=plan.delta.ids)))
+        return pa.concat_tables(parts) if parts else _schema(handle, columns).empty_table()
 
-    def _found(self, handle: TableHandle, column: str, values: pa.Array) -> Iterator[pa.Array]:
-        for predicate in _pieces(column, values):
-            yield self.tables.scan(handle, [column], predicate)[column].combine_chunks()
+    def _take(self, handle: TableHandle, rows: pa.ChunkedArray, columns: list[str]) -> pa.Table:
+        row_ids = np.asarray(rows.drop_null().to_numpy(), dtype=np.uint64)
+        batches = self.tables.take_stream(handle, row_ids, columns)
+        return pa.Table.from_batches(batches, _schema(handle, columns))
+
+    def _in_source(self, table_key: str) -> TableHandle:
+        return open_entry(self.tables, self.source.entries[table_key])
 
     def _open(self, table_key: str) -> TableHandle:
         entry = self.target.entries[table_key]
@@ -269,45 +220,28 @@ class MergedGraph:
         return open_entry(self.tables, entry)
 
 
-def _pieces(column: str, values: pa.Array) -> Iterator[Predicate]:
-    for start in range(0, len(values), _IDS_PER_SCAN):
-        yield IsIn(column, values.slice(start, _IDS_PER_SCAN))
+def _schema(handle: TableHandle, columns: Sequence[str]) -> pa.Schema:
+    row_id = pa.field(_ROW_ID, pa.uint64())
+    fields = [row_id if name == _ROW_ID else handle.schema.field(name) for name in columns]
+    return pa.schema([each.remove_metadata() for each in fields])
 
 
-def _taken(
-    tables: TableStorage, handle: TableHandle, rows: pa.ChunkedArray, columns: list[str]
-) -> pa.Table:
-    row_ids = np.asarray(rows.to_numpy(), dtype=np.uint64)
-    schema = pa.schema([handle.schema.field(name).remove_metadata() for name in columns])
-    return pa.Table.from_batches(tables.take_stream(handle, row_ids, columns), schema)
+def _drop_row(
+    broken: BrokenRule,
+    bad: BadRow,
+    kind: ConflictKind,
+    message: str,
+    theirs: Sequence[Edit] | None,
+) -> Contest:
+    """A conflict that the target avoids by not taking the new row."""
+    key, row_id = broken.entity.table_key, broken.rows[ID][bad.index].as_py()
+    conflict = MergeConflict(kind.value, key, row_id, message)
+    return Contest(conflict, ours=(Edit(key, row_id, None),), theirs=theirs)
 
 
-def _is_key(entity: EntityType, group: UniqueGroup) -> bool:
-    """A node's key is its id, and ids are compared row by row already."""
-    return (
-        isinstance(entity, NodeType)
-        and entity.key is not None
-        and set(group.members) == set(entity.key)
-    )
-
-
-def _ruled_columns(entity: EntityType) -> list[str]:
-    """Columns with a value rule."""
-    enums = [each.name for each in entity.properties.values() if each.type.variants is not None]
-    if not isinstance(entity, NodeType):
-        return enums
-    ranges = [each.property for each in entity.ranges]
-    return [*enums, *ranges, *(each.property for each in entity.checks)]
-
-
-def _orphan(edge: EdgeType, edge_id: str, message: str) -> MergeConflict:
-    text = f"{edge.name} '{edge_id}': {message}"
-    return MergeConflict(ConflictKind.ORPHAN_EDGE.value, edge.table_key, edge_id, text)
-
-
-def _ids_of(node: pa.StringScalar, *edges: pa.Table) -> pa.ChunkedArray:
+def _edge_ids(node: pa.StringScalar, *edges: pa.Table) -> pa.ChunkedArray:
     """The ids of the edges that start at a node."""
     return pa.chunked_array(
-        [each.filter(pc.equal(each["src"], node))["id"].combine_chunks() for each in edges],
+        [each.filter(pc.equal(each["src"], node))[ID].combine_chunks() for each in edges],
         pa.utf8(),
     )

@@ -62,7 +62,7 @@ def settle(
             reads |= _rests_on(catalog, three.target, plans)
             break
         graph = MergedGraph(tables, catalog, three.source, three.target, plans, reads)
-        contests = round_.unseen(graph.violations())
+        contests = round_.unseen(graph.find_contests())
         if not contests:
             break
     choices.check_used([*round_.open.values(), *(each for each, _ in round_.settled.values())])

@@ -22,11 +22,11 @@ class Bucket:
     index: int = 0
     count: int = 1
 
-    def of(self, table: pa.Table, column: str) -> pa.Table:
-        """The rows whose text in `column` falls into this bucket. Null falls into the first."""
+    def select(self, table: pa.Table, texts: pa.ChunkedArray) -> pa.Table:
+        """The rows of a table whose text falls into this bucket; `texts` has one for each."""
         if self.count == 1:
             return table
-        numbers = bucket_numbers(table[column].combine_chunks(), self.count)
+        numbers = bucket_numbers(texts.combine_chunks(), self.count)
         return table.filter(pa.array(numbers == self.index))
 
 

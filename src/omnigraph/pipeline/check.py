@@ -13,38 +13,38 @@ holds more than its share of the keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, EntityType, NodeType
-from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.columns import PLACE, CheckPlan, KeyColumns, Places
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.location import graph_root
 from omnigraph.storage.loose import ADDRESS
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.bad_rows import BadRow, BadRows, excerpt, shortened
+from omnigraph.write.bad_rows import BadRow, excerpt, shortened
 from omnigraph.write.convert import ID
 from omnigraph.write.integrity import (
+    NO_IDS,
+    Side,
     UniqueGroup,
-    cardinality_violations,
-    committed_clashes,
-    duplicate_tuples,
-    missing_endpoints,
-    surviving_rows,
-    tuple_keys,
-    unique_groups,
+    groups_besides_key,
+    split_surviving,
 )
-
-_SIDES: tuple[tuple[Literal["src", "dst"], str], ...] = (("src", "source"), ("dst", "target"))
-_NO_TEXTS = pa.array([], pa.utf8())
+from omnigraph.write.rules import (
+    BrokenCardinality,
+    BrokenRule,
+    OrphanedEdges,
+    Rule,
+    check_rules,
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -102,7 +102,7 @@ def check_ids(columns: KeyColumns, limit: int | None, threads: int = 1) -> list[
 
 def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) -> IdOutcome:
     key = entity.table_key
-    rows = columns.loaded(key, [ID], by=ID)
+    rows = columns.loaded(key, [ID])
     ids, places = rows[ID].combine_chunks(), rows[PLACE].to_numpy()
     outcome = IdOutcome(key)
     is_last = _is_last(ids)
@@ -127,7 +127,7 @@ def replaced_columns(entity: EntityType) -> list[str]:
     names = [ID]
     if isinstance(entity, EdgeType) and not entity.cardinality.is_default:
         names.append("src")
-    for group in _other_groups(entity):
+    for group in groups_besides_key(entity):
         names += group.members
     return list(dict.fromkeys(names))
 
@@ -172,166 +172,98 @@ def _repeated(
 # Round two: rules between rows
 
 
-def check_rules(
+def check_bucket(
     columns: KeyColumns, replaced: dict[str, pa.Table], limit: int | None, threads: int = 1
 ) -> tuple[list[Violation], int]:
     """Every broken rule of one bucket, up to the limit of each rule, and how many there are.
 
     `replaced` holds the committed rows a merge takes away.
     """
-
-    def check(number: int) -> tuple[list[Violation], int]:
-        one = RuleCheck(columns, replaced, limit)
-        return list(one.rules()[number]()), one.total
-
-    count = len(RuleCheck(columns, replaced, limit).rules())
-    parts = in_threads(threads, check, range(count))
-    return [each for found, _ in parts for each in found], sum(total for _, total in parts)
+    found = list(check_rules(_LoadedGraph(columns, replaced), limit, partial(_run, threads)))
+    violations = [each for broken in found for each in _to_violations(broken, limit)]
+    return violations, sum(broken.bad.total for broken in found)
 
 
-@dataclass(slots=True)
-class RuleCheck:
-    """The second round for one bucket, a rule at a time; `total` counts what breaks them."""
+def _run(threads: int, rules: list[Rule]) -> list[BrokenRule | None]:
+    return in_threads(threads, lambda rule: rule(), rules)
+
+
+def _to_violations(broken: BrokenRule, limit: int | None) -> Iterator[Violation]:
+    key = broken.entity.table_key
+    match broken:
+        case OrphanedEdges():
+            yield from (Violation(None, key, bad) for bad in broken.bad)
+        case BrokenCardinality(rows=rows, sources=sources):
+            # Blame the last loaded edge of the source, or all of them when they are quarantined.
+            for bad in broken.bad:
+                edges = rows.filter(pc.equal(rows["src"], sources[bad.index]))
+                blamed = edges[PLACE].to_pylist() or [None]
+                for place in blamed if limit is None else blamed[-1:]:
+                    yield Violation(place, key, bad)
+        case _:
+            places = broken.rows[PLACE].to_numpy()
+            yield from (Violation(int(places[bad.index]), key, bad) for bad in broken.bad)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedGraph:
+    """The graph after a load, one bucket of it. Values were checked when records were read."""
 
     columns: KeyColumns
     replaced: dict[str, pa.Table]
-    limit: int | None
-    total: int = 0
 
-    @property
-    def plan(self) -> CheckPlan:
-        return self.columns.plan
+    def changed_types(self) -> list[EntityType]:
+        return [self.columns.plan.entity(key) for key in self.columns.plan.loaded_keys()]
 
-    def rules(self) -> list[Callable[[], Iterator[Violation]]]:
-        """Everything that has to hold; each looks at columns of its own."""
-        loaded = self.plan.loaded_keys()
-        found: list[Callable[[], Iterator[Violation]]] = []
-        for key in loaded:
-            entity = self.plan.entity(key)
-            found += [partial(self._uniques, entity, group) for group in _other_groups(entity)]
-            if isinstance(entity, EdgeType):
-                for side, end in _SIDES:
-                    found.append(partial(self._endpoints, entity, side, getattr(entity, end)))
-                found.append(partial(self._cardinality, entity))
-        if self.plan.mode is LoadMode.OVERWRITE:
-            found.append(partial(self._hanging_edges, loaded))
-        return found
+    def edge_types(self) -> list[EdgeType]:
+        loaded = {each.name: each for each in self.changed_types() if isinstance(each, EdgeType)}
+        return list((loaded | dict(self.columns.plan.catalog.edges)).values())
 
-    def _uniques(self, entity: EntityType, group: UniqueGroup) -> Iterator[Violation]:
+    def value_columns(self, entity: EntityType) -> list[str]:
+        return []
+
+    def new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
+        return self.columns.loaded(entity.table_key, columns)
+
+    def surviving_rows(
+        self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
+    ) -> pa.Table:
         key = entity.table_key
-        rows = self._loaded_tuples(entity, group)
-        keys = rows[_TUPLE].combine_chunks()
-        places = rows[PLACE].to_numpy()
-        yield from self._placed(key, duplicate_tuples(group, keys, self.limit), places)
-        if self.plan.mode is LoadMode.OVERWRITE or not rows.num_rows:
-            return
-        first = group.members[0]
-        asked = pc.unique(rows[first].combine_chunks().drop_null())
-        committed = self.columns_of_all.committed(key, [ID, *group.members], among=asked, by=first)
-        survivors, _ = surviving_rows(committed, self._replaced_ids(key))
-        known = tuple_keys(entity, group, survivors)
-        yield from self._placed(key, committed_clashes(group, keys, known, self.limit), places)
+        asked = NO_IDS if self._is_overwritten(key) else values
+        committed = self.columns.committed(key, columns, among=asked, by=by)
+        replaced = self.replaced.get(key)
+        if replaced is None:
+            return committed
+        return split_surviving(committed, replaced[ID].combine_chunks())[0]
 
-    @property
-    def columns_of_all(self) -> KeyColumns:
-        """The same columns without the bucket, for a look-up by values that are in it already."""
-        return KeyColumns(self.plan, self.columns.tables, Bucket(), self.columns.gone)
+    def lost_edges(self, edge: EdgeType) -> pa.Table:
+        replaced = self.replaced.get(edge.table_key)
+        if replaced is None:
+            return pa.table({ID: NO_IDS, "src": NO_IDS})
+        return self.columns.bucket.select(replaced, replaced["src"])
 
-    def _loaded_tuples(self, entity: EntityType, group: UniqueGroup) -> pa.Table:
-        whole = self.columns_of_all.loaded(entity.table_key, group.members, by=group.members[0])
-        if not whole.num_rows:
-            return whole.append_column(_TUPLE, pa.array([], pa.utf8()))
-        tagged = whole.append_column(_TUPLE, tuple_keys(entity, group, whole))
-        return self.columns.bucket.of(tagged, _TUPLE)
+    def exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
+        key = edge.table_key
+        if self._is_overwritten(key) or not self._is_overwritten(f"node:{node_name}"):
+            return None
+        return self.columns.committed(key, [ID, side], among=None, by=side)
 
-    def _replaced_ids(self, table_key: str) -> pa.Array:
-        replaced = self.replaced.get(table_key)
-        return _NO_TEXTS if replaced is None else replaced[ID].combine_chunks()
-
-    def _endpoints(
-        self, edge: EdgeType, side: Literal["src", "dst"], node_name: str
-    ) -> Iterator[Violation]:
-        rows = self.columns.loaded(edge.table_key, [side], by=side)
-        ends = rows[side].combine_chunks()
-        live = self._live_nodes(node_name, ends)
-        bad = missing_endpoints(edge, side, ends, live, self.limit)
-        yield from self._placed(edge.table_key, bad, rows[PLACE].to_numpy())
-
-    def _live_nodes(self, node_name: str, asked: pa.Array) -> pa.Array:
-        """The ids in this bucket, as far as asked for, that name a node after the load."""
+    def live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
         key = f"node:{node_name}"
-        new = self.columns.loaded(key, [ID], by=ID)[ID].combine_chunks()
-        if self.plan.mode is LoadMode.OVERWRITE and key in self.plan.loaded_keys():
+        new = self.columns.loaded(key, [ID])[ID].combine_chunks()
+        if self._is_overwritten(key):
             return new
-        unknown = pc.unique(asked)
-        unknown = unknown.filter(pc.invert(pc.is_in(unknown, new)))
-        committed = self.columns.committed(key, [ID], among=unknown, by=ID)
+        asked = pc.unique(ids)
+        asked = asked.filter(pc.invert(pc.is_in(asked, new)))
+        committed = self.columns.committed(key, [ID], among=asked, by=ID)
         return pa.concat_arrays([new, committed[ID].combine_chunks()])
 
-    def _cardinality(self, edge: EdgeType) -> Iterator[Violation]:
-        if edge.cardinality.is_default:
-            return
-        key = edge.table_key
-        rows = self.columns.loaded(key, ["src"], by="src")
-        written = rows["src"].combine_chunks()
-        lost = surviving = _NO_TEXTS
-        if self.plan.mode is not LoadMode.OVERWRITE:
-            if (replaced := self.replaced.get(key)) is not None:
-                lost = self.columns.bucket.of(replaced, "src")["src"].combine_chunks()
-            touched = pc.unique(pa.chunked_array([written, lost]))
-            committed = self.columns.committed(key, [ID, "src"], among=touched, by="src")
-            survivors, _ = surviving_rows(committed, self._replaced_ids(key))
-            surviving = survivors["src"].combine_chunks()
-        touched = pc.unique(pa.chunked_array([written, lost])).drop_null()
-        found = cardinality_violations(
-            edge, written=written, surviving=surviving, lost=lost, limit=self.limit
-        )
-        self.total += found.total
-        for bad in found:
-            yield from self._per_edge(key, bad, rows, touched[bad.index])
+    def deleted_nodes(self, node_name: str) -> None:
+        return None
 
-    def _per_edge(
-        self, key: str, bad: BadRow, rows: pa.Table, source: pa.Scalar
-    ) -> Iterator[Violation]:
-        """Blame the last loaded edge of the source, or all of them when they are put aside."""
-        places = rows.filter(pc.equal(rows["src"], source))[PLACE].to_pylist()
-        if not places:
-            yield Violation(None, key, bad)
-        for place in places if self.limit is None else places[-1:]:
-            yield Violation(place, key, bad)
-
-    def _hanging_edges(self, loaded: list[str]) -> Iterator[Violation]:
-        """Committed edges that stay while a node type they end in is replaced."""
-        for edge in self.plan.catalog.edges.values():
-            if edge.table_key in loaded:
-                continue
-            for side, end in _SIDES:
-                node_key = f"node:{getattr(edge, end)}"
-                if node_key not in loaded:
-                    continue
-                rows = self.columns.committed(edge.table_key, [ID, side], among=None, by=side)
-                new = self.columns.loaded(node_key, [ID], by=ID)[ID].combine_chunks()
-                ends = rows[side].combine_chunks()
-                hanging = missing_endpoints(edge, side, ends, new, self.limit)
-                self.total += hanging.total
-                for bad in hanging:
-                    yield Violation(None, edge.table_key, bad)
-
-    def _placed(self, table_key: str, bad: BadRows, places: Places) -> Iterator[Violation]:
-        self.total += bad.total
-        for row in bad:
-            yield Violation(int(places[row.index]), table_key, row)
-
-
-_TUPLE = "#tuple"
-
-
-def _other_groups(entity: EntityType) -> list[UniqueGroup]:
-    """The unique groups that ids do not cover already: all but the key."""
-    key = entity.key if isinstance(entity, NodeType) else None
-    return [
-        group for group in unique_groups(entity) if key is None or set(group.members) != set(key)
-    ]
+    def _is_overwritten(self, table_key: str) -> bool:
+        plan = self.columns.plan
+        return plan.mode is LoadMode.OVERWRITE and table_key in plan.loaded_keys()
 
 
 def addresses_of(replaced: pa.Table | None) -> np.ndarray:

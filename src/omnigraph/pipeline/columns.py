@@ -24,6 +24,7 @@ from omnigraph.storage.loose import ADDRESS, read_loose
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.fork import open_pin
+from omnigraph.write.integrity import UniqueGroup, tuple_keys
 
 PLACE = "#place"
 PROBE_IDS_MAX = 20_000
@@ -69,35 +70,34 @@ class CheckPlan:
 
 @dataclass(slots=True)
 class KeyColumns:
-    """Reads key columns for one bucket of a check. `gone` are places of rows that lost."""
+    """Reads key columns for one bucket of a check."""
 
     plan: CheckPlan
     tables: TableStorage
     bucket: Bucket = field(default_factory=Bucket)
-    gone: Mapping[str, Places] = field(default_factory=dict)
 
-    def loaded(self, table_key: str, columns: Sequence[str], by: str) -> pa.Table:
+    def loaded(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         """Columns of the loaded rows in this bucket, with their places, in input order."""
-        names = list(dict.fromkeys([*columns, by]))
-        entity_rows = [
-            self.bucket.of(part, by) for part in self._parts(table_key, names) if part.num_rows
-        ]
-        if entity_rows:
-            table = pa.concat_tables(entity_rows)
-        else:
-            fields = [(name, pa.utf8()) for name in names]
-            table = pa.schema([*fields, (PLACE, pa.int64())]).empty_table()
-        gone = self.gone.get(table_key)
-        if gone is not None and len(gone):
-            table = table.filter(pc.invert(pc.is_in(table[PLACE], pa.array(gone))))
-        return table
+        parts = [self._select(table_key, columns, part) for part in self._parts(table_key, columns)]
+        if parts:
+            return pa.concat_tables(parts)
+        fields = [(name, pa.utf8()) for name in columns]
+        return pa.schema([*fields, (PLACE, pa.int64())]).empty_table()
 
-    def _parts(self, table_key: str, columns: list[str]) -> Iterator[pa.Table]:
+    def _select(self, table_key: str, columns: Sequence[str], part: pa.Table) -> pa.Table:
+        """The rows of this bucket: rows with equal values are always in one bucket."""
+        if self.bucket.count == 1 or part.num_rows == 0:
+            return part
+        entity = self.plan.entity(table_key)
+        keys = tuple_keys(entity, UniqueGroup(entity.name, tuple(columns)), part)
+        return self.bucket.select(part, pa.chunked_array([keys]))
+
+    def _parts(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         for number, piece in enumerate(self.plan.pieces):
             if piece.table_key != table_key:
                 continue
             if piece.rows is not None:
-                parts = [piece.rows.select(columns)]
+                parts = [piece.rows.select(list(columns))]
             else:
                 options = self.plan.storage_options
                 parts = [read_loose(each, columns, options) for each in piece.fragments]
@@ -113,7 +113,10 @@ class KeyColumns:
     def committed(
         self, table_key: str, columns: Sequence[str], *, among: pa.Array | None, by: str
     ) -> pa.Table:
-        """Committed rows of this bucket whose `by` is `among` the given, with their addresses."""
+        """Committed rows with their addresses: those whose `by` is `among` the given values.
+
+        Without values, those of this bucket.
+        """
         handle = self.open(table_key)
         names = list(dict.fromkeys([*columns, by]))
         empty = pa.schema(
@@ -126,8 +129,10 @@ class KeyColumns:
             return pa.concat_tables([empty, *_shaped(found, empty.schema)])
         kept = [empty]
         for chunk in _chunks(self.tables.scan_addresses(handle, names), empty.schema):
-            part = self.bucket.of(chunk, by)
-            kept.append(part if among is None else part.filter(pc.is_in(part[by], among)))
+            if among is None:
+                kept.append(self.bucket.select(chunk, chunk[by]))
+            else:
+                kept.append(chunk.filter(pc.is_in(chunk[by], among)))
         return pa.concat_tables(kept)
 
 

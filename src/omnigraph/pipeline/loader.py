@@ -30,8 +30,8 @@ from omnigraph.pipeline.check import (
     IdOutcome,
     Violation,
     addresses_of,
+    check_bucket,
     check_ids,
-    check_rules,
     tables_for,
 )
 from omnigraph.pipeline.columns import CheckPlan, KeyColumns, Places
@@ -271,7 +271,7 @@ class _Load:
         buckets = _buckets(check)
         if len(buckets) == 1:
             columns = KeyColumns(check, self._tables)
-            broken, count = check_rules(columns, replaced, self._limit, _threads(check))
+            broken, count = check_bucket(columns, replaced, self._limit, _threads(check))
             found += broken
             total += count
         else:
@@ -423,7 +423,7 @@ def _ids_of_bucket(check: CheckPlan, limit: int | None, bucket: Bucket) -> list[
 def _rules_of_bucket(
     check: CheckPlan, replaced: dict[str, pa.Table], limit: int | None, bucket: Bucket
 ) -> tuple[list[Violation], int]:
-    return check_rules(KeyColumns(check, tables_for(check), bucket), replaced, limit)
+    return check_bucket(KeyColumns(check, tables_for(check), bucket), replaced, limit)
 
 
 def _merged(outcomes: list[IdOutcome]) -> list[IdOutcome]:

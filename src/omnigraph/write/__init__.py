@@ -12,11 +12,12 @@ process or in Spark workers), mutations and branch merge call the same ones.
     validate.py     enum, @range, @check, required
       matching.py     @check patterns over a column, in linear time where RE2 can say the same
     integrity.py    uniqueness, endpoints, cardinality: functions of key columns or one bucket
+    rules.py        every rule of the schema, over a view of the graph after a write
     bad_rows.py     what is wrong with which row, counted in full and kept in part
 
 From a checked change to a commit, and back on the road after a crash:
 
-    staging.py      the pending change of one write → check.py (every rule over it)
+    staging.py      the pending change of one mutation → check.py (its view for rules.py)
     commit.py       mutations and loads: prepare → stage → queues → look again → carry out
       fork.py         the branch's own lineage of a table, on its first write
       drift.py        a table whose HEAD is not its pin is not written to

@@ -3,19 +3,19 @@
 Every check is a function of one or two columns of text, so that it runs the same over a whole
 write in memory and over one hash bucket of it in a Spark task. What a bucket has to be split by:
 
-    surviving_rows, duplicate_ids, existing_ids    id
+    split_surviving, duplicate_ids                 id
     duplicate_tuples, committed_clashes            the tuple, as `tuple_keys` frames it
     missing_endpoints                              the endpoint's node id
     cardinality_violations                         src
 
-`surviving_rows` comes first: a committed row that the write replaces or deletes takes no part in
+`split_surviving` comes first: a committed row that the write replaces or deletes takes no part in
 the other checks, and only its id says so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ from omnigraph.catalog.model import EdgeType, EntityType, NodeType
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt, shortened
 from omnigraph.write.convert import ID
 from omnigraph.write.keys import canonical_strings, column_type, whole_column
+
+NO_IDS = pa.array([], pa.utf8())
+
+Side: TypeAlias = Literal["src", "dst"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,17 @@ def unique_groups(entity: EntityType) -> tuple[UniqueGroup, ...]:
     groups = [*([key] if key is not None else []), *entity.uniques]
     distinct = {frozenset(members): members for members in reversed(groups)}
     return tuple(UniqueGroup(entity.name, members) for members in reversed(distinct.values()))
+
+
+def groups_besides_key(entity: EntityType) -> list[UniqueGroup]:
+    """The groups that the ids do not cover: a node with the same key is the same node."""
+    key = entity.key if isinstance(entity, NodeType) else None
+    return [each for each in unique_groups(entity) if key is None or {*each.members} != {*key}]
+
+
+def edge_ends(edge: EdgeType) -> tuple[tuple[Side, str], tuple[Side, str]]:
+    """Both sides of an edge with the node type there."""
+    return ("src", edge.source), ("dst", edge.target)
 
 
 def tuple_keys(entity: EntityType, group: UniqueGroup, table: pa.Table) -> pa.StringArray:
@@ -80,12 +95,12 @@ def committed_clashes(
     committed_keys: pa.StringArray,
     limit: int | None = SHOWN_MAX,
 ) -> BadRows:
-    """Rows whose tuple a committed row has that survives the write (see `surviving_rows`)."""
+    """Rows whose tuple a committed row has that survives the write (see `split_surviving`)."""
     clashing = np.flatnonzero(_is_among(keys, committed_keys))
     return _tuple_violations(group, keys, clashing, limit)
 
 
-def surviving_rows(committed: pa.Table, gone_ids: pa.StringArray) -> tuple[pa.Table, pa.Table]:
+def split_surviving(committed: pa.Table, gone_ids: pa.StringArray) -> tuple[pa.Table, pa.Table]:
     """Split committed rows by `id`: those the write leaves alone, and those it takes away.
 
     `gone_ids` are the ids the write replaces and the ids it deletes.
@@ -119,14 +134,9 @@ def duplicate_ids(
     return BadRows.at(_repeats(ids), describe, limit)
 
 
-def existing_ids(ids: pa.StringArray, committed_ids: pa.StringArray) -> pa.StringArray:
-    """The ids that are committed already, in the order given: a strict insert refuses them."""
-    return ids.filter(pa.array(_is_among(ids, committed_ids)))
-
-
 def missing_endpoints(
     edge: EdgeType,
-    side: Literal["src", "dst"],
+    side: Side,
     endpoint_ids: pa.StringArray,
     node_ids: pa.StringArray,
     limit: int | None = SHOWN_MAX,
@@ -147,8 +157,7 @@ def touched_sources(
     written: pa.StringArray, lost: pa.StringArray | None, deleted_nodes: pa.StringArray | None
 ) -> pa.StringArray:
     """The nodes whose number of edges a write may have changed, each once."""
-    nothing = pa.array([], pa.utf8())
-    touched = pc.unique(pa.chunked_array([written, lost if lost is not None else nothing]))
+    touched = pc.unique(pa.chunked_array([written, lost if lost is not None else NO_IDS]))
     touched = touched.drop_null()
     if deleted_nodes is not None:
         touched = touched.filter(pa.array(~_is_among(touched, deleted_nodes)))
@@ -191,15 +200,6 @@ def cardinality_violations(
         return BadRow(row, edge.name, "src", excerpt(source), reason)
 
     return BadRows.at(np.flatnonzero(violating), describe, limit)
-
-
-def batch_duplicates(entity: EntityType, table: pa.Table, limit: int | None = SHOWN_MAX) -> BadRows:
-    """Rows of one input that repeat a `@key` or `@unique` tuple of an earlier row."""
-    parts = [
-        duplicate_tuples(group, tuple_keys(entity, group, table), limit)
-        for group in unique_groups(entity)
-    ]
-    return BadRows.of_batch(parts, limit)
 
 
 def _tuple_violations(

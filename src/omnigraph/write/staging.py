@@ -3,11 +3,10 @@
 Statements push batches and deletions per table; reads through the staging see committed rows with
 the pending ones laid over them. No HEAD moves here: `commit.py` takes the finished change over.
 
-    mode       used by                                 becomes
-    append     un-keyed nodes, edges, load append      one staged append
-    merge      keyed nodes, updates, load merge        one staged upsert by id, last write wins
-    overwrite  load overwrite                          one staged overwrite
-    (delete)   deletes and their cascades              one staged delete
+    mode       used by                       becomes
+    append     un-keyed nodes, edges         one staged append
+    merge      keyed nodes, updates          one staged upsert by id, last write wins
+    (delete)   deletes and their cascades    one staged delete
 """
 
 from __future__ import annotations
@@ -34,14 +33,13 @@ class PendingMode(StrEnum):
 
     APPEND = "append"
     MERGE = "merge"
-    OVERWRITE = "overwrite"
 
 
 @dataclass(slots=True)
 class PendingTable:
     """The change of one table so far. `entry` is the pin at first touch: the fence of the write.
 
-    A strict table was read to decide what to write (update, delete, overwrite): when its pin moves
+    A strict table was read to decide what to write (update, delete): when its pin moves
     before the commit, the decision is stale and the write fails instead of trying again.
     """
 
@@ -66,12 +64,8 @@ class PendingTable:
 
     @property
     def has_change(self) -> bool:
-        """Whether anything has to be staged. An overwrite with no rows still empties the table."""
-        return (
-            self.mode is PendingMode.OVERWRITE
-            or any(batch.num_rows for batch in self.batches)
-            or any(len(ids) for ids in self.deleted)
-        )
+        """Whether anything has to be staged."""
+        return any(map(len, self.batches)) or any(map(len, self.deleted))
 
 
 class MutationStaging:
@@ -104,16 +98,8 @@ class MutationStaging:
     ) -> None:
         """Add rows, in the entity's stored schema, to the pending change."""
         pending = self.touch(entity)
-        if rows.num_rows == 0 and mode is not PendingMode.OVERWRITE:
+        if rows.num_rows == 0:
             return
-        if (
-            pending.mode is not None
-            and (PendingMode.OVERWRITE in (mode, pending.mode))
-            and (mode is not pending.mode)
-        ):
-            raise BadRequestError(
-                f"'{entity.table_key}' is overwritten and changed in one write — use two"
-            )
         expected = arrow_schema(entity)
         if rows.schema.names != expected.names or rows.schema.types != expected.types:
             raise BadRequestError(
@@ -150,8 +136,6 @@ class MutationStaging:
                 return self.tables.stage_append(handle, pending.upserts())
             case PendingMode.MERGE:
                 return self.tables.stage_merge_insert(handle, pending.upserts(), key="id")
-            case PendingMode.OVERWRITE:
-                return self.tables.stage_overwrite(handle, pending.upserts())
             case None:
                 return self.tables.stage_delete(handle, IsIn("id", pending.deleted_ids()))
 

@@ -26,15 +26,24 @@ def value_violations(entity: EntityType, table: pa.Table, limit: int | None = SH
 
 
 def null_violations(entity: EntityType, table: pa.Table, limit: int | None = SHOWN_MAX) -> BadRows:
-    """Null in a required property or a structural column."""
+    """Null in a required property or a structural column, as far as the table has them."""
     required = [*entity.structural_columns]
     required += [each.name for each in entity.properties.values() if not each.type.nullable]
     parts = [
         _violations(entity, name, table, _flags(column.is_null()), required_reason(name), limit)
         for name in required
-        if (column := whole_column(table, name)).null_count
+        if name in table.column_names and (column := whole_column(table, name)).null_count
     ]
     return BadRows.of_batch(parts, limit)
+
+
+def constrained_columns(entity: EntityType) -> list[str]:
+    """The columns with an enum, a `@range` or a `@check`."""
+    enums = [each.name for each in entity.properties.values() if each.type.variants is not None]
+    if not isinstance(entity, NodeType):
+        return enums
+    ranges, checks = entity.ranges, entity.checks
+    return [*enums, *(each.property for each in ranges), *(each.property for each in checks)]
 
 
 def constraint_violations(
