@@ -72,7 +72,7 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
         writer.mutate(INSERT, params={"slug": "new", "age": 100})
 
         assert ages(reader, "new") == [100]
-        assert not reader._coordinator._expected
+        assert not reader._coordinator.states._expected
 
 
 def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
         writer.create_branch("side")
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, branch="side")
 
-        assert not reader._coordinator.is_known("side")
+        assert reader._coordinator.states.find("side") is None
         assert ages(reader, "new", branch="side") == [100]
         assert ages(reader, "new") == []
 
@@ -126,7 +126,7 @@ def test_news_that_come_during_a_look_are_taken(
     with og.open(path) as reader, og.open(path, config={"read_ahead": Late(reader)}) as writer:
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100})
-        look, looks = reader._coordinator._known_if_latest, []
+        look, looks = reader._coordinator.states._find_if_latest, []
 
         def interrupted(branch: str, branch_id: str | None) -> object:
             known = look(branch, branch_id)
@@ -135,7 +135,7 @@ def test_news_that_come_during_a_look_are_taken(
                 ReaderObserver(reader).after_publish(told[0])
             return known
 
-        monkeypatch.setattr(reader._coordinator, "_known_if_latest", interrupted)
+        monkeypatch.setattr(reader._coordinator.states, "_find_if_latest", interrupted)
         with counting() as counters:
             assert ages(reader, "new") == [100]
 

@@ -9,7 +9,7 @@ writing.py       mutations and loads
 branching.py     branches: make, compare, merge, delete
 maintaining.py   schema changes, indexes, clean-up, verification
 query_source.py  a query given as text or as a file
-readers.py       those who read through one handle what another one writes
+commit_observers.py  readers that are made ready for a commit before it is published
 results.py       what writes return
 verify_at.py     verification of a graph that may not open
 """

@@ -1,9 +1,9 @@
-"""Readers: who reads what a handle writes, when that is another handle, in another process."""
+"""Commit observers: readers that are made ready for a commit before it is published."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from omnigraph.manifest import PublishDelta, UpdatePin
 
@@ -11,27 +11,29 @@ if TYPE_CHECKING:
     from omnigraph.graph.handle import Handle
 
 
-class CommitObserver(Protocol):
-    """Readers that want to be ready for what is written."""
-
-    def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """A branch is about to show these versions. Returns when the readers are ready."""
-
-    def after_publish(self, step: PublishDelta) -> None:
-        """A branch was changed so."""
-
-
-class ReaderObserver:
-    """Those who read through one handle."""
+class Prefetcher:
+    """The observer of a handle that reads what it writes itself."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        coordinator = self._handle._coordinator
-        if coordinator.is_known(branch):  # else nobody here has ever asked for it
-            self._handle._read_ahead(branch, pins)
-            coordinator.expect(branch)
+        self._handle._read_ahead(branch, pins)
 
-    def after_publish(self, step: PublishDelta) -> None:
-        self._handle._coordinator.follow(step)
+    def after_publish(self, delta: PublishDelta) -> None: ...
+
+
+class ReaderObserver:
+    """The observer of a writer, on behalf of a handle in another process that only reads."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        states = self._handle._coordinator.states
+        if states.find(branch) is not None:  # else no reader here has ever asked for it
+            self._handle._read_ahead(branch, pins)
+            states.expect_notification(branch)
+
+    def after_publish(self, delta: PublishDelta) -> None:
+        self._handle._coordinator.states.notify(delta)

@@ -13,13 +13,13 @@ from typing import Literal, Self, TypeAlias
 from omnigraph.catalog import Catalog
 from omnigraph.embed import EnvironmentEmbedder
 from omnigraph.errors import BadRequestError, ConflictError
+from omnigraph.graph.commit_observers import Prefetcher
 from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
 from omnigraph.index import DerivedStore, RuntimeCache, derive_ahead
 from omnigraph.manifest import (
     MAIN,
     Coordinator,
-    PublishDelta,
     SchemaContract,
     Snapshot,
     UpdatePin,
@@ -27,6 +27,7 @@ from omnigraph.manifest import (
     load_contract,
     reconcile,
 )
+from omnigraph.manifest.freshness import CommitObserver
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.schema_view import project_to_schema
 from omnigraph.manifest.schemas import catalog_of, keep_accepted
@@ -70,7 +71,9 @@ class Handle:
         self._actor = actor
         self._lock = threading.Lock()
         self._is_closed = False
-        self._coordinator = Coordinator(store.manifest, RetainedCommits(store.texts), self._show)
+        self._coordinator = Coordinator(
+            store.manifest, RetainedCommits(store.texts), self._observer()
+        )
         self._cache = RuntimeCache(
             self._settings.cache_bytes, derived=_derived_store(store.root, mode)
         )
@@ -157,23 +160,16 @@ class Handle:
             coordinator=self._coordinator,
             queues=writer_queues(self._store.root),
             audit=self._store.audit,
-            before_publish=self._foresee,
         )
 
-    def _foresee(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """Let queries of a version that is about to be shown find it decoded, here or elsewhere."""
-        readers = self._settings.read_ahead
-        if readers is True:
-            self._read_ahead(branch, pins)
-        elif readers:
-            readers.before_publish(branch, pins)
-
-    def _show(self, step: PublishDelta) -> None:
-        readers = self._settings.read_ahead
-        if not isinstance(readers, bool):
-            readers.after_publish(step)
+    def _observer(self) -> CommitObserver | None:
+        wanted = self._settings.read_ahead
+        if wanted is True:
+            return Prefetcher(self)
+        return wanted or None
 
     def _read_ahead(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        """Decode for queries what a branch is about to show."""
         try:
             before = self._coordinator.last_seen(branch).snapshot()
             catalog, tables = self._contract.catalog, self._store.tables

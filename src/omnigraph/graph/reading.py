@@ -21,8 +21,6 @@ from omnigraph.executor import Explanation, QueryResult, execute, explain
 from omnigraph.graph.blob_reader import BlobReader, blob_table, read_blob
 from omnigraph.graph.handle import Handle
 from omnigraph.graph.query_source import compile_source
-from omnigraph.graph.store import MANIFEST_TABLE
-from omnigraph.graph.unmoved import Unmoved
 from omnigraph.index import open_tables
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.manifest import (
@@ -32,6 +30,7 @@ from omnigraph.manifest import (
 )
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.history import ancestry
+from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.pipeline.export import selected
 from omnigraph.pipeline.frames import table_key
 from omnigraph.pipeline.progress import Listener
@@ -51,8 +50,8 @@ class Reading(Handle):
     """The calls that change nothing."""
 
     @cached_property
-    def _unmoved(self) -> Unmoved[tuple[Catalog, Snapshot]]:
-        return Unmoved(self._store.root, MANIFEST_TABLE)
+    def _snapshots(self) -> SnapshotCache[tuple[Catalog, Snapshot]]:
+        return SnapshotCache(self._store.root)
 
     def _reading(
         self,
@@ -66,11 +65,11 @@ class Reading(Handle):
         if (commit, version, at) != (None, None, None) or self._is_closed:
             return super()._reading(branch, commit, version, at)
         name = branch if branch == MAIN else canonical_branch(branch)
-        look = self._unmoved.look(name)
-        found = self._unmoved.find(name, look)
+        probe = self._snapshots.probe(name)
+        found = self._snapshots.get(probe)
         if found is None:
             found = super()._reading(name)
-            self._unmoved.keep(name, look, found, found[1].manifest_version)
+            self._snapshots.put(probe, found, found[1].manifest_version)
         return found
 
     def _read_as(

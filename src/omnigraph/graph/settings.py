@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from omnigraph.errors import BadRequestError, did_you_mean
 from omnigraph.graph.arguments import show_value
-from omnigraph.graph.commit_observers import CommitObserver
+from omnigraph.manifest.freshness import CommitObserver
 from omnigraph.pipeline.engine import SparkUse
 
 ReadAhead: TypeAlias = bool | CommitObserver

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from omnigraph.manifest.history import KEY as HISTORY_KEY
 from omnigraph.manifest.history import TABLE as HISTORY_TABLE
+from omnigraph.manifest.model import MANIFEST_TABLE
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.graph_texts import GraphTexts
@@ -16,8 +17,6 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.text import open_text_store
 from omnigraph.write.audit import KEY as AUDIT_KEY
 from omnigraph.write.audit import TABLE as AUDIT_TABLE
-
-MANIFEST_TABLE = "__manifest"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from omnigraph.errors import GraphNotFound, StorageError
-from omnigraph.graph.store import MANIFEST_TABLE, Store, open_store
+from omnigraph.graph.store import Store, open_store
 from omnigraph.manifest import Coordinator, load_accepted_contract
 from omnigraph.manifest.contract import FILES
+from omnigraph.manifest.model import MANIFEST_TABLE
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.storage.queues import writer_queues
 from omnigraph.upkeep.findings import Finding, Verification

@@ -1,10 +1,23 @@
-"""The manifest: which version of each table a branch shows, and the one door that changes it.
+"""The manifest: which version of each table a branch shows, and the only code that changes it.
 
-In: pins to publish, branches and commits to look up. Out: snapshots. `model.py` holds the values,
-`rows.py` their form in `__manifest`, `coordinator.py` reads and caches, `publisher.py` is the door,
-`follow.py` what a publish makes of a state, `kept_commits.py` states that outlived their branch,
-`contract.py` the schema files, `schema_files.py` how they change, `genesis.py` creates a graph,
-`stamp.py` migrates the format and `history.py` keeps the projection that people query.
+In: pins to publish, branches and commits to look up. Out: snapshots.
+
+    model.py             the values
+    rows.py              their form in `__manifest`
+    freshness.py         which call sees which state of a branch, and what that costs
+    snapshot_cache.py    what a query found, until a file of its branch changes
+    coordinator.py       commits and branches
+    publisher.py         the only code that publishes
+    branch_names.py      the names a branch may have
+    targets.py           which snapshot a read is about
+    retained_commits.py  states that outlived their branch
+    contract.py          the schema files
+    schema_files.py      how they change
+    schemas.py           every schema that the graph has had
+    schema_view.py       a snapshot of the past in another schema
+    genesis.py           creates a graph
+    stamp.py             migrates the format
+    history.py           the projection of commits that people query
 """
 
 from omnigraph.manifest.contract import SchemaContract, load_contract

@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.storage.handles import ShownColumns
 
 MAIN = "main"
+MANIFEST_TABLE = "__manifest"
 
 
 @dataclass(frozen=True, slots=True)

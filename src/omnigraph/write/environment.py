@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from omnigraph.manifest import Coordinator, UpdatePin
+from omnigraph.manifest import Coordinator
 from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.graph_texts import GraphTexts
@@ -23,8 +22,7 @@ class WriteEnvironment:
     """What a write works with. Holds no state of its own: all of it is in storage.
 
     `audit` is where recovery writes down what it settled. `schema_hash` names the schema that the
-    write was checked against, when that is known. `before_publish` is told which
-    versions a branch is about to show; it reads, and never fails.
+    write was checked against, when that is known.
     """
 
     tables: TableStorage
@@ -33,7 +31,6 @@ class WriteEnvironment:
     queues: WriterQueues
     audit: ControlTable
     schema_hash: str | None = None
-    before_publish: Callable[[str, Sequence[UpdatePin]], None] = lambda _branch, _pins: None
 
     @property
     def has_system_locks(self) -> bool:

@@ -212,7 +212,7 @@ class _Run:
     def _publish(self, changes: tuple[Change, ...], turn: Guard | None) -> ManifestState:
         environment, intent = self.environment, self.intent
         pins = [change for change in changes if isinstance(change, UpdatePin)]
-        environment.before_publish(intent.branch, pins)
+        environment.coordinator.observer.before_publish(intent.branch, pins)
         request = Publish(
             branch=intent.branch,
             changes=changes,

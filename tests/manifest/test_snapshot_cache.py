@@ -1,17 +1,18 @@
-"""A branch whose files have not moved is not looked at again; whatever moves is seen at once."""
+"""A branch whose files are unchanged is not read again; every change is seen by the next read."""
 
 from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import BranchNotFound, ConflictError
-from omnigraph.graph import unmoved
-from omnigraph.graph.store import MANIFEST_TABLE
+from omnigraph.manifest import snapshot_cache
+from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.storage.counters import counting
 from tests.graph.reading import add, new_graph, reopen
 
@@ -20,14 +21,14 @@ NAMES = "query q() { match { $p: Person } return { $p.name as n } order { n } }"
 
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> og.Graph:
-    """Its files count as still after a moment, so that a test need not wait for seconds."""
-    monkeypatch.setattr(unmoved, "STILL_NS", 20_000_000)
+    """Its files count as stable after a moment, so that a test need not wait for seconds."""
+    monkeypatch.setattr(snapshot_cache, "STABLE_NS", 20_000_000)
     graph = new_graph(tmp_path / "graph")
     add(graph, "person", name="ann")
     return graph
 
 
-def settle() -> None:
+def wait() -> None:
     time.sleep(0.05)
 
 
@@ -35,9 +36,9 @@ def names(graph: og.Graph, branch: str = "main") -> list[str]:
     return [row["n"] for row in graph.query(NAMES, branch=branch).rows()]
 
 
-def test_a_repeated_read_looks_at_no_file(graph: og.Graph) -> None:
+def test_a_repeated_read_opens_no_file(graph: og.Graph) -> None:
     graph.create_branch("dev")
-    settle()
+    wait()
     for branch in ("main", "dev"):
         names(graph, branch)
 
@@ -53,7 +54,7 @@ def test_a_write_through_any_handle_is_seen_by_the_next_read(graph: og.Graph, br
     other = reopen(graph)
     expected = ["ann"]
     for number in range(6):
-        settle()
+        wait()
         assert names(graph, branch) == names(graph, branch) == expected
 
         add(other if number % 2 else graph, "person", name=f"p{number}", branch=branch)
@@ -73,8 +74,8 @@ def test_writes_in_a_burst_are_each_seen(graph: og.Graph) -> None:
 def test_files_that_changed_a_moment_ago_are_not_trusted(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unmoved, "STILL_NS", 3_600 * 10**9)
-    settle()
+    monkeypatch.setattr(snapshot_cache, "STABLE_NS", 3_600 * 10**9)
+    wait()
     names(graph)
 
     with counting() as counters:
@@ -83,10 +84,10 @@ def test_files_that_changed_a_moment_ago_are_not_trusted(
     assert counters.head_probes == 1
 
 
-def test_main_is_trusted_at_once_while_it_has_no_next_version(graph: og.Graph) -> None:
+def test_main_is_trusted_without_delay_while_it_has_no_next_version(graph: og.Graph) -> None:
     other = reopen(graph)
     for number in range(4):
-        settle()  # else the schema files are too new
+        wait()  # else the schema files are too new
         add(other, "person", name=f"p{number}")
         assert len(names(graph)) == number + 2
 
@@ -96,17 +97,17 @@ def test_main_is_trusted_at_once_while_it_has_no_next_version(graph: og.Graph) -
         assert (counters.head_probes, counters.text_reads, counters.control_reads) == (0, 0, 0)
 
 
-def test_a_write_is_seen_though_the_clock_of_the_files_stands(
+def test_a_write_is_seen_within_one_tick_of_the_file_clock(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many writes one tick has room for."""
     hour_ns = 3_600 * 10**9
     now = time.time_ns() // 10**9 * 10**9 + 1
 
-    def mark(path: str) -> tuple[int, int, int]:
+    def attributes(path: str) -> tuple[int, int, int]:
         return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
 
-    monkeypatch.setattr(unmoved, "_mark", mark)
+    monkeypatch.setattr(snapshot_cache, "_read_attributes", attributes)
     other = reopen(graph)
     for number in range(4):
         add(other, "person", name=f"p{number}")
@@ -116,73 +117,74 @@ def test_a_write_is_seen_though_the_clock_of_the_files_stands(
         assert counters.head_probes == 0
 
 
-def test_a_clock_of_whole_seconds_has_room_for_too_much_in_one_tick(
+def test_main_of_a_file_system_with_whole_seconds_is_not_trusted_early(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two writes and a clean-up of the version between them would go unnoticed."""
     hour_ns = 3_600 * 10**9
     now = time.time_ns() // 10**9 * 10**9
 
-    def mark(path: str) -> tuple[int, int, int]:
+    def attributes(path: str) -> tuple[int, int, int]:
         return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
 
-    monkeypatch.setattr(unmoved, "_mark", mark)
+    monkeypatch.setattr(snapshot_cache, "_read_attributes", attributes)
     names(graph)
     with counting() as counters:
         names(graph)
     assert counters.head_probes == 1
 
 
-def test_names_that_are_asked_for_in_vain_are_not_kept(graph: og.Graph) -> None:
+def test_branches_that_do_not_exist_take_no_entry(graph: og.Graph) -> None:
     for number in range(10):
         with pytest.raises(BranchNotFound):
             names(graph, f"nothing-{number}")
-    assert not graph._unmoved._paths
+    assert not graph._snapshots._entries
 
-    settle()
+    wait()
     names(graph)
-    assert set(graph._unmoved._paths) == {"main"}
+    assert set(graph._snapshots._entries) == {"main"}
 
 
-def test_what_was_too_new_when_it_was_looked_at_stays_so(
+def test_files_that_were_too_new_when_probed_stay_untrusted(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that is held up between look and keep must not take its files for still."""
+    """A thread that is delayed between probe and put must not take its files for stable."""
     graph.create_branch("dev")
-    watch = unmoved.Unmoved[str](graph._store.root, MANIFEST_TABLE)
+    cache = SnapshotCache[str](graph._store.root)
     changed_ns = (Path(graph.uri) / "__manifest/_refs/branches").stat().st_ctime_ns
     monkeypatch.setattr(time, "time_ns", lambda: changed_ns + 1)
-    look = watch.look("dev")
+    probe = cache.probe("dev")
     monkeypatch.setattr(time, "time_ns", lambda: changed_ns + 10**10)
 
-    watch.keep("dev", look, "found", 1)
-    assert watch.find("dev", watch.look("dev")) is None
+    cache.put(probe, "found", 1)
+    assert cache.get(cache.probe("dev")) is None
 
-    watch.keep("dev", watch.look("dev"), "found", 1)
-    assert watch.find("dev", watch.look("dev")) == "found"
+    cache.put(cache.probe("dev"), "found", 1)
+    assert cache.get(cache.probe("dev")) == "found"
 
 
-def test_files_of_other_names_prove_nothing(graph: og.Graph) -> None:
-    settle()
+def test_a_version_whose_file_is_missing_proves_nothing(graph: og.Graph) -> None:
+    wait()
     add(graph, "person", name="bob")
-    watch = unmoved.Unmoved[str](graph._store.root, MANIFEST_TABLE)
-    look = watch.look("main")
-    assert look is not None
-    assert look.marks[-1] is not None
-    look = look._replace(time_ns=look.marks[-1][1] + 1)  # right after the write, however slow
+    cache = SnapshotCache[str](graph._store.root)
+    probe = cache.probe("main")
+    assert probe is not None
+    assert probe.attributes[-1] is not None
+    changed_ns = probe.attributes[-1][1]
+    probe = replace(probe, time_ns=changed_ns + 1)  # right after the write, however slow
     version = graph.snapshot().manifest_version
 
-    watch.keep("main", look, "found", version + 5)
-    assert watch.find("main", look) is None
+    cache.put(probe, "found", version + 5)
+    assert cache.get(cache.probe("main")) is None
 
-    watch.keep("main", look, "found", version)
-    assert watch.find("main", look) == "found"
+    cache.put(probe, "found", version)
+    assert cache.get(cache.probe("main")) == "found"
 
 
-def test_a_branch_that_is_deleted_or_made_anew_is_noticed(graph: og.Graph) -> None:
+def test_a_branch_that_is_deleted_or_recreated_is_noticed(graph: og.Graph) -> None:
     other = reopen(graph)
     other.create_branch("dev")
-    settle()
+    wait()
     assert names(graph, "dev") == names(graph, "dev") == ["ann"]
 
     other.delete_branch("dev")
@@ -191,12 +193,12 @@ def test_a_branch_that_is_deleted_or_made_anew_is_noticed(graph: og.Graph) -> No
 
     add(other, "person", name="bob")
     other.create_branch("dev")
-    settle()
+    wait()
     assert names(graph, "dev") == names(graph, "dev") == ["ann", "bob"]
 
 
 def test_an_edit_of_a_schema_file_is_noticed_even_with_its_old_time(graph: og.Graph) -> None:
-    settle()
+    wait()
     assert names(graph) == names(graph) == ["ann"]
     path = Path(graph.uri) / "_schema.pg"
     before = path.stat()
@@ -210,7 +212,7 @@ def test_an_edit_of_a_schema_file_is_noticed_even_with_its_old_time(graph: og.Gr
 
 def test_a_schema_change_elsewhere_is_read_by_the_next_query(graph: og.Graph) -> None:
     other = reopen(graph)
-    settle()
+    wait()
     assert names(graph) == names(graph) == ["ann"]
 
     other.apply_schema(other.schema.replace("age: I32?", "age: I32?\n    town: String?"))
@@ -219,8 +221,8 @@ def test_a_schema_change_elsewhere_is_read_by_the_next_query(graph: og.Graph) ->
     assert graph.query(text).rows() == [{"p.town": None}]
 
 
-def test_a_closed_handle_answers_nothing(graph: og.Graph) -> None:
-    settle()
+def test_a_closed_handle_refuses_queries(graph: og.Graph) -> None:
+    wait()
     names(graph)
     names(graph)
 
