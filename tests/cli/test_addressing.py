@@ -144,7 +144,7 @@ def test_the_actor_is_the_flag_then_the_operator_then_the_project(graph: Path, h
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_flag_that_has_no_use_is_an_error(
+def test_a_flag_that_does_not_apply_is_an_error(
     graph: Path, command: tuple[str, ...], message: str
 ) -> None:
     outcome = run(*command)
@@ -212,10 +212,12 @@ def test_a_server_that_is_not_there_is_one_clear_error() -> None:
     outcome = run("snapshot", "--server", "http://127.0.0.1:1")
 
     assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err.startswith("error: no answer from http://127.0.0.1:1: ")
+    assert outcome.err.startswith("error: no response from http://127.0.0.1:1: ")
 
 
-def test_a_wrong_token_is_told_and_not_shown(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_token_is_reported_but_not_printed(
+    graph: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(single(graph, tokens={"ada": "right"})) as server:
         monkeypatch.setenv("OMNIGRAPH_BEARER_TOKEN", "wrong-one")
         wrong = run("snapshot", "--server", server.url)
@@ -234,7 +236,7 @@ def test_a_wrong_token_is_told_and_not_shown(graph: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "command", [("branch", "delete", "dev"), ("load", "--data", "x.jsonl", "--mode", "overwrite")]
 )
-def test_a_removal_elsewhere_needs_a_yes(
+def test_a_removal_on_another_machine_needs_consent(
     url: str, command: tuple[str, ...], flags: tuple[str, ...]
 ) -> None:
     """Without a terminal to ask on there is only the flag."""
@@ -257,7 +259,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(("said", "code"), [("yes", 0), ("Y", 0), ("no", 1), ("maybe", 1)])
-def test_on_a_terminal_a_person_is_asked(
+def test_on_a_terminal_the_user_is_prompted(
     url: str, monkeypatch: pytest.MonkeyPatch, said: str, code: int
 ) -> None:
     run("branch", "create", "dev", "--server", url)
@@ -271,14 +273,14 @@ def test_on_a_terminal_a_person_is_asked(
     assert outcome.out == ("" if code else "deleted branch dev\n"), "stdout has results only"
 
 
-def test_a_removal_here_needs_none(graph: Path) -> None:
+def test_a_removal_on_this_machine_needs_no_consent(graph: Path) -> None:
     run("branch", "create", "dev", "--store", graph)
 
     assert run("branch", "delete", "dev", "--store", graph).code == 0
     assert run("cleanup", f"file://{graph}", "--keep", "1", "--confirm").code == 0
 
 
-def test_a_removal_in_a_bucket_needs_a_yes() -> None:
+def test_a_removal_in_a_bucket_needs_consent() -> None:
     outcome = run("cleanup", "s3://bucket/graph", "--keep", "1", "--confirm")
 
     assert outcome.code == 1
@@ -305,7 +307,7 @@ def test_a_served_error_names_the_file_it_is_about(url: str) -> None:
     assert "error: bad.jsonl:2: record: unknown node type" in load.err
 
 
-def test_a_load_over_a_server_takes_what_a_load_in_place_takes(url: str) -> None:
+def test_a_served_load_accepts_the_same_files_as_a_direct_load(url: str) -> None:
     """Comments, records over several lines, arrays, compressed files, several files."""
     import gzip
 
@@ -341,7 +343,7 @@ def test_a_device_is_not_sent_to_a_server(url: str) -> None:
     assert "it is a device" in sent.err
 
 
-def test_an_export_to_a_file_is_whole_or_not_there(url: str) -> None:
+def test_an_interrupted_export_leaves_no_file(url: str) -> None:
     whole = run("export", "--server", url, "--out", "all.jsonl")
     none = run("export", "--server", url, "--out", "none.jsonl", "--type", "Nope")
 
@@ -351,7 +353,7 @@ def test_an_export_to_a_file_is_whole_or_not_there(url: str) -> None:
     assert sorted(each.name for each in Path().iterdir()) == ["all.jsonl"]
 
 
-def test_init_force_clears_what_a_dead_init_left(graph: Path, tmp_path: Path) -> None:
+def test_init_force_removes_the_files_of_an_interrupted_init(graph: Path, tmp_path: Path) -> None:
     half = tmp_path / "half"
     half.mkdir()
     (half / "_schema.pg").write_text("node Old { }")
@@ -400,7 +402,7 @@ def test_a_project_s_policy_gates_direct_writes_and_a_plain_store_has_none(graph
     assert plain.code == 0
 
 
-def test_odd_keys_are_warned_about_once(graph: Path) -> None:
+def test_unknown_config_keys_are_warned_about_once(graph: Path) -> None:
     Path("omnigraph.yaml").write_text("grphs: {}\n")
 
     outcome = run("query", "-e", PEOPLE, "--store", graph)

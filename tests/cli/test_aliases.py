@@ -64,7 +64,7 @@ aliases:
     )
 
 
-def test_an_alias_runs_its_query_with_words_for_arguments(graph: Path) -> None:
+def test_an_alias_binds_positional_arguments(graph: Path) -> None:
     project(graph)
 
     outcome = run("query", "--alias", "who", "ada")
@@ -72,7 +72,7 @@ def test_an_alias_runs_its_query_with_words_for_arguments(graph: Path) -> None:
     assert (outcome.code, outcome.out) == (0, "p.slug,p.age\nada,36\n")
 
 
-def test_words_are_texts_or_numbers_as_the_query_declares(graph: Path) -> None:
+def test_positional_arguments_get_the_types_that_the_query_declares(graph: Path) -> None:
     project(graph)
     run("mutate", "--alias", "new", "42")
 
@@ -80,7 +80,7 @@ def test_words_are_texts_or_numbers_as_the_query_declares(graph: Path) -> None:
     assert run("query", "--alias", "older", "40", "--format", "csv").out == "p.slug\ngrace\n"
 
 
-def test_parameters_that_are_typed_win_over_words(graph: Path) -> None:
+def test_params_override_positional_arguments(graph: Path) -> None:
     project(graph)
 
     outcome = run("query", "--alias", "who", "ada", "--params", '{"slug": "grace"}')
@@ -161,7 +161,7 @@ def test_an_operator_alias_runs_a_stored_query(url: str, home: Path) -> None:
     assert run("alias", "who", "1", "2").code == 2
 
 
-def test_of_two_aliases_of_one_name_each_command_takes_its_own(
+def test_query_prefers_the_project_alias_and_alias_the_operator_alias(
     url: str, graph: Path, home: Path
 ) -> None:
     project(graph)
@@ -245,7 +245,7 @@ def test_stored_queries_are_listed_and_checked(graph: Path) -> None:
     assert (checked.code, checked.out) == (0, "OK    query `add`\nOK    query `find`\n")
 
 
-def test_a_stored_query_that_does_not_fit_fails_the_check(graph: Path) -> None:
+def test_a_stored_query_that_does_not_fit_the_schema_fails_validation(graph: Path) -> None:
     project(graph)
     Path("queries/people.gq").write_text("query find() { match { $p: Persn } return { $p.x } }")
 
@@ -282,7 +282,7 @@ def test_login_keeps_a_token_that_requests_then_carry(
     assert "secret-1" not in login.out + login.err
 
 
-def test_login_to_a_server_nobody_declared_is_kept_and_remarked_on(home: Path) -> None:
+def test_login_to_an_undeclared_server_stores_the_token_and_warns(home: Path) -> None:
     outcome = run("login", "lab", "--token", "x")
 
     assert outcome.code == 0

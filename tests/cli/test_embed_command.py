@@ -75,7 +75,7 @@ def test_missing_vectors_are_filled_and_all_else_passes_through() -> None:
         assert after[number] == before[number]
 
 
-def test_all_vectors_are_made_anew_when_asked() -> None:
+def test_reembed_all_computes_every_vector_again() -> None:
     report, vectors = embedded("--reembed-all")
 
     assert (report["mode"], report["embedded_records"]) == ("reembed_all", 3)
@@ -100,7 +100,7 @@ def test_only_what_is_selected_is_touched(flags: tuple[str, ...], changed: set[s
     assert report["embedded_records"] == len(changed)
 
 
-def test_vectors_are_taken_out_without_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clean_removes_vectors_without_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMNIGRAPH_EMBEDDINGS_MOCK")
 
     report, vectors = embedded("--clean")
@@ -137,9 +137,7 @@ def test_a_manifest_names_the_files_relative_to_itself() -> None:
         (("--input", "bad.jsonl", "--output", "o", "--spec", "spec.json"), 1, "bad.jsonl:2: not"),
     ],
 )
-def test_what_cannot_be_done_leaves_no_output(
-    flags: tuple[str, ...], code: int, message: str
-) -> None:
+def test_a_failed_run_leaves_no_output(flags: tuple[str, ...], code: int, message: str) -> None:
     Path("bad.json").write_text('{"dimension": 0, "types": {}}')
     Path("bad.jsonl").write_text('{"type":"Note"}\n{broken\n')
 

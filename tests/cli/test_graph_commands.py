@@ -226,9 +226,7 @@ def test_commit_show_prints_what_list_lists(team: Path) -> None:
         (("branch", "list", "--store", "ftp://x"), 1, "unknown scheme"),
     ],
 )
-def test_a_graph_that_is_not_addressed_well_is_refused(
-    arguments: tuple[str, ...], code: int, message: str
-) -> None:
+def test_an_invalid_address_is_refused(arguments: tuple[str, ...], code: int, message: str) -> None:
     outcome = run(*arguments)
 
     assert outcome.code == code

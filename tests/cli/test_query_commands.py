@@ -42,7 +42,7 @@ def test_a_table_has_a_headline_and_aligned_columns(team: Path) -> None:
     )
 
 
-def test_kv_prints_a_block_a_row(team: Path) -> None:
+def test_kv_prints_one_block_per_row(team: Path) -> None:
     assert run("query", "-e", ALL, "--store", team, "--format", "kv").out == (
         "2 rows from branch main via everyone\n"
         "row 1\np.name: Ada\np.title: Fellow\n\nrow 2\np.name: Lin\np.title: null\n"
@@ -114,7 +114,7 @@ def test_csv_reads_back_and_disarms_formulas(hostile: Path) -> None:
 
 
 @pytest.mark.accepts("S-178", "S-179")
-def test_an_old_snapshot_answers_as_it_did(team: Path) -> None:
+def test_a_query_at_an_old_snapshot_returns_the_old_rows(team: Path) -> None:
     before = json.loads(run("commit", "list", team, "--json").out)["commits"][0]
     delete = 'query gone() { delete Person where slug = "lin" }'
     run("mutate", "-e", delete, "--store", team)

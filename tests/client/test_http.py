@@ -105,7 +105,7 @@ def test_the_token_is_not_shown() -> None:
         (502, {}, b"bad gateway"),
     ],
 )
-def test_what_is_no_omnigraph_server_is_told(reply: Reply) -> None:
+def test_a_server_that_is_not_omnigraph_is_reported(reply: Reply) -> None:
     with server(lambda _: reply) as odd, pytest.raises(RemoteError) as caught:
         connect(odd.url, None, "g").branches()
 
@@ -113,7 +113,7 @@ def test_what_is_no_omnigraph_server_is_told(reply: Reply) -> None:
     assert caught.value.status == reply[0]
 
 
-def test_a_refusal_has_the_server_s_words_and_facts() -> None:
+def test_an_error_has_the_text_and_details_of_the_server() -> None:
     facts = {"manifest_conflict": {"table_key": "node:A", "expected": 1, "actual": 2}}
     refusal = as_json(409, error="stale view", code="conflict", **facts)
 
@@ -191,14 +191,14 @@ def test_lines_break_at_newlines_and_nowhere_else() -> None:
     assert found == lines
 
 
-def test_an_answer_that_breaks_off_is_an_error() -> None:
+def test_a_truncated_response_is_an_error() -> None:
     cut = (200, {"Content-Length": "100"}, b'{"a":1}\n')
 
     with server(lambda _: cut) as odd, pytest.raises(RemoteError, match="broke off"):
         list(Http(odd.url).lines("/export", {}))
 
 
-def test_known_failures_come_back_as_themselves() -> None:
+def test_failed_preconditions_and_merge_conflicts_are_raised_as_such() -> None:
     lost = as_json(412, error="x", precondition_failure={"expected": "a", "actual": "b"})
     conflict = {
         "table_key": "node:A",

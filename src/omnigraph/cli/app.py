@@ -1,9 +1,9 @@
-"""The command tree, and the one place where an error becomes a message and an exit code.
+"""The command tree, and the mapping from errors to messages and exit codes.
 
 0  success
 1  any error of ours; lint findings of severity error
-2  usage: unknown flag, missing argument, flags that do not go together or do not apply
-4  `mutate --if-commit` lost the race
+2  usage: unknown flag, missing argument, flags that exclude each other or do not apply
+4  `mutate --if-commit` named a commit that is no longer the head
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from omnigraph.cli import (
     upkeep,
 )
 from omnigraph.cli.call import Call
-from omnigraph.cli.command import command, deprecated, with_shared_flags
+from omnigraph.cli.command import command, deprecate, with_shared_flags
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_error, print_json, warn_deprecated
+from omnigraph.cli.output import JsonFlag, print_error, print_result, warn_deprecated
 from omnigraph.errors import AddressError, OmnigraphError
 from omnigraph.server.main import serve
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
@@ -43,7 +43,7 @@ app = typer.Typer(
     help="A typed, versioned, branchable property graph on plain Lance tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Plain text: the same in a terminal, in a log and in the reference page.
+    # Plain text looks the same in a terminal, in a log and on the reference page.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -51,20 +51,20 @@ app.command("init")(graph.init)
 app.command("load")(graph.load)
 app.command("ingest", hidden=True)(graph.ingest)
 app.command("export")(export.export)
-app.command("query", short_help="Run a read and print its rows.")(query.query)
-app.command("read", hidden=True)(deprecated("read", "query", query.query))
-app.command("alias", short_help="Run the read that an alias stands for.")(query.alias)
-app.command("explain", short_help="Show how a read would run.")(query.explain)
+app.command("query", short_help="Run a read query and print its rows.")(query.query)
+app.command("read", hidden=True)(deprecate("read", "query", query.query))
+app.command("alias", short_help="Run the read query that an alias names.")(query.alias)
+app.command("explain", short_help="Show the plan of a read query.")(query.explain)
 app.command("mutate", short_help="Run a mutation as one commit.")(graph.mutate)
-app.command("change", hidden=True)(deprecated("change", "mutate", graph.mutate))
+app.command("change", hidden=True)(deprecate("change", "mutate", graph.mutate))
 app.command("snapshot")(graph.snapshot)
 app.command("log")(history.log)
 app.command("changes")(history.changes)
-app.command("verify", short_help="Check that a graph is whole.")(history.verify)
-app.command("optimize", short_help="Merge fragments, bring indexes up to date.")(upkeep.optimize)
+app.command("verify", short_help="Check that a graph is intact.")(history.verify)
+app.command("optimize", short_help="Merge small fragments, update indexes.")(upkeep.optimize)
 app.command("cleanup", short_help="Remove old versions.")(upkeep.cleanup)
-app.command("repair", short_help="Publish drift that is safe.")(upkeep.repair)
-app.command("doctor", short_help="Say how a graph is, and what to do.")(upkeep.doctor)
+app.command("repair", short_help="Adopt table versions that verify as safe.")(upkeep.repair)
+app.command("doctor", short_help="Report the state of a graph, and what to do.")(upkeep.doctor)
 app.add_typer(upkeep.index, name="index")
 app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
@@ -73,23 +73,22 @@ app.add_typer(policy.app, name="policy")
 app.add_typer(queries.app, name="queries")
 app.add_typer(servers.graphs, name="graphs")
 app.add_typer(profile.app, name="profile")
-app.command("login", short_help="Keep the token of a server.")(servers.login)
-app.command("logout", short_help="Forget the token of a server.")(servers.logout)
-app.command("embed", short_help="Fill in the vectors of a file.")(embed.embed)
+app.command("login", short_help="Store the token of a server.")(servers.login)
+app.command("logout", short_help="Remove the token of a server.")(servers.logout)
+app.command("embed", short_help="Compute the vectors of a file.")(embed.embed)
 app.command("lint", short_help="Check the queries of a file against a schema.")(lint.lint)
-app.command("check", hidden=True)(deprecated("check", "lint", lint.lint))
+app.command("check", hidden=True)(deprecate("check", "lint", lint.lint))
 app.command("serve", short_help="Serve graphs over HTTP.")(serve)
 
 
 def _print_version(as_json: bool) -> None:
-    if as_json:
-        print_json({"version": __version__, "internal_schema_version": INTERNAL_SCHEMA_VERSION})
-    else:
-        print(f"omnigraph {__version__}\ninternal-schema {INTERNAL_SCHEMA_VERSION}")
+    value = {"version": __version__, "internal_schema_version": INTERNAL_SCHEMA_VERSION}
+    lines = (f"omnigraph {__version__}", f"internal-schema {INTERNAL_SCHEMA_VERSION}")
+    print_result(as_json, value, lines)
 
 
-def _version_flag(asked: bool) -> None:
-    if asked:
+def _handle_version_flag(is_given: bool) -> None:
+    if is_given:
         _print_version(as_json=False)
         raise typer.Exit
 
@@ -100,7 +99,11 @@ def omnigraph(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", "-v", callback=_version_flag, is_eager=True, help="Print the version."
+            "--version",
+            "-v",
+            callback=_handle_version_flag,
+            is_eager=True,
+            help="Print the version.",
         ),
     ] = False,
 ) -> None:
@@ -115,19 +118,16 @@ def version(call: Call, as_json: JsonFlag = False) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours ends it with a message and exit code 1 or 2."""
-    arguments = _in_new_words(sys.argv[1:])
+    """Run the command line; an `OmnigraphError` ends it with a message and exit code 1 or 2."""
+    arguments = _replace_old_names(sys.argv[1:])
     try:
-        _app_for(arguments)(arguments)
-    except AddressError as error:
-        print_error(error.render())
-        sys.exit(2)
+        _build_app(arguments)(arguments)
     except OmnigraphError as error:
         print_error(error.render())
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, AddressError) else 1)
 
 
-def _in_new_words(arguments: list[str]) -> list[str]:
+def _replace_old_names(arguments: list[str]) -> list[str]:
     """`query lint` and `query check` are old names of `lint`."""
     match arguments:
         case ["query", "lint" | "check" as old, *rest]:
@@ -137,10 +137,10 @@ def _in_new_words(arguments: list[str]) -> list[str]:
             return arguments
 
 
-def _app_for(arguments: list[str]) -> typer.Typer:
-    """The command tree, only as far as the call needs it: all of it takes a while to put together.
+def _build_app(arguments: list[str]) -> typer.Typer:
+    """Return the part of the command tree that the call needs, since building all of it is slow.
 
-    Help, completion and words that are no command need all of it.
+    Help, completion and unknown commands need all of it.
     """
     first = arguments[0] if arguments else ""
     commands = [each for each in app.registered_commands if each.name == first]

@@ -1,4 +1,4 @@
-"""Call: one call of a command, with what was typed and what is configured, brought together.
+"""Call: one call of a command, with its flags and the configuration.
 
 `open_graph` gives a command its graph as `GraphCommands`, in a store (`LocalGraph`) or behind a
 server (`RemoteGraph`); `open_store` gives it the `Graph` of a store and refuses a server.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from omnigraph.cli.flags import Capability, Flags
 from omnigraph.cli.graph_commands import GraphCommands, StoreOptions
 from omnigraph.cli.output import read_text_file
+from omnigraph.cli.progress import show_spinner
 from omnigraph.config.scope import DirectScope, Scope, ServedScope, Settings, load_settings
 from omnigraph.config.scope import resolve_scope as resolve
 from omnigraph.errors import AddressError, BadRequestError
@@ -29,7 +30,7 @@ Mode: TypeAlias = Literal["r", "rw"]
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a command. What is configured is read when it is first needed."""
+    """One call of a command. The configuration is read when it is first needed."""
 
     verb: str
     capability: Capability
@@ -38,7 +39,7 @@ class Call:
 
     @cached_property
     def settings(self) -> Settings:
-        """Both config files; what is odd about them is said once."""
+        """Both config files; their warnings are printed once."""
         settings = load_settings(self.flags.config)
         for remark in settings.remarks:
             print(f"warning: {remark}", file=sys.stderr)
@@ -46,7 +47,7 @@ class Call:
 
     @cached_property
     def scope(self) -> Scope:
-        """The graph that is meant."""
+        """The graph that the call addresses."""
         scope = resolve(self.flags.address, self.settings)
         if self.capability is Capability.DIRECT:
             return self._to_direct(scope)
@@ -59,7 +60,7 @@ class Call:
 
     @property
     def store_scope(self) -> DirectScope:
-        """The graph that is meant, which has to be in a store."""
+        """The store that the call addresses; a server is refused."""
         return self._to_direct(self.scope)
 
     def _to_direct(self, scope: Scope) -> DirectScope:
@@ -76,13 +77,13 @@ class Call:
 
     @property
     def actor(self) -> str | None:
-        """Who acts: `--as`, then the operator's config, then the project's."""
+        """The actor: `--as`, then the operator's config, then the project's."""
         settings = self.settings
         return self.flags.actor or settings.operator.actor or settings.project.cli.actor
 
     @property
     def target(self) -> str:
-        """How the graph is called in remarks."""
+        """The graph as messages name it."""
         match self.scope:
             case DirectScope(uri=uri):
                 return uri
@@ -90,20 +91,20 @@ class Call:
                 return url if graph is None else f"{url}/graphs/{graph}"
 
     def branch(self, given: str | None) -> str:
-        """The branch: the one given, or the project's, or main."""
+        """Choose the branch: the one given, or the project's, or main."""
         return given or self.settings.project.cli.branch or "main"
 
-    def aimed(
+    def with_address(
         self, *, target: str | None = None, server: str | None = None, graph: str | None = None
     ) -> Call:
-        """The same call at another address, unless one was typed."""
+        """Return the same call at another address, unless flags give one already."""
         if self.flags.is_addressed:
             return self
         flags = replace(self.flags, target=target, server=server, graph=self.flags.graph or graph)
         return Call(self.verb, self.capability, self.writes, flags)
 
     def announce(self) -> None:
-        """Say on stderr what is about to be written where, so that a mistake is noticed."""
+        """Print on stderr where the command is about to write."""
         if not self.flags.quiet:
             print(f"omnigraph {self.verb} → {self.target} ({self._reach})", file=sys.stderr)
 
@@ -116,18 +117,18 @@ class Call:
                 return "direct, local" if is_local else "direct, remote"
 
     def consent(self, what: str, *, as_json: bool) -> None:
-        """Away from this machine a removal needs a yes, from the flag or from a person."""
+        """Ask before data is removed on another machine; `--yes` answers in advance."""
         if self.flags.yes or (isinstance(self.scope, DirectScope) and self.scope.is_local):
             return
         if as_json or not sys.stdin.isatty():
             raise BadRequestError(f"'{self.target}' is not on this machine — add --yes to {what}")
-        # Not a prompt of the library: that one also writes to stdout, which has results only.
+        # Not typer.confirm: it also writes to stdout, which is for results only.
         print(f"{what} on {self.target}? [yes/no]", end=" ", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise BadRequestError("nothing was changed")
 
     def refuse_served(self, **options: object) -> None:
-        """Refuse options that only work on a store."""
+        """Refuse options that only a store takes."""
         given = [name for name, value in options.items() if value]
         if given and self.is_served:
             raise AddressError(
@@ -141,23 +142,29 @@ class Call:
 
     @contextmanager
     def open_graph(
-        self, mode: Mode, options: StoreOptions = StoreOptions()
+        self, mode: Mode, options: StoreOptions = StoreOptions(), *, doing: str | None = None
     ) -> Iterator[GraphCommands]:
-        """Open the graph; `options` apply to a store only, so `refuse_served` comes first."""
+        """Open the graph; a spinner shows what the block is `doing`.
+
+        A server ignores `options`, so the command calls `refuse_served` first.
+        """
         match self.scope:
             case DirectScope(uri=uri):
                 from omnigraph.cli.local import LocalGraph
 
                 actor = self.actor if mode == "rw" else None
-                with self.open_store(mode) as graph:
+                with self.open_store(mode, doing=doing) as graph:
                     yield LocalGraph(graph, uri, actor, options, self.shows_progress)
             case ServedScope(url=url, graph=graph_id) as served:
                 from omnigraph.client import connect
 
-                yield connect(url, served.token(self.settings), graph_id)
+                remote = connect(url, served.token(self.settings), graph_id)
+                with show_spinner(doing, is_shown=self.shows_progress):
+                    yield remote
 
-    def open_store(self, mode: Mode) -> Graph:
-        """Open the graph in its store, with the policy that gates its writes.
+    @contextmanager
+    def open_store(self, mode: Mode, *, doing: str | None = None) -> Iterator[Graph]:
+        """Open the graph in its store, with the policy that its writes are checked against.
 
         Raises:
             AddressError: The graph is behind a server.
@@ -166,16 +173,21 @@ class Call:
 
         scope = self.store_scope
         if mode == "r":
-            return open_graph(scope.uri, mode="r")
-        return open_graph(scope.uri, mode="rw", actor=self.actor, policy=self.policy(scope))
+            opened = open_graph(scope.uri, mode="r")
+        else:
+            policy = _load_policy(scope)
+            opened = open_graph(scope.uri, mode="rw", actor=self.actor, policy=policy)
+        with opened as graph, show_spinner(doing, is_shown=self.shows_progress):
+            yield graph
 
-    def policy(self, scope: DirectScope) -> Policy | None:
-        """The policy of a graph that omnigraph.yaml gives one."""
-        if scope.policy_file is None:
-            return None
-        from omnigraph.policy import load_policy
-        from omnigraph.storage.location import graph_root
 
-        text = read_text_file(scope.policy_file)
-        resource = scope.name or str(graph_root(scope.uri))
-        return load_policy(text, name=scope.policy_file.name, resource=resource)
+def _load_policy(scope: DirectScope) -> Policy | None:
+    """Load the policy that omnigraph.yaml names for a graph."""
+    if scope.policy_file is None:
+        return None
+    from omnigraph.policy import load_policy
+    from omnigraph.storage.location import graph_root
+
+    text = read_text_file(scope.policy_file)
+    resource = scope.name or str(graph_root(scope.uri))
+    return load_policy(text, name=scope.policy_file.name, resource=resource)

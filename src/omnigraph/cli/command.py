@@ -1,4 +1,4 @@
-"""Command: the decorator that gives a function the shared flags and hands it a `Call`."""
+"""The decorator `command`, which adds the shared flags to a function and passes it a `Call`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ _URI = Annotated[
     str | None, typer.Argument(metavar="[URI]", help="The graph: a path, file:// or s3:// URI.")
 ]
 _NAMES = [each.name for each in fields(Flags)]
-_OF_THEIR_OWN = frozenset({"policy", "serve"})
+_WITHOUT_SHARED_FLAGS = frozenset({"policy", "serve"})
+
+
+def make_group(help_: str) -> typer.Typer:
+    """Make the group of commands of one noun."""
+    return typer.Typer(help=help_, no_args_is_help=True, rich_markup_mode=None)
 
 
 def command(
@@ -32,113 +37,98 @@ def command(
     removes: bool = False,
     uri: Literal["argument", "option"] | None = None,
 ) -> Callable[[Function], Function]:
-    """Give a command the shared flags; its first parameter gets the `Call`.
+    """Add the shared flags to a command and pass it a `Call` as its first argument.
 
-    `uri` says how the graph's own location is given: as the first argument, or with `--uri`.
+    `uri` says how the graph's location is given: as the first argument, or with `--uri`.
     """
 
     def decorate(run: Function) -> Function:
         @wraps(run)
-        def called(**given: Any) -> None:
+        def invoke(**given: Any) -> None:
             context = given.pop("context")
-            typed = given.pop("uri_option", None)
-            address = {name: given.pop(name) for name in _NAMES if name in given}
-            if typed is not None:
-                address["uri"] = typed
-            earlier = context.find_root().obj
-            flags = Flags(**address)
-            if isinstance(earlier, Flags):
-                flags = flags.over(earlier)
+            uri_option = given.pop("uri_option", None)
+            values = {name: given.pop(name) for name in _NAMES if name in given}
+            if uri_option is not None:
+                values["uri"] = uri_option
+            flags = Flags(**values)
+            global_flags = context.find_root().obj
+            if isinstance(global_flags, Flags):
+                flags = flags.or_else(global_flags)
             refuse_useless(flags, verb, capability, writes=writes)
             run(Call(verb, capability, writes, flags), **given)
 
         own = dict(inspect.signature(run, eval_str=True).parameters)
         del own["call"]
         last = [own.pop("as_json")] if "as_json" in own else []
-        shared = _shared(capability, writes=writes, removes=removes)
-        parameters = [_CONTEXT, *_located(uri), *own.values(), *shared, *last]
-        _describe(called, parameters)
-        return called
+        shared = _build_shared(
+            lambda name: not is_shown(name, capability, writes=writes, removes=removes)
+        )
+        _set_signature(invoke, [*_location_parameters(uri), *own.values(), *shared, *last])
+        return invoke
 
     return decorate
 
 
 def with_shared_flags(run: Function) -> Function:
-    """Let the shared flags stand before the command too."""
+    """Accept the shared flags before the command too."""
 
     @wraps(run)
-    def called(**given: Any) -> None:
+    def invoke(**given: Any) -> None:
         context = given.pop("context")
         context.obj = Flags(**{name: given.pop(name) for name in _NAMES if name in given})
-        if context.obj != Flags() and context.invoked_subcommand in _OF_THEIR_OWN:
+        if context.obj != Flags() and context.invoked_subcommand in _WITHOUT_SHARED_FLAGS:
             raise AddressError(
                 f"{context.invoked_subcommand} has flags of its own — put them after the command"
             )
         run(**given)
 
     own = inspect.signature(run, eval_str=True).parameters
-    shared = [
-        _parameter(name, option(name, hidden=name == "cluster"), _default(name))
-        for name in _NAMES
-        if name != "uri"
-    ]
-    _describe(called, [_CONTEXT, *own.values(), *shared])
-    return called
+    _set_signature(invoke, [*own.values(), *_build_shared(lambda name: name == "cluster")])
+    return invoke
 
 
-def deprecated(old: str, new: str, run: Function) -> Function:
-    """The same command under its old name, with a word about the new one."""
+def deprecate(old: str, new: str, run: Function) -> Function:
+    """Offer a command under its old name, with a warning that gives the new one."""
 
     @wraps(run)
-    def called(**given: Any) -> None:
+    def invoke(**given: Any) -> None:
         warn_deprecated(old, new)
         run(**given)
 
-    called.__doc__ = f"The old name of `{new}`."
-    return called
+    invoke.__doc__ = f"The old name of `{new}`."
+    return invoke
 
 
-def _located(uri: Literal["argument", "option"] | None) -> list[inspect.Parameter]:
-    """How the graph's own location is given."""
+def _location_parameters(uri: Literal["argument", "option"] | None) -> list[inspect.Parameter]:
     match uri:
         case "argument":
-            typed = _parameter("uri_option", option("uri", hidden=True), None)
-            return [_parameter("uri", _URI, None), typed]
+            hidden = _parameter("uri_option", option("uri", hidden=True), None)
+            return [_parameter("uri", _URI, None), hidden]
         case "option":
             return [_parameter("uri", option("uri", hidden=False), None)]
         case None:
             return []
 
 
-def _shared(capability: Capability, *, writes: bool, removes: bool) -> list[inspect.Parameter]:
-    """The other shared flags of a command."""
+def _build_shared(is_hidden: Callable[[str], bool]) -> list[inspect.Parameter]:
+    """Build the parameters of every shared flag but the location."""
     return [
-        _parameter(
-            name,
-            option(name, hidden=not is_shown(name, capability, writes=writes, removes=removes)),
-            _default(name),
-        )
-        for name in _NAMES
-        if name != "uri"
+        _parameter(each.name, option(each.name, hidden=is_hidden(each.name)), each.default)
+        for each in fields(Flags)
+        if each.name != "uri"
     ]
 
 
-def _describe(called: Function, parameters: list[inspect.Parameter]) -> None:
-    """Say what a function takes, to those who ask for its signature."""
-    called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+def _set_signature(invoke: Function, parameters: list[inspect.Parameter]) -> None:
+    """Set the signature from which Typer builds the command."""
+    context = _parameter("context", typer.Context, inspect.Parameter.empty)
+    invoke.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (context, *parameters)]
     )
-    called.__annotations__ = {}
-
-
-def _default(name: str) -> Any:
-    return False if name in ("yes", "quiet") else None
+    invoke.__annotations__ = {}
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
-
-
-_CONTEXT = _parameter("context", typer.Context, inspect.Parameter.empty)

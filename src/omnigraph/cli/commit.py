@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.call import Call
-from omnigraph.cli.command import command
+from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import BranchOption
-from omnigraph.cli.output import JsonFlag, print_json
+from omnigraph.cli.output import JsonFlag, print_result
 
-app = typer.Typer(help="Look at the history.", no_args_is_help=True, rich_markup_mode=None)
+app = make_group("List and show commits.")
 
 
 @app.command("list")
@@ -21,24 +22,25 @@ def list_(
     call: Call,
     branch: BranchOption = None,
     filter_: Annotated[
-        str | None, typer.Option("--filter", metavar="actor=NAME", help="Only this actor's.")
+        str | None,
+        typer.Option("--filter", metavar="actor=NAME", help="Only commits by this actor."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print the commits visible on a branch, newest first."""
-    actor = _actor_of(filter_)
+    """List the commits visible on a branch, newest first."""
+    actor = _parse_filter(filter_)
     with call.open_graph("r") as graph:
-        listed = graph.commits(call.branch(branch))["commits"]
-    commits = [each for each in listed if actor is None or each["actor_id"] == actor]
-    if as_json:
-        print_json({"commits": commits})
-        return
-    for each in commits:
-        by = f" actor={each['actor_id']}" if each["actor_id"] else ""
-        print(
-            f"{each['graph_commit_id']} branch={each['manifest_branch'] or 'main'} "
-            f"version={each['manifest_version']}{by}"
-        )
+        history = graph.commits(call.branch(branch))["commits"]
+    commits = [each for each in history if actor is None or each["actor_id"] == actor]
+    print_result(as_json, {"commits": commits}, map(_describe, commits))
+
+
+def _describe(commit: Json) -> str:
+    by = f" actor={commit['actor_id']}" if commit["actor_id"] else ""
+    return (
+        f"{commit['graph_commit_id']} branch={commit['manifest_branch'] or 'main'} "
+        f"version={commit['manifest_version']}{by}"
+    )
 
 
 @app.command()
@@ -51,18 +53,18 @@ def show(
     """Print one commit."""
     with call.open_graph("r") as graph:
         commit = graph.commit(commit_id)
-    if as_json:
-        print_json(commit)
-        return
-    for name, value in commit.items():
-        if not name.startswith("graph_") or name == "graph_commit_id":
-            print(f"{name}: {'' if value is None else value}".rstrip())
+    lines = (
+        f"{name}: {'' if value is None else value}".rstrip()
+        for name, value in commit.items()
+        if not name.startswith("graph_") or name == "graph_commit_id"
+    )
+    print_result(as_json, commit, lines)
 
 
-def _actor_of(filter_: str | None) -> str | None:
+def _parse_filter(filter_: str | None) -> str | None:
     if filter_ is None:
         return None
-    name, separator, actor = filter_.partition("=")
-    if name != "actor" or not separator or not actor:
+    name, _, actor = filter_.partition("=")
+    if name != "actor" or not actor:
         raise typer.BadParameter("the filter has the form actor=NAME", param_hint="--filter")
     return actor

@@ -1,10 +1,11 @@
-"""`omnigraph embed`: fill the vectors of a file of records, without a graph."""
+"""`omnigraph embed`: compute the vectors of a file of records, without a graph."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,12 +18,12 @@ from omnigraph.cli.embed_files import (
     EmbedRequest,
     EmbedSpec,
     embed_file,
-    read_selector,
+    parse_selector,
     read_spec,
 )
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_json, read_text_file
-from omnigraph.cli.progress import counted
+from omnigraph.cli.output import JsonFlag, print_result, read_text_file
+from omnigraph.cli.progress import track
 from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -37,78 +38,72 @@ def embed(
     seed: Annotated[
         Path | None, typer.Option("--seed", help="A manifest that names input, output and spec.")
     ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", help="The records.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Where to write them.")] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help="The file of records.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="The file to write.")] = None,
     spec: Annotated[
-        Path | None, typer.Option("--spec", help="JSON: the dimension, and the fields by type.")
+        Path | None,
+        typer.Option("--spec", help="A JSON file: the dimension, and the fields per type."),
     ] = None,
     reembed_all: Annotated[
-        bool, typer.Option("--reembed-all", help="Make every vector anew.")
+        bool, typer.Option("--reembed-all", help="Compute every vector again.")
     ] = False,
-    clean: Annotated[bool, typer.Option("--clean", help="Take the vectors out.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove the vectors.")] = False,
     types: Annotated[
         list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
     ] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option("--select", metavar="[Type:]field=value", help="Only these; any matches."),
+        typer.Option(
+            "--select", metavar="[Type:]field=value", help="Only matching records; repeatable."
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fill in the vectors of a file of records; no graph is needed."""
+    """Compute the missing vectors of a file of records; no graph is needed."""
     if reembed_all and clean:
         raise typer.BadParameter("--reembed-all and --clean are mutually exclusive")
-    source, sink, wanted = _files(seed, input_, output, spec)
-    selectors = tuple(read_selector(each) for each in select or ())
+    source, sink, embed_spec = _find_files(seed, input_, output, spec)
+    selectors = tuple(parse_selector(each) for each in select or ())
     request = EmbedRequest(
         source,
         sink,
-        wanted,
-        _mode(reembed_all, clean, bool(selectors)),
+        embed_spec,
+        _choose_mode(reembed_all, clean, bool(selectors)),
         frozenset(types or ()),
         selectors,
     )
 
-    def watched(lines: Iterable[str]) -> Iterable[str]:
-        return counted(lines, "embedding", quiet=call.flags.quiet)
+    def watch(lines: Iterable[str]) -> Iterable[str]:
+        return track(lines, "embedding", is_shown=call.shows_progress)
 
-    embedder = _Lazily()
-    counts = embed_file(request, embedder, watched)
+    make_embedder = cache(_make_embedder)
+    counts = embed_file(request, make_embedder, watch)
     report = {
         "input": str(source),
         "output": str(sink),
         **asdict(counts),
         "mode": request.mode.value,
-        "dimension": wanted.dimension,
-        "model": embedder().model if counts.embedded_records else None,
+        "dimension": embed_spec.dimension,
+        "model": make_embedder().model if counts.embedded_records else None,
     }
-    if as_json:
-        print_json(report)
-        return
-    print(
+    line = (
         f"embedded {counts.embedded_records} and cleaned {counts.cleaned_records} of "
         f"{counts.selected_records} selected records, {counts.records} in all: {sink}"
     )
+    print_result(as_json, report, [line])
 
 
-class _Lazily:
-    """The embedder of the environment, made when the first text needs it."""
+def _make_embedder() -> Embedder:
+    from omnigraph.embed import EmbeddingNotConfigured, embedder_from_environment
+    from omnigraph.embed.config import NOT_CONFIGURED
 
-    def __init__(self) -> None:
-        self._made: Embedder | None = None
-
-    def __call__(self) -> Embedder:
-        if self._made is None:
-            from omnigraph.embed import EmbeddingNotConfigured, embedder_from_environment
-            from omnigraph.embed.config import NOT_CONFIGURED
-
-            self._made = embedder_from_environment()
-            if self._made is None:
-                raise EmbeddingNotConfigured(NOT_CONFIGURED)
-        return self._made
+    embedder = embedder_from_environment()
+    if embedder is None:
+        raise EmbeddingNotConfigured(NOT_CONFIGURED)
+    return embedder
 
 
-def _mode(reembed_all: bool, clean: bool, is_selective: bool) -> EmbedMode:
+def _choose_mode(reembed_all: bool, clean: bool, is_selective: bool) -> EmbedMode:
     if clean:
         return EmbedMode.CLEAN
     if reembed_all:
@@ -116,14 +111,14 @@ def _mode(reembed_all: bool, clean: bool, is_selective: bool) -> EmbedMode:
     return EmbedMode.REEMBED_SELECTED if is_selective else EmbedMode.FILL_MISSING
 
 
-def _files(
+def _find_files(
     seed: Path | None, input_: Path | None, output: Path | None, spec: Path | None
 ) -> tuple[Path, Path, EmbedSpec]:
-    """Input, output and spec: from a manifest, or each by itself."""
+    """Find input, output and spec, from a manifest or from their own flags."""
     if seed is not None:
         if input_ is not None or spec is not None:
             raise typer.BadParameter("--seed names the input and the spec; leave those out")
-        return _of_manifest(seed, output)
+        return _read_manifest(seed, output)
     if input_ is None or output is None or spec is None:
         raise typer.BadParameter("give --seed, or all of --input, --output and --spec")
     try:
@@ -133,12 +128,12 @@ def _files(
     return input_, output, read_spec(value, str(spec))
 
 
-def _of_manifest(seed: Path, output: Path | None) -> tuple[Path, Path, EmbedSpec]:
+def _read_manifest(seed: Path, output: Path | None) -> tuple[Path, Path, EmbedSpec]:
     from omnigraph.config.document import parse_document
 
     top = parse_document(read_text_file(seed), str(seed))
     raw = top.table("sources").required("raw_seed")
     written = top.table("artifacts").text("embedded_seed") or _SEED_OUTPUT
-    found = top.get("embeddings")
-    wanted = read_spec(None if found is None else found.plain(), str(seed))
-    return seed.parent / raw, output or seed.parent / written, wanted
+    embeddings = top.get("embeddings")
+    spec = read_spec(None if embeddings is None else embeddings.plain(), str(seed))
+    return seed.parent / raw, output or seed.parent / written, spec

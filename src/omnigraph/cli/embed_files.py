@@ -1,7 +1,7 @@
-"""Embedding a file: JSON lines in, the same lines out with vectors filled in or taken out.
+"""Embedding a file: JSON lines in, the same lines out with vectors added or removed.
 
 The text of a record is `type: <Type>` and a line `<field>: <value>` for every field that has one.
-The output is written beside its place and renamed: it is whole when it is there.
+The output is written under a temporary name and renamed, so it is complete or absent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class EmbedMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EmbedType:
-    """Which field of a type gets the vector, and which fields make its text."""
+    """The field of a type that holds the vector, and the fields that make up its text."""
 
     target: str
     fields: tuple[str, ...]
@@ -56,14 +56,12 @@ class Selector:
         if self.type not in (None, type_name) or self.field not in data:
             return False
         found = data[self.field]
-        return self.value in (
-            [_text(each) for each in found] if isinstance(found, list) else [_text(found)]
-        )
+        return self.value in map(_to_text, found if isinstance(found, list) else [found])
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
-    """What to do to which records. No types and no selectors: to all that the spec names."""
+    """What to do to which records; without types and selectors, to all types of the spec."""
 
     input: Path
     output: Path
@@ -88,20 +86,20 @@ class EmbedCounts:
 
 @dataclass(slots=True)
 class _Line:
-    """One line of the input: passed on as it is, unless its record was changed."""
+    """One line of the input, copied unless its record was changed."""
 
     raw: str
     record: dict[str, Any] | None = None
     text: str | None = None
 
-    def written(self) -> str:
+    def to_text(self) -> str:
         if self.record is None:
             return self.raw
         return json.dumps(self.record, ensure_ascii=False, separators=(",", ":"))
 
 
 def read_spec(value: Any, name: str) -> EmbedSpec:
-    """Check a spec: `{dimension, types: {<Type>: {target, fields}}}`."""
+    """Read a spec: `{dimension, types: {<Type>: {target, fields}}}`."""
     try:
         types = {
             str(type_name): EmbedType(str(each["target"]), tuple(map(str, each["fields"])))
@@ -121,13 +119,13 @@ def read_spec(value: Any, name: str) -> EmbedSpec:
 def embed_file(
     request: EmbedRequest,
     make_embedder: Callable[[], Embedder],
-    watched: Callable[[Iterable[str]], Iterable[str]] = iter,
+    watch: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> EmbedCounts:
-    """Write the output and say what was done. An embedder is made when the first text needs one.
+    """Write the output and count records. The embedder is made for the first text that needs one.
 
     Raises:
-        BadRequestError: The input cannot be read, or a line is no record.
-        EmbeddingFailed, EmbeddingNotConfigured: As they say; there is no output then.
+        BadRequestError: The input cannot be read, or a line is not a record.
+        EmbeddingFailed, EmbeddingNotConfigured: No output is written.
     """
     counts = EmbedCounts()
     temporary = request.output.with_name(f"{request.output.name}.tmp")
@@ -137,11 +135,11 @@ def embed_file(
             request.input.open(encoding="utf-8") as source,
             temporary.open("w", encoding="utf-8") as sink,
         ):
-            numbered = enumerate(watched(source), start=1)
+            numbered = enumerate(watch(source), start=1)
             while batch := list(islice(numbered, BATCH_RECORDS)):
-                lines = [_prepared(raw, number, request, counts) for number, raw in batch]
+                lines = [_prepare(raw, number, request, counts) for number, raw in batch]
                 _fill(lines, request, counts, make_embedder)
-                sink.writelines(f"{line.written()}\n" for line in lines)
+                sink.writelines(f"{line.to_text()}\n" for line in lines)
         os.replace(temporary, request.output)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
@@ -151,7 +149,7 @@ def embed_file(
     return counts
 
 
-def _prepared(raw: str, number: int, request: EmbedRequest, counts: EmbedCounts) -> _Line:
+def _prepare(raw: str, number: int, request: EmbedRequest, counts: EmbedCounts) -> _Line:
     line = _Line(raw.rstrip("\n"))
     if not raw.strip() or raw.lstrip().startswith("//"):
         return line
@@ -182,9 +180,9 @@ def _prepared(raw: str, number: int, request: EmbedRequest, counts: EmbedCounts)
 
 
 def record_text(type_name: str, fields: Sequence[str], data: Mapping[str, Any]) -> str:
-    """What is embedded for a record."""
-    found = ((name, _text(data.get(name)).strip()) for name in fields)
-    return "\n".join([f"type: {type_name}", *(f"{name}: {text}" for name, text in found if text)])
+    """Build the text that is embedded for a record."""
+    texts = ((name, _to_text(data.get(name)).strip()) for name in fields)
+    return "\n".join([f"type: {type_name}", *(f"{name}: {text}" for name, text in texts if text)])
 
 
 def _fill(
@@ -193,32 +191,30 @@ def _fill(
     counts: EmbedCounts,
     make_embedder: Callable[[], Embedder],
 ) -> None:
-    waiting = [line for line in lines if line.text is not None]
-    if not waiting:
+    pending = [(line.record, line.text) for line in lines if line.record and line.text is not None]
+    if not pending:
         return
-    texts = [line.text for line in waiting if line.text is not None]
+    texts = [text for _, text in pending]
     vectors = make_embedder().embed_documents(texts, request.spec.dimension)
-    for line, vector in zip(waiting, vectors, strict=True):
-        assert line.record is not None
-        target = request.spec.types[line.record["type"]].target
-        line.record["data"][target] = vector.tolist()
-    counts.embedded_records += len(waiting)
+    for (record, _), vector in zip(pending, vectors, strict=True):
+        record["data"][request.spec.types[record["type"]].target] = vector.tolist()
+    counts.embedded_records += len(pending)
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     match value:
         case None:
             return ""
         case str():
             return value
         case list():
-            return ", ".join(text for each in value if (text := _text(each).strip()))
+            return ", ".join(text for each in value if (text := _to_text(each).strip()))
         case _:
             return json.dumps(value, ensure_ascii=False)
 
 
-def read_selector(text: str) -> Selector:
-    """`Person:city=Rome`, or `city=Rome` for every type."""
+def parse_selector(text: str) -> Selector:
+    """Parse `Person:city=Rome`, or `city=Rome` for every type."""
     name, separator, value = text.partition("=")
     type_name, colon, field = name.rpartition(":")
     if not separator or not field.strip():

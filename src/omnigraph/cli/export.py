@@ -1,4 +1,4 @@
-"""`omnigraph export`: a snapshot as the records that `load` reads."""
+"""`omnigraph export`: write a snapshot as the records that `load` reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import StoreOptions
 from omnigraph.cli.options import BranchOption, EngineOption, SchemaOfOption, TypesOption
-from omnigraph.cli.progress import counted
+from omnigraph.cli.progress import track
 from omnigraph.errors import BadRequestError
 
 
@@ -24,7 +24,7 @@ def export(
     call: Call,
     branch: BranchOption = None,
     snapshot: Annotated[
-        str | None, typer.Option("--snapshot", help="A graph commit to export as it left it.")
+        str | None, typer.Option("--snapshot", help="A graph commit: export the graph as of it.")
     ] = None,
     schema_of: SchemaOfOption = None,
     types: TypesOption = None,
@@ -47,46 +47,34 @@ def export(
         format=format_ != "jsonl",
         engine=engine != "auto",
     )
-    named = call.branch(branch)
+    chosen = call.branch(branch)
     if out is not None and not call.is_served:
-        wanted = [*(types or []), *(tables or [])]
         with call.open_store("r") as graph:
             graph.export(
                 out,
-                branch=named,
+                branch=chosen,
                 commit=snapshot,
                 schema=schema_of or "commit",
-                types=wanted or None,
+                types=[*(types or []), *(tables or [])] or None,
                 format=format_,
                 engine=engine,
                 progress=call.shows_progress,
             )
     else:
-        _write_lines(call, named, snapshot, schema_of, types or [], tables or [], out)
+        options = StoreOptions(snapshot=snapshot, schema_of=schema_of)
+        with call.open_graph("r", options) as graph:
+            lines = graph.export(branch=chosen, types=types or [], table_keys=tables or [])
+            if out is None:
+                for line in lines:
+                    print(line)
+            else:
+                _write_file(out, track(lines, "exporting", is_shown=call.shows_progress))
     if out is not None:
         print(f"exported to {out}", file=sys.stderr)
 
 
-def _write_lines(
-    call: Call,
-    branch: str,
-    snapshot: str | None,
-    schema_of: str | None,
-    types: list[str],
-    tables: list[str],
-    out: Path | None,
-) -> None:
-    with call.open_graph("r", StoreOptions(snapshot=snapshot, schema_of=schema_of)) as graph:
-        lines = graph.export(branch=branch, types=types, table_keys=tables)
-        if out is None:
-            for line in lines:
-                print(line)
-        else:
-            _write_file(out, counted(lines, "exporting", quiet=call.flags.quiet))
-
-
 def _write_file(out: Path, lines: Iterator[str]) -> None:
-    """Write a file that is whole when it is there: an export that breaks off leaves none."""
+    """Write the file under a temporary name, so that an interrupted export leaves none."""
     from omnigraph.pipeline.output_files import check_output, open_output, writing
 
     check_output(str(out))

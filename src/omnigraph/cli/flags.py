@@ -1,12 +1,11 @@
-"""Flags: what every command may be told about where, who and how; and which of it has no use.
+"""Flags: the options that every command accepts, before or after its name.
 
-The same flags may stand before or after the command. Every command knows all of them: one that it
-has no use for is an error that says why, never ignored.
+Every command knows all of them: a flag that does not apply to it is an error that says why.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +28,7 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The shared flags as they were given; those before the command stand in for missing ones."""
+    """The shared flags as they were given."""
 
     uri: str | None = None
     store: str | None = None
@@ -45,45 +44,32 @@ class Flags:
 
     @property
     def address(self) -> Address:
-        return Address(
-            self.uri,
-            self.store,
-            self.server,
-            self.cluster,
-            self.target,
-            self.profile,
-            self.graph,
-        )
+        return Address(**{each.name: getattr(self, each.name) for each in fields(Address)})
 
     @property
     def is_addressed(self) -> bool:
         """Whether a graph was named by a flag or an argument."""
-        places = (self.uri, self.store, self.server, self.cluster, self.profile, self.target)
-        return any(each is not None for each in places)
+        return replace(self.address, graph=None) != Address()
 
-    def over(self, earlier: Flags) -> Flags:
-        """These flags, with what is missing taken from earlier ones."""
-        return Flags(
-            **{
-                each.name: getattr(self, each.name) or getattr(earlier, each.name)
-                for each in fields(Flags)
-            }
-        )
+    def or_else(self, defaults: Flags) -> Flags:
+        """Return these flags, with missing ones taken from `defaults`."""
+        names = [each.name for each in fields(Flags)]
+        return Flags(**{name: getattr(self, name) or getattr(defaults, name) for name in names})
 
 
-# name → type, how it is spelled, what the help says. The order is that of the help.
+# name → type, spelling, help text. The order is that of the help.
 OPTIONS: dict[str, tuple[Any, str, str]] = {
     "uri": (str | None, "--uri", "The graph: a path or URI."),
     "store": (str | None, "--store", "The graph: a path or URI."),
     "server": (str | None, "--server", "A server: its name or URL."),
-    "graph": (str | None, "--graph", "Which graph of the server."),
+    "graph": (str | None, "--graph", "A graph of the server."),
     "profile": (str | None, "--profile", "A profile of the operator config."),
     "target": (str | None, "--target", "A graph of omnigraph.yaml."),
-    "config": (Path | None, "--config", "Another file than ./omnigraph.yaml."),
-    "cluster": (str | None, "--cluster", "Not part of this build."),
-    "actor": (str | None, "--as", "Who makes the change."),
-    "yes": (bool, "--yes", "Do not ask before a removal elsewhere."),
-    "quiet": (bool, "--quiet", "Do not say where the write goes."),
+    "config": (Path | None, "--config", "Project file, instead of ./omnigraph.yaml."),
+    "cluster": (str | None, "--cluster", "Not supported by this build."),
+    "actor": (str | None, "--as", "The actor of the change."),
+    "yes": (bool, "--yes", "Do not ask before removing data on another machine."),
+    "quiet": (bool, "--quiet", "Do not print the target of a write, or progress."),
 }
 
 _SHOWN = {
@@ -96,17 +82,15 @@ _SHOWN = {
 
 
 def option(name: str, *, hidden: bool) -> Any:
-    """The annotation of a shared flag."""
+    """Build the annotation of a shared flag."""
     kind, spelling, text = OPTIONS[name]
     return Annotated[kind, typer.Option(spelling, help=text, hidden=hidden)]
 
 
 def is_shown(name: str, capability: Capability, *, writes: bool, removes: bool) -> bool:
-    """Whether the help of a command lists a flag; the others are known, so as to be refused."""
+    """Whether the help of a command lists a flag; others are accepted only to be refused."""
     match name:
-        case "actor":
-            return writes
-        case "quiet":
+        case "actor" | "quiet":
             return writes
         case "yes":
             return removes
@@ -115,11 +99,7 @@ def is_shown(name: str, capability: Capability, *, writes: bool, removes: bool) 
 
 
 def refuse_useless(flags: Flags, verb: str, capability: Capability, *, writes: bool) -> None:
-    """Refuse the first flag that the command has no use for.
-
-    Raises:
-        AddressError: There is one.
-    """
+    """Raise an `AddressError` for the first flag that does not apply to the command."""
     can_be_direct = capability in (Capability.ANY, Capability.DIRECT)
     can_be_served = capability in (Capability.ANY, Capability.SERVED)
     kind = str(capability) if capability is not Capability.ANY else "read"
@@ -130,12 +110,12 @@ def refuse_useless(flags: Flags, verb: str, capability: Capability, *, writes: b
         (flags.actor, writes and can_be_direct, "--as names the actor of a direct write"),
         (flags.profile, can_be_direct or can_be_served, "--profile names a graph or a server"),
     )
-    for place, (value, is_useful, meaning) in enumerate(checks):
+    for index, (value, is_useful, meaning) in enumerate(checks):
         if value is not None and not is_useful:
             raise AddressError(
                 f"{verb} is a {kind} command; {meaning} and does not apply. {_hint(capability)}"
             )
-        if place == 0 and flags.cluster is not None:
+        if index == 0 and flags.cluster is not None:
             raise AddressError(f"{verb}: {NO_CLUSTERS}")
 
 

@@ -1,8 +1,9 @@
-"""`omnigraph log`, `changes`, `verify`: what happened to a graph, and whether it is whole."""
+"""`omnigraph log`, `changes`, `verify`: the history of a graph, and whether it is intact."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +13,9 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.options import BranchOption
-from omnigraph.cli.output import JsonFlag, print_json
-from omnigraph.cli.progress import working
-from omnigraph.wire import commit_to_json
+from omnigraph.cli.output import JsonFlag, print_result
+from omnigraph.cli.progress import show_spinner
+from omnigraph.wire import commits_to_json
 
 if TYPE_CHECKING:
     from omnigraph.graph import Commit
@@ -25,36 +26,29 @@ if TYPE_CHECKING:
 def log(
     call: Call,
     branch: BranchOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many commits.")] = 30,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Number of commits.")] = 30,
     as_json: JsonFlag = False,
 ) -> None:
-    """Draw the history of a branch, newest first; merges show both of their sides."""
+    """Draw the history of a branch, newest first; merges show both parents."""
     with call.open_store("r") as graph:
         commits = graph.log(call.branch(branch), limit=limit)
-    if as_json:
-        print_json({"commits": [commit_to_json(commit) for commit in commits]})
-        return
-    for line in draw(commits):
-        print(line)
+    print_result(as_json, commits_to_json(commits), draw(commits))
 
 
-def draw(commits: list[Commit]) -> list[str]:
-    """One line a commit, with a lane for every line of history that is open there."""
-    lines: list[str] = []
-    lanes: list[str] = []
+def draw(commits: list[Commit]) -> Iterator[str]:
+    """Draw one line per commit, with a column for every line of history open at that point."""
+    columns: list[str] = []
     for commit in commits:
-        if commit.commit_id not in lanes:
-            lanes.append(commit.commit_id)
-        place = lanes.index(commit.commit_id)
-        marks = " ".join("*" if at == place else "|" for at in range(len(lanes)))
-        lines.append(f"{marks} {_described(commit)}")
+        if commit.commit_id not in columns:
+            columns.append(commit.commit_id)
+        position = columns.index(commit.commit_id)
+        marks = " ".join("*" if at == position else "|" for at in range(len(columns)))
+        yield f"{marks} {_describe(commit)}"
         parents = [each for each in (commit.parent_id, commit.merged_parent_id) if each]
-        following = lanes[:place] + parents + lanes[place + 1 :]
-        lanes = list(dict.fromkeys(following))
-    return lines
+        columns = list(dict.fromkeys(columns[:position] + parents + columns[position + 1 :]))
 
 
-def _described(commit: Commit) -> str:
+def _describe(commit: Commit) -> str:
     when = datetime.fromtimestamp(commit.created_at / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     by = f" by {commit.actor}" if commit.actor else ""
     merged = " (merge)" if commit.merged_parent_id is not None else ""
@@ -68,14 +62,11 @@ def changes(
     branch: BranchOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print what every commit changed after another one, oldest first, a JSON line each."""
-    with call.open_store("r") as graph, working("comparing", quiet=call.flags.quiet):
+    """Print the changes of every later commit, oldest first, one JSON line per commit."""
+    with call.open_store("r", doing="comparing") as graph:
         feed = [each.to_json() for each in graph.changes(since, branch=call.branch(branch))]
-    if as_json:
-        print_json({"commits": feed})
-        return
-    for each in feed:
-        print(json.dumps(each, ensure_ascii=False))
+    lines = (json.dumps(each, ensure_ascii=False) for each in feed)
+    print_result(as_json, {"commits": feed}, lines)
 
 
 @command("verify", Capability.DIRECT, uri="argument")
@@ -85,31 +76,30 @@ def verify(
         bool, typer.Option("--content", help="Read every file and compare it with its checksum.")
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Give files without a checksum one, as they are now.")
+        bool, typer.Option("--record", help="Record checksums for files that have none.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check that a graph is whole: pins, files, keys, endpoints; exit 1 when it is not."""
-    with working("verifying", quiet=call.flags.quiet):
-        report = _verification(call, content=content, record=record)
-    if as_json:
-        print_json(report.to_json())
-    else:
-        for finding in report.findings:
-            print(finding)
-        state = "whole" if report.is_clean else "damaged"
-        print(
-            f"{state}: {report.tables_checked} tables, {report.rows_checked} rows on "
-            f"{report.branches_checked} branches checked"
-        )
-        if content:
-            print(f"{report.files_checked} files, {report.bytes_compared} bytes compared")
+    """Check that a graph is intact: pins, files, keys, endpoints; exit 1 when it is not."""
+    with show_spinner("verifying", is_shown=call.shows_progress):
+        report = _verify(call, content=content, record=record)
+    print_result(as_json, report.to_json(), _report_lines(report, content=content))
     if not report.is_clean:
         raise typer.Exit(1)
 
 
-def _verification(call: Call, *, content: bool, record: bool) -> Verification:
-    """A graph too damaged to open is verified all the same; recording needs an open one."""
+def _report_lines(report: Verification, *, content: bool) -> Iterator[str]:
+    yield from map(str, report.findings)
+    yield (
+        f"{'whole' if report.is_clean else 'damaged'}: {report.tables_checked} tables, "
+        f"{report.rows_checked} rows on {report.branches_checked} branches checked"
+    )
+    if content:
+        yield f"{report.files_checked} files, {report.bytes_compared} bytes compared"
+
+
+def _verify(call: Call, *, content: bool, record: bool) -> Verification:
+    """Verify a graph even if it is too damaged to open; only recording needs an open one."""
     if record:
         with call.open_store("rw") as graph:
             return graph.verify(content, record=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_json, read_text_file
+from omnigraph.cli.output import JsonFlag, print_result, read_text_file
 from omnigraph.errors import AddressError
 
 if TYPE_CHECKING:
@@ -27,22 +28,19 @@ SchemaOption = Annotated[
 def lint(
     call: Call, query: QueryOption, schema: SchemaOption = None, as_json: JsonFlag = False
 ) -> None:
-    """Check every query of a file against a schema; exit 1 when one cannot run."""
+    """Check every query of a file against a schema; exit 1 when one is invalid."""
     from omnigraph.compiler import lint as lint_source
 
-    catalog, source = _schema_of(call, schema)
+    catalog, source = _load_schema(call, schema)
     path = call.settings.project.query_file(str(query))
     report = lint_source(catalog, read_text_file(path), query_path=str(path), schema_source=source)
-    if as_json:
-        print_json(report.to_json())
-    else:
-        _print_report(report)
+    print_result(as_json, report.to_json(), _report_lines(report))
     if report.status == "error":
         raise typer.Exit(1)
 
 
-def _schema_of(call: Call, schema: Path | None) -> tuple[Catalog, dict[str, str]]:
-    """The schema to check against: that of a file, or of a graph."""
+def _load_schema(call: Call, schema: Path | None) -> tuple[Catalog, dict[str, str]]:
+    """Load the schema to check against, from a file or a graph."""
     if schema is None:
         try:
             location = call.target
@@ -61,18 +59,18 @@ def _schema_of(call: Call, schema: Path | None) -> tuple[Catalog, dict[str, str]
     return catalog, {"kind": "file", "path": str(schema)}
 
 
-def _print_report(report: LintReport) -> None:
+def _report_lines(report: LintReport) -> Iterator[str]:
     for result in report.results:
         if result.error is not None:
-            print(f"ERROR query `{result.name}`: {result.error}")
+            yield f"ERROR query `{result.name}`: {result.error}"
         else:
-            print(f"OK    query `{result.name}` ({result.kind})")
+            yield f"OK    query `{result.name}` ({result.kind})"
         for warning in result.warnings:
-            print(f"WARN  query `{result.name}`: {warning}")
+            yield f"WARN  query `{result.name}`: {warning}"
     labels = {"error": "ERROR", "warning": "WARN ", "info": "INFO "}
     for finding in report.findings:
-        print(f"{labels[finding.severity]} {finding.code}: {finding.message}")
-    print(
+        yield f"{labels[finding.severity]} {finding.code}: {finding.message}"
+    yield (
         f"INFO  Lint complete: {report.queries_processed} queries processed "
         f"({report.errors} error(s), {report.warnings} warning(s), {report.infos} info item(s))"
     )

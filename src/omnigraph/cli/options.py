@@ -1,4 +1,4 @@
-"""Options that several commands have, spelled and explained once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ TypesOption = Annotated[
     list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
 ]
 EngineOption = Annotated[
-    str, typer.Option("--engine", help="auto, spark, or inline for this process.")
+    str, typer.Option("--engine", help="auto, spark, or inline (in this process).")
 ]
 SchemaOfOption = Annotated[
     str | None,
     typer.Option(
         "--schema-of",
-        help="commit to read the past in its own schema, as by default; current for today's names.",
+        help="commit: the schema of that commit (default); current: the names of today's schema.",
     ),
 ]

@@ -1,9 +1,10 @@
-"""Printing: results on stdout, remarks and errors on stderr, the same facts with `--json`."""
+"""Printing: results on stdout, warnings and errors on stderr, the same facts with `--json`."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,24 +16,33 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document, readable, with non-ASCII text as it is."""
+    """Print one indented JSON document; non-ASCII text is not escaped."""
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def print_result(as_json: bool, value: Any, lines: Iterable[str]) -> None:
+    """Print a result: `value` as JSON, or the lines for people."""
+    if as_json:
+        print_json(value)
+        return
+    for line in lines:
+        print(line)
+
+
 def print_error(text: str) -> None:
-    """Print an error in the one form every command uses."""
+    """Print an error in the form that every command uses."""
     print(f"error: {text}", file=sys.stderr)
 
 
 def warn_deprecated(old: str, new: str) -> None:
-    """Say that a command still works but has a better name."""
+    """Warn that a command has a new name."""
     print(
         f"warning: `omnigraph {old}` is deprecated; use `omnigraph {new}` instead", file=sys.stderr
     )
 
 
 def read_text_file(path: Path) -> str:
-    """Read a UTF-8 file the user named."""
+    """Read a UTF-8 file that the user named."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

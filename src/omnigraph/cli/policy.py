@@ -1,4 +1,4 @@
-"""`omnigraph policy`: check a policy bundle, test it, and ask what it decides."""
+"""`omnigraph policy`: check, test and explain a policy bundle."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import JsonFlag, print_error, print_json, read_text_file
+from omnigraph.cli.command import make_group
+from omnigraph.cli.output import JsonFlag, print_error, print_result, read_text_file
 from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:
     from omnigraph.config import Project
     from omnigraph.policy import Kind, Policy
 
-app = typer.Typer(
-    help="Check, test and explain a policy bundle.", no_args_is_help=True, rich_markup_mode=None
-)
+app = make_group("Check, test and explain a policy bundle.")
 
 TESTS_FILE = "policy.tests.yaml"
 
@@ -39,12 +38,11 @@ def validate(
     graph: GraphOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check a bundle; say everything that is wrong with it."""
+    """Check a bundle and report every error in it."""
     loaded = _load(_choose(policy, config, graph))
-    if as_json:
-        print_json({"bundle": loaded.name, "kind": loaded.kind, "actors": len(loaded.actors)})
-    else:
-        print(f"policy valid: bundle '{loaded.name}' [{len(loaded.actors)} actors]")
+    value = {"bundle": loaded.name, "kind": loaded.kind, "actors": len(loaded.actors)}
+    line = f"policy valid: bundle '{loaded.name}' [{len(loaded.actors)} actors]"
+    print_result(as_json, value, [line])
 
 
 @app.command("test")
@@ -60,21 +58,18 @@ def run_tests(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Ask a bundle every case of a file; exit 1 when an answer is not the expected one."""
+    """Run the test cases of a file against a bundle; exit 1 when one fails."""
     from omnigraph.policy import read_cases, run_cases
 
     chosen = _choose(policy, config, graph)
     loaded = _load(chosen)
-    place = tests if tests is not None else chosen.file.parent / TESTS_FILE
-    cases = read_cases(read_text_file(place), name=str(place))
+    path = tests if tests is not None else chosen.file.parent / TESTS_FILE
+    cases = read_cases(read_text_file(path), name=str(path))
     failures = run_cases(loaded, cases)
-    if as_json:
-        listed = [{"id": each.case.id, "error": str(each)} for each in failures]
-        print_json({"bundle": loaded.name, "cases": len(cases), "failures": listed})
-    elif failures:
-        print("\n".join(map(str, failures)))
-    else:
-        print(f"policy tests passed: {len(cases)} cases")
+    errors = [{"id": each.case.id, "error": str(each)} for each in failures]
+    lines = list(map(str, failures)) or [f"policy tests passed: {len(cases)} cases"]
+    value = {"bundle": loaded.name, "cases": len(cases), "failures": errors}
+    print_result(as_json, value, lines)
     if failures:
         print_error(f"policy tests failed: {len(failures)} of {len(cases)} cases")
         raise typer.Exit(1)
@@ -82,37 +77,36 @@ def run_tests(
 
 @app.command()
 def explain(
-    actor: Annotated[str, typer.Option("--actor", help="Who asks.")],
-    action: Annotated[str, typer.Option("--action", help="What they ask to do.")],
+    actor: Annotated[str, typer.Option("--actor", help="The actor of the request.")],
+    action: Annotated[str, typer.Option("--action", help="The requested action.")],
     branch: Annotated[
-        str | None, typer.Option("--branch", help="The branch it is done on.")
+        str | None,
+        typer.Option("--branch", help="The branch that the action reads or starts from."),
     ] = None,
     target_branch: Annotated[
-        str | None, typer.Option("--target-branch", help="The branch it is done to.")
+        str | None, typer.Option("--target-branch", help="The branch that the action changes.")
     ] = None,
     policy: PolicyOption = None,
     config: ConfigOption = None,
     graph: GraphOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what a bundle decides about one request, and which rule allows it."""
+    """Show the decision on one request, and the rule that allows it."""
     from omnigraph.policy import Action, Request, explain_decision
 
     try:
-        asked = Action(action)
+        requested = Action(action)
     except ValueError:
         raise typer.BadParameter(f"'{action}' is not one of {', '.join(Action)}") from None
-    request = Request(actor, asked, branch, target_branch)
+    request = Request(actor, requested, branch, target_branch)
     facts = explain_decision(request, _load(_choose(policy, config, graph)).decide(request))
-    if as_json:
-        print_json(facts)
-    else:
-        print("\n".join(f"{name}: {fact}" for name, fact in facts.items() if fact is not None))
+    lines = (f"{name}: {fact}" for name, fact in facts.items() if fact is not None)
+    print_result(as_json, facts, lines)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The bundle that is meant; `kind` when the project file says what it is for."""
+    """The chosen bundle; `kind` if the project file says what it is for."""
 
     file: Path
     kind: Kind | None = None
@@ -126,7 +120,7 @@ def _load(chosen: _Chosen) -> Policy:
 
 
 def _choose(policy: Path | None, config: Path | None, graph: str | None) -> _Chosen:
-    """The one bundle that is meant."""
+    """Choose the bundle that the flags or the project file name."""
     if policy is not None:
         if config is not None or graph is not None:
             raise typer.BadParameter("--policy names the bundle; leave out --config and --graph")
@@ -163,7 +157,7 @@ def _only_bundle(project: Project) -> _Chosen:
         case [only]:
             return only
         case _:
-            listed = "\n".join(f"  {name}: {each.file}" for name, each in bundles.items())
+            choices = "\n".join(f"  {name}: {each.file}" for name, each in bundles.items())
             raise BadRequestError(
-                f"there are several policies — pick one with --graph or --policy:\n{listed}"
+                f"there are several policies — pick one with --graph or --policy:\n{choices}"
             )

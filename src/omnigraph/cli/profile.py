@@ -1,15 +1,16 @@
-"""`omnigraph profile`: the scopes that a person has named."""
+"""`omnigraph profile`: the named scopes of the operator config."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from omnigraph.cli.call import Call
-from omnigraph.cli.command import command
+from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_json
+from omnigraph.cli.graph_commands import Json
+from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.config.operator import Operator, Profile
 from omnigraph.config.scope import (
     PROFILE_VARIABLE,
@@ -22,24 +23,24 @@ from omnigraph.config.scope import (
 )
 from omnigraph.errors import BadRequestError, ConfigError
 
-app = typer.Typer(help="Named scopes.", no_args_is_help=True, rich_markup_mode=None)
+app = make_group("List and show profiles.")
 
 
 @app.command("list")
 @command("profile list", Capability.LOCAL)
 def list_(call: Call, as_json: JsonFlag = False) -> None:
-    """Print the profiles of the operator config, and whether each can be used."""
+    """List the profiles of the operator config, and whether each is valid."""
     operator = call.settings.operator
     active = call.settings.environment.get(PROFILE_VARIABLE, "").strip()
-    listed = [_described(each, operator, active) for each in operator.profiles.values()]
-    if as_json:
-        print_json(listed)
-        return
-    for each in listed:
-        mark = "*" if each["active"] else " "
-        state = "" if each["valid"] else f"  invalid: {each['error']}"
-        graph = f" graph={each['default_graph']}" if each["default_graph"] else ""
-        print(f"{mark} {each['name']} {each['binding'] or '-'}{graph}{state}")
+    profiles = [_to_json(each, operator, active) for each in operator.profiles.values()]
+    print_result(as_json, profiles, map(_describe, profiles))
+
+
+def _describe(profile: Json) -> str:
+    mark = "*" if profile["active"] else " "
+    state = "" if profile["valid"] else f"  invalid: {profile['error']}"
+    graph = f" graph={profile['default_graph']}" if profile["default_graph"] else ""
+    return f"{mark} {profile['name']} {profile['binding'] or '-'}{graph}{state}"
 
 
 @app.command()
@@ -47,11 +48,11 @@ def list_(call: Call, as_json: JsonFlag = False) -> None:
 def show(
     call: Call,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The profile; the active one if none.")
+        str | None, typer.Argument(metavar="[NAME]", help="The profile; the active one by default.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print what a profile addresses, or what is addressed without one."""
+    """Print the scope of a profile, or the default scope if none is active."""
     settings = call.settings
     chosen = name or settings.environment.get(PROFILE_VARIABLE, "").strip() or None
     if chosen is not None:
@@ -60,14 +61,10 @@ def show(
         scope = profile_scope(profile, settings.operator)
     else:
         scope = _default_scope(call)
-        kind, target = (
-            ("store", scope.uri)
-            if isinstance(scope, DirectScope)
-            else (
-                "server",
-                settings.operator.defaults.server or scope.url,
-            )
-        )
+        if isinstance(scope, DirectScope):
+            kind, target = "store", scope.uri
+        else:
+            kind, target = "server", settings.operator.defaults.server or scope.url
     facts = {
         "name": chosen,
         "scope_kind": kind,
@@ -76,11 +73,8 @@ def show(
         "default_graph": scope.graph if isinstance(scope, ServedScope) else None,
         "output_format": settings.operator.defaults.output,
     }
-    if as_json:
-        print_json(facts)
-        return
-    for key, value in facts.items():
-        print(f"{key}: {'' if value is None else value}".rstrip())
+    lines = (f"{key}: {'' if value is None else value}".rstrip() for key, value in facts.items())
+    print_result(as_json, facts, lines)
 
 
 def _default_scope(call: Call) -> Scope:
@@ -95,15 +89,13 @@ def _default_scope(call: Call) -> Scope:
         ) from None
 
 
-def _described(profile: Profile, operator: Operator, active: str) -> dict[str, Any]:
-    kind: str | None = None
-    target: str | None = None
-    error: str | None = None
+def _to_json(profile: Profile, operator: Operator, active: str) -> Json:
+    kind = target = error = None
     try:
         kind, target = profile.binding()
         profile_scope(profile, operator)
-    except BadRequestError as found:
-        error = str(found)
+    except BadRequestError as invalid:
+        error = str(invalid)
     return {
         "name": profile.name,
         "binding": None if kind is None else f"{kind}={target}",

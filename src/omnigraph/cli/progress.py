@@ -1,12 +1,10 @@
-"""Progress: something to look at while a command takes longer than a second.
+"""Progress: a spinner or a bar for commands that take longer than a second.
 
-Only on a terminal, only on stderr, and only once the second has passed: quick commands draw nothing
-and load nothing for it.
+Drawn only on a terminal, and on stderr. Quick commands draw nothing and do not import rich.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,13 +12,13 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-PATIENCE_SECONDS = 1.0
+DELAY_SECONDS = 1.0
 
 
 @contextmanager
-def working(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show that work goes on, and for how long."""
-    if quiet or not sys.stderr.isatty():
+def show_spinner(what: str | None, *, is_shown: bool) -> Iterator[None]:
+    """Show a spinner and the time elapsed while the block runs; without `what`, show nothing."""
+    if what is None or not is_shown:
         yield
         return
     done = threading.Event()
@@ -34,7 +32,7 @@ def working(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def _spin(what: str, done: threading.Event) -> None:
-    if done.wait(PATIENCE_SECONDS):
+    if done.wait(DELAY_SECONDS):
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -45,11 +43,9 @@ def _spin(what: str, done: threading.Event) -> None:
         done.wait()
 
 
-def counted(
-    items: Iterable[Item], what: str, total: int | None = None, *, quiet: bool = False
-) -> Iterator[Item]:
+def track(items: Iterable[Item], what: str, *, is_shown: bool) -> Iterator[Item]:
     """Yield the items and show how many have passed."""
-    if quiet or not sys.stderr.isatty():
+    if not is_shown:
         yield from items
         return
     from rich.console import Console
@@ -57,7 +53,7 @@ def counted(
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(what, total=None)
         for item in items:
             yield item
             bar.advance(task)

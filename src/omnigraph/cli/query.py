@@ -1,40 +1,40 @@
-"""`omnigraph query`, `alias` and `explain`: read a graph, and see how it was read."""
+"""`omnigraph query`, `alias` and `explain`: read a graph, and see how the read runs."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from omnigraph.cli.aliases import of_alias
+from omnigraph.cli.aliases import from_alias
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.graph_commands import StoreOptions
-from omnigraph.cli.options import SchemaOfOption
-from omnigraph.cli.output import JsonFlag, print_json
-from omnigraph.cli.progress import working
-from omnigraph.cli.query_call import (
+from omnigraph.cli.graph_commands import Json, StoreOptions
+from omnigraph.cli.invocation import (
     AliasOption,
-    Asked,
     NameOption,
     ParamsFileOption,
     ParamsOption,
+    Positionals,
     QueryFileOption,
+    QueryInvocation,
     QueryStringOption,
-    Words,
-    read_asked,
+    parse_invocation,
     read_params,
 )
-from omnigraph.cli.render import Format, Look, render
+from omnigraph.cli.options import SchemaOfOption
+from omnigraph.cli.output import JsonFlag, print_result
+from omnigraph.cli.render import COLUMN_WIDTH_MAX, Format, Look, render
 from omnigraph.config.scope import Settings
 from omnigraph.errors import BadRequestError
 
 BranchChoice = Annotated[
-    str | None, typer.Option("--branch", help="The branch; main when nothing else is named.")
+    str | None,
+    typer.Option("--branch", help="The branch; main unless the alias or project names one."),
 ]
 SnapshotOption = Annotated[
-    str | None, typer.Option("--snapshot", help="A graph commit: read the graph as it left it.")
+    str | None, typer.Option("--snapshot", help="A graph commit: read the graph as of it.")
 ]
 AtOption = Annotated[
     str | None, typer.Option("--at", help="A time: read the branch as it was then.")
@@ -47,7 +47,7 @@ FormatOption = Annotated[
 @command("query", Capability.ANY, uri="option")
 def query(
     call: Call,
-    words: Words = None,
+    positionals: Positionals = None,
     query_file: QueryFileOption = None,
     query_string: QueryStringOption = None,
     alias: AliasOption = None,
@@ -61,33 +61,29 @@ def query(
     format_: FormatOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run a read over one snapshot and print its rows."""
+    """Run a read query over one snapshot and print its rows."""
     if branch is not None and snapshot is not None:
         raise typer.BadParameter("give --branch or --snapshot, not both")
-    _refuse_two_formats(format_, as_json)
-    if alias is not None:
-        if query_file is not None or query_string is not None or name is not None:
-            raise typer.BadParameter("--alias has its query already; leave the other one out")
-        asked = of_alias(call, alias, words or [], read_params(params, params_file))
-    else:
-        asked = read_asked(
-            call,
-            words,
-            name=name,
-            query=query_file,
-            query_string=query_string,
-            params=params,
-            params_file=params_file,
-        )
-    envelope = _read(asked, branch, snapshot, at, schema_of)
-    _print_rows(envelope, asked, Format.JSON if as_json else format_)
+    chosen_format = _choose_format(format_, as_json)
+    invocation = parse_invocation(
+        call,
+        positionals,
+        alias=alias,
+        name=name,
+        query=query_file,
+        query_string=query_string,
+        params=params,
+        params_file=params_file,
+    )
+    result = _run(invocation, branch, snapshot, at, schema_of)
+    _print_rows(result, invocation, chosen_format)
 
 
 @command("alias", Capability.LOCAL)
 def alias(
     call: Call,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The alias.")],
-    words: Annotated[
+    positionals: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its arguments, in order.")
     ] = None,
     params: ParamsOption = None,
@@ -95,113 +91,110 @@ def alias(
     format_: FormatOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run the read that an alias stands for."""
-    _refuse_two_formats(format_, as_json)
+    """Run the read query that an alias names."""
+    chosen_format = _choose_format(format_, as_json)
     reading = Call("query", Capability.ANY, False, call.flags)
     given = read_params(params, params_file)
-    asked = of_alias(reading, name, words or [], given, operator_first=True)
-    _print_rows(_read(asked, None, None, None), asked, Format.JSON if as_json else format_)
+    invocation = from_alias(reading, name, positionals or [], given, operator_first=True)
+    _print_rows(_run(invocation), invocation, chosen_format)
 
 
 @command("explain", Capability.DIRECT, uri="option")
 def explain(
     call: Call,
-    words: Words = None,
+    positionals: Positionals = None,
     query_file: QueryFileOption = None,
     query_string: QueryStringOption = None,
     params: ParamsOption = None,
     params_file: ParamsFileOption = None,
     branch: BranchChoice = None,
     analyze: Annotated[
-        bool, typer.Option("--analyze", help="Run it too, and show what that did.")
+        bool, typer.Option("--analyze", help="Also run the query; show rows and times per stage.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show how a read would run: its typed form and its plan."""
-    asked = read_asked(
+    """Show the typed form and the plan of a read query."""
+    invocation = parse_invocation(
         call,
-        words,
+        positionals,
         query=query_file,
         query_string=query_string,
         params=params,
         params_file=params_file,
     )
-    assert asked.source is not None  # a direct graph has no others
+    assert invocation.source is not None  # only servers have queries without a text
     with call.open_store("r") as graph:
         explained = graph.explain(
-            asked.source.path or asked.source.text,
-            asked.name,
-            asked.params,
+            invocation.source.path or invocation.source.text,
+            invocation.name,
+            invocation.params,
             branch=call.branch(branch),
             analyze=analyze,
         )
-    if as_json:
-        stages = [
-            {"text": stage.text, "rows": stage.rows, "elapsed_ms": stage.elapsed_ms}
-            for stage in explained.stages
-        ]
-        print_json({"ir": explained.ir, "plan": explained.plan, "stages": stages})
-    else:
-        print(explained)
+    stages = [
+        {"text": stage.text, "rows": stage.rows, "elapsed_ms": stage.elapsed_ms}
+        for stage in explained.stages
+    ]
+    value = {"ir": explained.ir, "plan": explained.plan, "stages": stages}
+    print_result(as_json, value, [str(explained)])
 
 
-def _refuse_two_formats(format_: Format | None, as_json: bool) -> None:
+def _choose_format(format_: Format | None, as_json: bool) -> Format | None:
     if as_json and format_ is not None:
         raise typer.BadParameter("--json and --format are mutually exclusive")
+    return Format.JSON if as_json else format_
 
 
-def _read(
-    asked: Asked,
-    branch: str | None,
-    snapshot: str | None,
-    at: str | None,
+def _run(
+    invocation: QueryInvocation,
+    branch: str | None = None,
+    snapshot: str | None = None,
+    at: str | None = None,
     schema_of: str | None = None,
-) -> dict[str, Any]:
-    """The answer of a read: ad hoc or stored, in storage or served."""
-    call = asked.call
+) -> Json:
+    """Run an ad hoc or stored query."""
+    call, source = invocation.call, invocation.source
     call.refuse_served(at=at)
-    named = None if snapshot is not None else call.branch(branch or asked.branch)
-    options = StoreOptions(at=at)
-    with call.open_graph("r", options) as graph, working("reading", quiet=call.flags.quiet):
-        if asked.source is None:
-            assert asked.name is not None
+    chosen = None if snapshot is not None else call.branch(branch or invocation.branch)
+    with call.open_graph("r", StoreOptions(at=at), doing="reading") as graph:
+        if source is None:
+            assert invocation.name is not None
             return graph.invoke(
-                asked.name,
-                asked.params,
-                branch=named,
+                invocation.name,
+                invocation.params,
+                branch=chosen,
                 snapshot=snapshot,
                 schema_of=schema_of,
                 is_mutation=False,
             )
         return graph.query(
-            asked.source.text,
-            asked.name,
-            asked.params,
-            path=asked.source.path,
-            branch=named,
+            source.text,
+            invocation.name,
+            invocation.params,
+            path=source.path,
+            branch=chosen,
             snapshot=snapshot,
             schema_of=schema_of,
         )
 
 
-def _print_rows(envelope: dict[str, Any], asked: Asked, format_: Format | None) -> None:
-    if "rows" not in envelope:
-        raise BadRequestError(f"'{asked.name}' did not answer with rows — is it a mutation?")
-    settings = asked.call.settings
-    chosen = format_ or Format(asked.format or _configured_format(settings))
-    for line in render(envelope, chosen, _look(settings)):
+def _print_rows(result: Json, invocation: QueryInvocation, format_: Format | None) -> None:
+    if "rows" not in result:
+        raise BadRequestError(f"'{invocation.name}' did not answer with rows — is it a mutation?")
+    settings = invocation.call.settings
+    chosen = format_ or Format(invocation.format or _default_format(settings))
+    for line in render(result, chosen, _default_look(settings)):
         print(line)
 
 
-def _configured_format(settings: Settings) -> str:
+def _default_format(settings: Settings) -> str:
     return settings.operator.defaults.output or settings.project.cli.output_format or Format.TABLE
 
 
-def _look(settings: Settings) -> Look:
-    """How tables look: as the operator wants, then as the project does."""
-    mine, ours = settings.operator.defaults, settings.project.cli
-    default = Look()
+def _default_look(settings: Settings) -> Look:
+    """Return the operator's settings for tables, then the project's."""
+    operator, project = settings.operator.defaults, settings.project.cli
     return Look(
-        mine.table_max_column_width or ours.table_max_column_width or default.column_width_max,
-        (mine.table_cell_layout or ours.table_cell_layout) == "wrap",
+        operator.table_max_column_width or project.table_max_column_width or COLUMN_WIDTH_MAX,
+        (operator.table_cell_layout or project.table_cell_layout) == "wrap",
     )

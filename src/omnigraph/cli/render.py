@@ -1,7 +1,7 @@
 """Rendering query results: table, kv, csv, jsonl and json.
 
-Text from the graph is data, not instructions: control characters are shown as escapes, so a stored
-value cannot move the cursor, recolour the terminal or start a formula in a spreadsheet.
+Text from the graph is data, not instructions: control characters are printed as escapes, so that a
+stored value cannot move the cursor, recolour the terminal or start a formula in a spreadsheet.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
 
+COLUMN_WIDTH_MAX = 80
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -28,14 +29,14 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a table looks: how wide a column may be, and whether longer cells are cut or wrapped."""
+    """How wide a column of a table may be, and whether longer cells are cut or wrapped."""
 
-    column_width_max: int = 80
+    column_width_max: int = COLUMN_WIDTH_MAX
     is_wrapped: bool = False
 
 
 def render(envelope: Mapping[str, Any], format_: Format, look: Look = Look()) -> Iterator[str]:
-    """The lines of a read envelope in one of the formats."""
+    """Yield the lines of a query result in one of the formats."""
     rows: list[Mapping[str, Any]] = envelope["rows"]
     columns = _columns(envelope, rows)
     match format_:
@@ -71,20 +72,20 @@ def _headline(envelope: Mapping[str, Any]) -> str:
 def _table_lines(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look
 ) -> Iterator[str]:
-    heads = [_shown(name, look) for name in columns]
-    cells = [[_shown(_text(row.get(name)), look) for name in columns] for row in rows]
+    heads = [_fit_cell(name, look) for name in columns]
+    cells = [[_fit_cell(_to_text(row.get(name)), look) for name in columns] for row in rows]
     widths = [
-        max(len(line) for cell in (heads[place], *(row[place] for row in cells)) for line in cell)
-        for place in range(len(columns))
+        max(len(line) for cell in column for line in cell)
+        for column in zip(heads, *cells, strict=True)
     ]
-    yield from _joined(heads, widths)
+    yield from _join_cells(heads, widths)
     yield "-+-".join("-" * width for width in widths)
     for row in cells:
-        yield from _joined(row, widths)
+        yield from _join_cells(row, widths)
 
 
-def _joined(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    """One row: as many lines as its tallest cell."""
+def _join_cells(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
+    """Yield the lines of one row, as many as its tallest cell has."""
     for line in zip_longest(*cells, fillvalue=""):
         padded = (part.ljust(width) for part, width in zip(line, widths, strict=True))
         yield " | ".join(padded).rstrip()
@@ -98,7 +99,7 @@ def _kv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iter
             yield ""
         yield f"row {number}"
         for name in columns:
-            yield f"{_escaped(name)}: {_escaped(_text(row.get(name)))}"
+            yield f"{_escape(name)}: {_escape(_to_text(row.get(name)))}"
 
 
 def _csv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -111,12 +112,12 @@ def _csv_lines(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Ite
 
 
 def _csv_cell(value: Any) -> str:
-    text = _text(value)
+    text = _to_text(value)
     # A leading quote keeps a spreadsheet from running a stored text as a formula.
     return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA_STARTS) else text
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -124,9 +125,9 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _shown(text: str, look: Look) -> list[str]:
-    """A cell on one line, cut when it is too long; or on several."""
-    escaped, width = _escaped(text), look.column_width_max
+def _fit_cell(text: str, look: Look) -> list[str]:
+    """Cut a cell that is too wide, or wrap it."""
+    escaped, width = _escape(text), look.column_width_max
     if len(escaped) <= width:
         return [escaped]
     if look.is_wrapped:
@@ -134,8 +135,8 @@ def _shown(text: str, look: Look) -> list[str]:
     return [escaped[: width - 1] + "…"]
 
 
-def _escaped(text: str) -> str:
-    """The text on one line, with everything a terminal would act on made visible."""
+def _escape(text: str) -> str:
+    """Escape everything that a terminal would act on; the result is one line."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

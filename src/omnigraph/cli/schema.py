@@ -1,26 +1,26 @@
-"""`omnigraph schema`: check a schema, see what changing it would do, and change it."""
+"""`omnigraph schema`: check a schema, plan a change of it, and apply the change."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph.cli.call import Call
-from omnigraph.cli.command import command, deprecated
+from omnigraph.cli.command import command, deprecate, make_group
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_json, read_text_file
-from omnigraph.cli.progress import working
+from omnigraph.cli.graph_commands import Json
+from omnigraph.cli.output import JsonFlag, print_result, read_text_file
 from omnigraph.cli.step_text import describe_step
 
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
+    from omnigraph.catalog.migration import MigrationPlan
     from omnigraph.syntax import SchemaTree
 
-app = typer.Typer(
-    help="Check schemas and plan their changes.", no_args_is_help=True, rich_markup_mode=None
-)
+app = make_group("Check, show and change schemas.")
 
 
 def _parse(path: Path) -> SchemaTree:
@@ -42,20 +42,19 @@ def check(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The .pg file to check.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Parse and check a schema file; print what it declares."""
+    """Check a schema file and count what it declares."""
     catalog = _build(path)
     counts = {
         "nodes": len(catalog.nodes),
         "edges": len(catalog.edges),
         "interfaces": len(catalog.interfaces),
     }
-    if as_json:
-        print_json({"status": "ok", "path": str(path), **counts, "shape_hash": catalog.shape_hash})
-        return
-    print(
+    value = {"status": "ok", "path": str(path), **counts, "shape_hash": catalog.shape_hash}
+    line = (
         f"OK    {path}: {counts['nodes']} node types, {counts['edges']} edge types, "
         f"{counts['interfaces']} interfaces"
     )
+    print_result(as_json, value, [line])
 
 
 @app.command()
@@ -63,41 +62,37 @@ def check(
 def show(call: Call, as_json: JsonFlag = False) -> None:
     """Print the schema of a graph."""
     with call.open_graph("r") as graph:
-        shown = graph.schema()
-    source = shown["schema_source"]
-    if as_json:
-        print_json({"schema_source": source})
-    else:
-        print(source, end="" if source.endswith("\n") else "\n")
+        source = graph.schema()["schema_source"]
+    print_result(as_json, {"schema_source": source}, [source.removesuffix("\n")])
 
 
-app.command("get", hidden=True)(deprecated("schema get", "schema show", show))
+app.command("get", hidden=True)(deprecate("schema get", "schema show", show))
 
 NewSchemaOption = Annotated[
-    Path | None, typer.Option("--schema", help="The schema the graph should have.")
+    Path | None, typer.Option("--schema", help="The new schema of the graph.")
 ]
 DataLossFlag = Annotated[
-    bool, typer.Option("--allow-data-loss", help="Drops erase old versions too.")
+    bool, typer.Option("--allow-data-loss", help="Dropping also erases old versions.")
 ]
 
 
-@app.command(short_help="Print the steps from one schema to another.")
+@app.command(short_help="Print the steps of a schema change.")
 @command("schema plan", Capability.DIRECT, uri="argument")
 def plan(
     call: Call,
     schema: NewSchemaOption = None,
     old: Annotated[
-        Path | None, typer.Option("--from", help="Without a graph: the schema as it is.")
+        Path | None, typer.Option("--from", help="Without a graph: the present schema file.")
     ] = None,
     new: Annotated[
-        Path | None, typer.Option("--to", help="Without a graph: the schema as it should be.")
+        Path | None, typer.Option("--to", help="Without a graph: the new schema file.")
     ] = None,
     allow_data_loss: DataLossFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print the steps from one schema to another. Nothing is changed.
+    """Print the steps from one schema to another, without changing anything.
 
-    Either of a graph and a new schema (--schema), or of two files (--from and --to).
+    Give a graph and its new schema (--schema), or two files (--from and --to).
     """
     if schema is None:
         if old is None or new is None:
@@ -105,58 +100,57 @@ def plan(
         _plan_files(old, new, allow_data_loss=allow_data_loss, as_json=as_json)
         return
     location = call.target
-    text = _checked_text(schema)
-    with call.open_store("r") as graph, working("planning", quiet=call.flags.quiet):
-        planned = graph.plan_schema(text, allow_data_loss=allow_data_loss)
-    if as_json:
-        steps = [step.to_json() for step in planned.steps]
-        facts = {"supported": planned.supported, "step_count": len(steps), "steps": steps}
-        print_json({"uri": location, **facts})
-        return
-    print(f"schema plan for {location}")
-    print(f"supported: {'yes' if planned.supported else 'no'}")
-    print(planned)
+    text = _read_valid_text(schema)
+    with call.open_store("r", doing="planning") as graph:
+        plan = graph.plan_schema(text, allow_data_loss=allow_data_loss)
+    _print_plan(as_json, plan, {"uri": location}, location, [str(plan)])
 
 
 def _plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
     from omnigraph.catalog import plan_migration
 
-    migration = plan_migration(_build(old), _parse(new), allow_data_loss=allow_data_loss)
-    if as_json:
-        steps = [step.to_json() for step in migration.steps]
-        facts = {"supported": migration.supported, "step_count": len(steps), "steps": steps}
-        print_json({"from": str(old), "to": str(new), **facts})
-        return
-    print(f"schema plan for {old} → {new}")
-    print(f"supported: {'yes' if migration.supported else 'no'}")
-    for step in migration.steps:
-        print(f"- {step}")
-    if not migration.steps:
-        print("no schema changes")
+    plan = plan_migration(_build(old), _parse(new), allow_data_loss=allow_data_loss)
+    lines = [f"- {step}" for step in plan.steps] or ["no schema changes"]
+    _print_plan(as_json, plan, {"from": str(old), "to": str(new)}, f"{old} → {new}", lines)
+
+
+def _print_plan(
+    as_json: bool,
+    plan: MigrationPlan,
+    source: Json,
+    title: str,
+    lines: Iterable[str],
+) -> None:
+    steps = [step.to_json() for step in plan.steps]
+    facts = {"supported": plan.supported, "step_count": len(steps), "steps": steps}
+    supported = "yes" if plan.supported else "no"
+    heading = (f"schema plan for {title}", f"supported: {supported}")
+    print_result(as_json, {**source, **facts}, [*heading, *lines])
 
 
 @app.command()
 @command("schema apply", Capability.ANY, writes=True, uri="argument")
 def apply(
     call: Call,
-    schema: Annotated[Path, typer.Option("--schema", help="The schema the graph should have.")],
+    schema: Annotated[Path, typer.Option("--schema", help="The new schema of the graph.")],
     allow_data_loss: DataLossFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Change the schema of a graph, and its tables with it, as one commit."""
-    text = _checked_text(schema)
+    """Change the schema of a graph and migrate its tables, as one commit."""
+    text = _read_valid_text(schema)
     call.announce()
-    with call.open_graph("rw") as graph, working("applying", quiet=call.flags.quiet):
+    with call.open_graph("rw", doing="applying") as graph:
         result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
-    if as_json:
-        print_json(result)
-        return
+    print_result(as_json, result, _apply_lines(result))
+
+
+def _apply_lines(result: Json) -> Iterator[str]:
     for step in result["steps"]:
-        print(f"- {describe_step(step)}")
-    print(f"applied {result['step_count']} steps" if result["applied"] else "no schema changes")
+        yield f"- {describe_step(step)}"
+    yield f"applied {result['step_count']} steps" if result["applied"] else "no schema changes"
 
 
-def _checked_text(path: Path) -> str:
-    """The text of a schema that is right in itself; errors name the file."""
+def _read_valid_text(path: Path) -> str:
+    """Read a schema and check it first, so that errors name the file."""
     _build(path)
     return read_text_file(path)

@@ -1,4 +1,4 @@
-"""`omnigraph graphs`, `login`, `logout`: the servers somebody works with."""
+"""`omnigraph graphs`, `login`, `logout`: servers and their tokens."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.call import Call
-from omnigraph.cli.command import command
+from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_json
+from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.config.credentials import remove_token, write_token
 from omnigraph.config.scope import ServedScope
 from omnigraph.errors import AddressError, BadRequestError
 
-graphs = typer.Typer(help="The graphs of a server.", no_args_is_help=True, rich_markup_mode=None)
+graphs = make_group("List the graphs of a server.")
 
 ServerArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The server, as the operator config names it.")
+    str, typer.Argument(metavar="NAME", help="The server's name in the operator config.")
 ]
 
 
 @graphs.command("list")
 @command("graphs list", Capability.SERVED)
 def list_(call: Call, as_json: JsonFlag = False) -> None:
-    """Print the graphs that a server has."""
+    """List the graphs of a server."""
     from omnigraph.client.remote import list_graphs
 
     scope = call.scope
@@ -34,12 +34,8 @@ def list_(call: Call, as_json: JsonFlag = False) -> None:
             f"graphs list is a served command; '{scope.uri}' addresses one graph's storage and "
             "does not apply. Use --server <name or URL>."
         )
-    listed = list_graphs(scope.url, scope.token(call.settings))
-    if as_json:
-        print_json(listed)
-        return
-    for each in listed["graphs"]:
-        print(f"{each['graph_id']}\t{each['uri']}")
+    found = list_graphs(scope.url, scope.token(call.settings))
+    print_result(as_json, found, (f"{each['graph_id']}\t{each['uri']}" for each in found["graphs"]))
 
 
 @command("login", Capability.LOCAL)
@@ -47,22 +43,21 @@ def login(
     call: Call,
     name: ServerArgument,
     token: Annotated[
-        str | None, typer.Option("--token", help="The token; else one line of stdin.")
+        str | None, typer.Option("--token", help="The token; read from stdin by default.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Keep the token of a server, in a file that only you can read."""
+    """Store the token of a server, in a file that only you can read."""
     given = token if token is not None else _read_line(name)
-    operator = call.settings.operator
-    write_token(operator.credentials_path, name, given.strip())
-    _print_kept(call, name, as_json, "kept the token of")
+    write_token(call.settings.operator.credentials_path, name, given.strip())
+    _print_credentials(call, name, as_json, "kept the token of")
 
 
 @command("logout", Capability.LOCAL)
 def logout(call: Call, name: ServerArgument, as_json: JsonFlag = False) -> None:
-    """Forget the token of a server; nothing happens when there is none."""
+    """Remove the stored token of a server, if there is one."""
     remove_token(call.settings.operator.credentials_path, name)
-    _print_kept(call, name, as_json, "no token is kept for")
+    _print_credentials(call, name, as_json, "no token is kept for")
 
 
 def _read_line(name: str) -> str:
@@ -74,15 +69,12 @@ def _read_line(name: str) -> str:
     return line
 
 
-def _print_kept(call: Call, name: str, as_json: bool, what: str) -> None:
+def _print_credentials(call: Call, name: str, as_json: bool, what: str) -> None:
     operator = call.settings.operator
-    is_declared = name in operator.servers
-    if as_json:
-        path = str(operator.credentials_path)
-        print_json({"server": name, "credentials_path": path, "declared": is_declared})
-        return
-    print(f"{what} {name} in {operator.credentials_path}")
-    if not is_declared:
+    path, is_declared = str(operator.credentials_path), name in operator.servers
+    value = {"server": name, "credentials_path": path, "declared": is_declared}
+    print_result(as_json, value, [f"{what} {name} in {path}"])
+    if not (is_declared or as_json):
         print(
             f"warning: there is no server '{name}' in {operator.config_path} — "
             "its token is used once there is one",

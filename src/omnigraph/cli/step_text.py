@@ -1,4 +1,4 @@
-"""The steps of a schema change in words, from their JSON, as the steps themselves say it."""
+"""The text of the steps of a schema change, from their JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEXTS = {
 
 
 def describe_step(step: Mapping[str, Any]) -> str:
-    """One step as a line; a kind that is not known is shown by its name."""
+    """Describe a step in one line; an unknown kind is described by its name."""
     text = _TEXTS.get(str(step.get("kind")))
     if text is None:
         return str(step.get("kind"))

@@ -1,8 +1,8 @@
-"""The client: a served graph, called over HTTP. In: a call; out: the JSON of the answer.
+"""The client: calls a served graph over HTTP. In: a call; out: the JSON of the response.
 
-http.py        one request and its answer; what can go wrong becomes a typed error
-remote.py      `RemoteGraph`: one method a route
-load_text.py   files of records → the strict text that a server takes
+http.py        one request and its response; failures become typed errors
+remote.py      `RemoteGraph`: one method per route
+load_text.py   files of records → the strict text that a server accepts
 """
 
 from omnigraph.client.remote import RemoteGraph, connect

@@ -1,6 +1,6 @@
-"""One request and its answer. A refusal becomes a `RemoteError` with the server's own words.
+"""One request and its response. An error status becomes a `RemoteError` with the server's text.
 
-Redirects are not followed: a token goes to the address it belongs to and nowhere else.
+Redirects are not followed: a token is sent only to the address that it belongs to.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from omnigraph.version import __version__
 Json = dict[str, Any]
 
 CONNECT_SECONDS = 10.0
-# A load or a merge answers when it is done, however long that takes.
-ANSWER_SECONDS = 3_600.0
+# The response to a load or a merge is sent when it is done.
+RESPONSE_SECONDS = 3_600.0
 _ENVELOPE = frozenset({"error", "code"})
 _TOKEN_HINT = "`omnigraph login <server>` keeps one, or set OMNIGRAPH_BEARER_TOKEN"
 
@@ -34,7 +34,7 @@ class Http:
     token: str | None = field(default=None, repr=False)
 
     def below(self, *segments: str) -> Http:
-        """The same below a longer path; each segment is encoded as one."""
+        """Return a client for a longer path; each segment is percent-encoded."""
         path = "/".join(quote(each, safe="") for each in segments)
         return Http(f"{self.base}/{path}", self.token)
 
@@ -48,23 +48,23 @@ class Http:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Json:
-        """Send a request and return the JSON object it is answered with.
+        """Send a request and return the JSON object of the response.
 
         Raises:
-            RemoteError: The server refused, did not answer, or is no Omnigraph server.
+            RemoteError: The server refused, did not respond, or is not an Omnigraph server.
         """
         with self._stream(
             method, path, json=body, content=content, params=params, headers=headers
-        ) as answer:
-            answer.read()
-            return _object(answer)
+        ) as response:
+            response.read()
+            return _parse_object(response)
 
     def lines(self, path: str, body: Json) -> Iterator[str]:
-        """Send a request and yield the lines of its answer as they come."""
-        with self._stream("POST", path, json=body) as answer:
+        """Send a request and yield the lines of the response as they arrive."""
+        with self._stream("POST", path, json=body) as response:
             rest = b""
-            for chunk in answer.iter_bytes():
-                # Not `iter_lines`: that also breaks at characters which JSON has inside texts.
+            for chunk in response.iter_bytes():
+                # Not `iter_lines`: it also breaks at characters that JSON allows inside strings.
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from (line.decode() for line in whole if line)
             if rest:
@@ -78,55 +78,55 @@ class Http:
             **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
             **(options.pop("headers", None) or {}),
         }
-        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        timeout = httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS)
         try:
             with (
                 httpx.Client(timeout=timeout, follow_redirects=False) as client,
-                client.stream(method, self.base + path, headers=headers, **options) as answer,
+                client.stream(method, self.base + path, headers=headers, **options) as response,
             ):
-                if not answer.is_success:
-                    answer.read()
-                    raise _refusal(answer)
-                yield answer
+                if not response.is_success:
+                    response.read()
+                    raise _to_error(response)
+                yield response
         except httpx.RemoteProtocolError:
             raise RemoteError(
-                f"the answer of {self.base} broke off — discard what came of it"
+                f"the response of {self.base} broke off — discard the part that arrived"
             ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = str(error) or type(error).__name__
             raise RemoteError(
-                f"no answer from {self.base}: {reason} — is the server up, and the address right?"
+                f"no response from {self.base}: {reason} — is the server up, and the address right?"
             ) from None
 
 
-def _object(answer: httpx.Response) -> Json:
+def _parse_object(response: httpx.Response) -> Json:
     try:
-        found = json.loads(answer.content)
+        found = json.loads(response.content)
     except ValueError:
         found = None
     if not isinstance(found, dict):
         raise RemoteError(
-            f"{answer.url} answered {answer.status_code}, but not as an Omnigraph server does",
-            status=answer.status_code,
+            f"{response.url} answered {response.status_code}, but not as an Omnigraph server does",
+            status=response.status_code,
         )
     return found
 
 
-def _refusal(answer: httpx.Response) -> RemoteError:
-    if answer.is_redirect:
-        where = answer.headers.get("location", "elsewhere")
+def _to_error(response: httpx.Response) -> RemoteError:
+    if response.is_redirect:
+        where = response.headers.get("location", "elsewhere")
         return RemoteError(
-            f"{answer.url} redirects to {where} — use that address if you trust it",
-            status=answer.status_code,
+            f"{response.url} redirects to {where} — use that address if you trust it",
+            status=response.status_code,
         )
-    envelope = _object(answer)
-    text = str(envelope.get("error") or f"the server answered {answer.status_code}")
-    if answer.status_code == httpx.codes.UNAUTHORIZED:
+    envelope = _parse_object(response)
+    text = str(envelope.get("error") or f"the server answered {response.status_code}")
+    if response.status_code == httpx.codes.UNAUTHORIZED:
         text = f"{text} — {_TOKEN_HINT}"
     code = envelope.get("code")
     return RemoteError(
         text,
-        status=answer.status_code,
+        status=response.status_code,
         code=code if isinstance(code, str) else None,
         details={name: value for name, value in envelope.items() if name not in _ENVELOPE},
     )

@@ -1,7 +1,7 @@
-"""Load text: files of records as the strict text a server takes, one record a line.
+"""Load text: files of records as the strict text that a server accepts, one record per line.
 
-Files may be compressed, pretty-printed, arrays, and hold comments, as for a load in place. Where a
-file has one record a line already, lines keep their numbers, so that errors name the right one.
+Files may be compressed, pretty-printed, arrays, and contain comments, as for a load into a store.
+Records keep their line numbers where possible, so that errors name the right line.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from omnigraph.pipeline.input_files import cannot_read, open_input
 
 
 def load_text(patterns: Sequence[str]) -> bytes:
-    """The records of all files, in order.
+    """Read the records of all files, in order.
 
     Raises:
         BadRequestError: A file cannot be read, or a pattern matches none.
     """
-    return b"".join(_lines_of(path) for pattern in patterns for path in _matching(pattern))
+    return b"".join(_read_lines(path) for pattern in patterns for path in _expand(pattern))
 
 
-def _matching(pattern: str) -> list[str]:
+def _expand(pattern: str) -> list[str]:
     if os.path.exists(pattern) or not any(mark in pattern for mark in "*?["):
         return [pattern]
     found = sorted(glob.glob(pattern, recursive=True))
@@ -34,20 +34,21 @@ def _matching(pattern: str) -> list[str]:
     return found
 
 
-def _lines_of(path: str) -> bytes:
+def _read_lines(path: str) -> bytes:
     try:
         with open_input(path) as file:
-            return b"".join(line + b"\n" for line in _numbered(file.read))
+            return b"".join(line + b"\n" for line in _align_records(file.read))
     except (OSError, EOFError, zlib.error) as error:
         raise cannot_read(path, error) from error
 
 
-def _numbered(read: Callable[[int], bytes]) -> Iterator[bytes]:
+def _align_records(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Yield one line per record, with empty lines before it to keep its line number."""
     written = 0
     for record in scan_records(read):
         for _ in range(record.line - written - 1):
             yield b""
             written += 1
-        # Outside of a string a line break is white space, and inside of one it is not JSON anyway.
+        # A line break is white space outside a string and invalid JSON inside one.
         yield record.text.replace(b"\n", b" ").replace(b"\r", b" ")
         written += 1

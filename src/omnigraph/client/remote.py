@@ -1,7 +1,7 @@
-"""RemoteGraph: one graph of a server, one method a route. Answers are the JSON of the wire.
+"""RemoteGraph: one graph of a server, one method per route. Results are the JSON of the wire.
 
-A lost precondition and merge conflicts come back as the errors they are in the library; every other
-refusal is a `RemoteError` with the server's text.
+A failed precondition and merge conflicts are raised as the errors of the library; every other error
+of a server is a `RemoteError` with its text.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _QUERY_NAME, _LOAD_NAME = "query.gq", "data"
 
 
 def list_graphs(url: str, token: str | None) -> Json:
-    """The graphs of a server."""
+    """List the graphs of a server."""
     return Http(url, token).call("GET", "/graphs")
 
 
 def connect(url: str, token: str | None, graph: str | None) -> RemoteGraph:
-    """A graph of a server; without a name, the only one it has.
+    """Connect to a graph of a server; without a name, to its only graph.
 
     Raises:
-        AddressError: The server has several.
+        AddressError: The server has several graphs.
     """
     server = Http(url, token)
     if graph is None:
-        graph = _only_graph(server)
+        graph = _find_only_graph(server)
     return RemoteGraph(server if graph is None else server.below("graphs", graph))
 
 
-def _only_graph(server: Http) -> str | None:
-    """The one graph that a server lists; None when it lists none to us and is one itself."""
+def _find_only_graph(server: Http) -> str | None:
+    """Return the only graph of a server; None if it lists none, since it then is one itself."""
     try:
         listed = server.call("GET", "/graphs").get("graphs", [])
     except RemoteError as error:
@@ -86,7 +86,7 @@ class RemoteGraph:
         snapshot: str | None,
         schema_of: str | None = None,
     ) -> Json:
-        body = _given(
+        body = _drop_missing(
             query=text,
             name=name,
             params=params,
@@ -107,7 +107,7 @@ class RemoteGraph:
         branch: str,
         if_commit: str | None,
     ) -> Json:
-        body = _given(query=text, name=name, params=params, branch=branch)
+        body = _drop_missing(query=text, name=name, params=params, branch=branch)
         route, headers = "/mutate", None
         if if_commit is not None:
             route, headers = "/mutate/if-graph-commit", {IF_COMMIT_HEADER: if_commit}
@@ -115,11 +115,11 @@ class RemoteGraph:
             with _name_file(_QUERY_NAME, path):
                 return self.http.call("POST", route, body=body, headers=headers)
         except RemoteError as error:
-            lost = error.details.get("precondition_failure")
-            if lost is None:
+            failure = error.details.get("precondition_failure")
+            if failure is None:
                 raise
             raise PreconditionFailed(
-                expected=str(lost.get("expected")), actual=lost.get("actual")
+                expected=str(failure.get("expected")), actual=failure.get("actual")
             ) from None
 
     def queries(self) -> Json:
@@ -135,7 +135,7 @@ class RemoteGraph:
         schema_of: str | None = None,
         is_mutation: bool,
     ) -> Json:
-        body = _given(
+        body = _drop_missing(
             params=params,
             branch=branch,
             snapshot=snapshot,
@@ -151,7 +151,7 @@ class RemoteGraph:
         from omnigraph.client.load_text import load_text
 
         data = load_text(paths)
-        params = _given(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
+        params = _drop_missing(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
         with _name_file(_LOAD_NAME, paths[0] if len(paths) == 1 else None):
             try:
                 answer = self.http.call(
@@ -166,14 +166,16 @@ class RemoteGraph:
                 if error.status not in _NO_ROUTE:
                     raise
                 text = data.decode(errors="replace")
-                body = _given(data=text, branch=branch, mode=mode, embed=embed, **{"from": base})
+                body = _drop_missing(
+                    data=text, branch=branch, mode=mode, embed=embed, **{"from": base}
+                )
                 answer = self.http.call("POST", "/load", body=body)
-        return _counted({"uri": self.uri, **answer})
+        return _add_counts({"uri": self.uri, **answer})
 
     def export(
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]
     ) -> Iterator[str]:
-        body = _given(branch=branch, type_names=list(types), table_keys=list(table_keys))
+        body = _drop_missing(branch=branch, type_names=list(types), table_keys=list(table_keys))
         return self.http.lines("/export", body)
 
     def schema(self) -> Json:
@@ -200,7 +202,9 @@ class RemoteGraph:
             conflicts = error.details.get("merge_conflicts")
             if not conflicts:
                 raise
-            raise MergeConflicts([_conflict(each) for each in conflicts], into=target) from None
+            raise MergeConflicts(
+                [_parse_conflict(each) for each in conflicts], into=target
+            ) from None
 
     def commits(self, branch: str) -> Json:
         return self.http.call("GET", "/commits", params={"branch": branch})
@@ -224,13 +228,13 @@ def _name_file(sent_as: str, path: str | Path | None) -> Iterator[None]:
         ) from None
 
 
-def _given(**members: Any) -> Json:
-    """The members that were given."""
+def _drop_missing(**members: Any) -> Json:
+    """Build a JSON object of the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _counted(answer: Json) -> Json:
-    """A load's answer with the sums that older servers leave to the reader."""
+def _add_counts(answer: Json) -> Json:
+    """Add the sums that older servers leave out of the report of a load."""
     nodes, edges = answer.get("nodes", []), answer.get("edges", [])
     sums = {
         "nodes_loaded": sum(each["entities_loaded"] for each in nodes),
@@ -241,7 +245,7 @@ def _counted(answer: Json) -> Json:
     return {**sums, **answer}
 
 
-def _conflict(item: Mapping[str, Any]) -> MergeConflict:
+def _parse_conflict(item: Mapping[str, Any]) -> MergeConflict:
     return MergeConflict(
         kind=str(item["kind"]),
         table_key=str(item["table_key"]),

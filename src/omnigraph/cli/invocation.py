@@ -1,4 +1,4 @@
-"""What a `query` or `mutate` asks for: its text, its name and its parameters."""
+"""QueryInvocation: the text, name and parameters of one `query`, `mutate` or `explain`."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ ParamsFileOption = Annotated[
 ]
 QueryFileOption = Annotated[Path | None, typer.Option("--query", help="The .gq file.")]
 QueryStringOption = Annotated[
-    str | None, typer.Option("--query-string", "-e", help="The query itself.")
+    str | None, typer.Option("--query-string", "-e", help="The query text.")
 ]
 AliasOption = Annotated[str | None, typer.Option("--alias", help="An alias; its arguments follow.")]
 NameOption = Annotated[str | None, typer.Option("--name", help="The same as NAME.")]
-Words = Annotated[
+Positionals = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]", help="Which query of the file, or a stored one."),
+    typer.Argument(metavar="[NAME]", help="A query of the file, or a stored query."),
 ]
-
 
 _KINDS: dict[type, str] = {list: "array", str: "string", bool: "bool"}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The text of a query; `path` is the file it is from."""
+class QueryText:
+    """The text of a query, and the file that it was read from."""
 
     text: str
     path: Path | None = None
@@ -48,18 +47,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One call of a query. Without a source, `name` is a stored query of the server."""
+class QueryInvocation:
+    """One query to run. Without a source, `name` is a stored query of the server."""
 
     call: Call
-    source: Source | None
+    source: QueryText | None
     name: str | None
     params: Any = None
     branch: str | None = None
     format: str | None = None
 
-    def chosen_name(self) -> str | None:
-        """The name of the query that runs: the one asked for, or the only one there is."""
+    def resolve_name(self) -> str | None:
+        """Return the name of the query that runs: the given one, or the only one of the text."""
         if self.source is None or self.name is not None:
             return self.name
         from omnigraph.syntax import parse_query
@@ -68,67 +67,76 @@ class Asked:
         return queries[0].name if len(queries) == 1 else None
 
 
-def read_asked(
+def parse_invocation(
     call: Call,
-    words: Sequence[str] | None,
+    positionals: Sequence[str] | None,
     *,
+    alias: str | None = None,
     name: str | None = None,
     query: Path | None,
     query_string: str | None,
     params: str | None,
     params_file: Path | None,
-) -> Asked:
-    """What was typed, without an alias."""
-    picked = _picked(words, name)
+) -> QueryInvocation:
+    """Find the query that the arguments of a command name, directly or through an alias."""
+    if alias is not None:
+        from omnigraph.cli.aliases import from_alias
+
+        if query is not None or query_string is not None or name is not None:
+            raise typer.BadParameter("--alias has its query already; leave the other one out")
+        return from_alias(call, alias, positionals or [], read_params(params, params_file))
+    chosen = _choose_name(positionals, name)
     source = _read_source(call.settings.project, query, query_string)
     given = read_params(params, params_file)
     if source is None:
-        if picked is None:
+        if chosen is None:
             raise typer.BadParameter("give the query with --query <file> or -e <text>")
-        source = _stored_here(call, picked)
-    return Asked(call, source, picked, given)
+        source = _find_stored_query(call, chosen)
+    return QueryInvocation(call, source, chosen, given)
 
 
 def read_params(params: str | None, params_file: Path | None) -> Any:
-    """The parameters of a call: from the one place they were given in, or none."""
+    """Read the parameters from the option or the file; None when neither is given."""
     if params is not None and params_file is not None:
         raise typer.BadParameter("--params and --params-file are mutually exclusive")
     text = read_text_file(params_file) if params_file is not None else params
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise BadRequestError(f"params must be a JSON object: {error}") from None
     except ValueError:  # which Python raises for a number of thousands of digits
         raise ParamsError("params hold a number that is beyond every type") from None
-    if found is not None and not isinstance(found, dict):
-        raise ParamsError(f"params must be a JSON object, got {_KINDS.get(type(found), 'number')}")
-    return found
+    if value is not None and not isinstance(value, dict):
+        raise ParamsError(f"params must be a JSON object, got {_KINDS.get(type(value), 'number')}")
+    return value
 
 
-def _picked(words: Sequence[str] | None, name: str | None) -> str | None:
-    given = [*(words or ()), *([name] if name is not None else [])]
+def _choose_name(positionals: Sequence[str] | None, name: str | None) -> str | None:
+    given = [*(positionals or ()), *([name] if name is not None else [])]
     if len(given) > 1:
         raise typer.BadParameter(f"one query runs at a time, but {', '.join(given)} were named")
     return given[0] if given else None
 
 
-def _read_source(project: Project, query: Path | None, query_string: str | None) -> Source | None:
+def _read_source(
+    project: Project, query: Path | None, query_string: str | None
+) -> QueryText | None:
     if query is not None and query_string is not None:
         raise typer.BadParameter("give the query with --query <file> or -e <text>, not both")
     if query is not None:
-        return file_source(project, str(query))
-    return None if query_string is None else Source(query_string)
+        return read_query_file(project, str(query))
+    return None if query_string is None else QueryText(query_string)
 
 
-def file_source(project: Project, given: str) -> Source:
-    path = project.query_file(given)
-    return Source(read_text_file(path), path)
+def read_query_file(project: Project, name: str) -> QueryText:
+    path = project.query_file(name)
+    return QueryText(read_text_file(path), path)
 
 
-def _stored_here(call: Call, name: str) -> Source | None:
-    """The file of a stored query, when the graph is in storage and omnigraph.yaml lists it."""
+def _find_stored_query(call: Call, name: str) -> QueryText | None:
+    """Read a stored query that omnigraph.yaml lists; None if the graph is behind a server."""
     scope = call.scope
     if not isinstance(scope, DirectScope):
         return None
@@ -138,4 +146,4 @@ def _stored_here(call: Call, name: str) -> Source | None:
             f"give the query with --query <file> or -e <text>; '{name}' alone is a stored query, "
             "and this graph is not on a server"
         )
-    return Source(read_text_file(entry.file), entry.file)
+    return QueryText(read_text_file(entry.file), entry.file)
