@@ -402,14 +402,27 @@ def test_a_project_s_policy_gates_direct_writes_and_a_plain_store_has_none(graph
     assert plain.code == 0
 
 
-def test_unknown_config_keys_are_warned_about_once(graph: Path) -> None:
+def test_a_misspelt_key_of_the_project_file_is_an_error(graph: Path) -> None:
     Path("omnigraph.yaml").write_text("grphs: {}\n")
+
+    outcome = run("query", "-e", PEOPLE, "--store", graph)
+
+    assert outcome.code == 1
+    assert outcome.err.startswith("error: omnigraph.yaml:1:1: the key 'grphs' is not one of ")
+    assert outcome.err.endswith(" — did you mean `graphs`?\n")
+
+
+def test_a_misspelt_key_of_the_operator_config_is_warned_about_once(
+    graph: Path, home: Path
+) -> None:
+    (home / "config.yaml").write_text("servrs: {}\n")
 
     outcome = run("query", "-e", PEOPLE, "--store", graph)
 
     assert outcome.code == 0
     assert outcome.err == (
-        "warning: omnigraph.yaml:1: unknown key grphs is ignored — did you mean `graphs`?\n"
+        f"warning: {home}/config.yaml:1:1: the key 'servrs' is not one of operator, servers, "
+        "clusters, profiles, defaults, aliases, and is ignored — did you mean `servers`?\n"
     )
 
 
@@ -419,4 +432,4 @@ def test_a_broken_config_file_is_named_with_its_line(graph: Path) -> None:
     outcome = run("snapshot", "--target", "team")
 
     assert outcome.code == 1
-    assert outcome.err.startswith("error: omnigraph.yaml:3: this is not YAML — ")
+    assert outcome.err.startswith("error: omnigraph.yaml:3:1: this is not YAML — ")

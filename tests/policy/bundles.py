@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from omnigraph.errors import PolicyInvalid
@@ -56,7 +58,7 @@ def rule(fields: str, rule_id: str = "r") -> str:
 
 
 def problems_of(text: str, *, resource: str | None = "team") -> tuple[str, ...]:
-    """Every problem that is found in a bundle; there has to be one."""
+    """Every problem that is found in a bundle, by its line; there has to be one."""
     with pytest.raises(PolicyInvalid) as refusal:
         load_policy(text, name="team", resource=resource)
-    return refusal.value.problems
+    return tuple(re.sub(r"^team:(\d+):\d+:", r"line \1:", each) for each in refusal.value.problems)

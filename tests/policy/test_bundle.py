@@ -1,4 +1,4 @@
-"""A bundle is either right, or refused with everything that is wrong, line by line."""
+"""A bundle is valid, or refused with everything that is wrong, line by line."""
 
 from __future__ import annotations
 
@@ -105,15 +105,17 @@ def test_the_bundle_of_the_specification_is_valid() -> None:
         ),
         (
             bundle_of(rule("actions: [read], branch_scoop: any")),
-            "line 4: rule 'r': the key 'branch_scoop' is not known — did you mean `branch_scope`?",
+            "line 4: rule 'r': the key 'branch_scoop' is not one of actors, actions, branch_scope, "
+            "target_branch_scope — did you mean `branch_scope`?",
         ),
         (
             bundle_of("- { id: r, deny: {}, allow: { actors: { group: g }, actions: [read] } }\n"),
-            "line 4: rule 1: the key 'deny' is not known",
+            "line 4: rule 1: the key 'deny' is not one of id, allow",
         ),
         (
             "version: 1\nruels: []\n",
-            "line 2: the bundle: the key 'ruels' is not known — did you mean `rules`?",
+            "line 2: the bundle: the key 'ruels' is not one of version, kind, groups, "
+            "protected_branches, rules — did you mean `rules`?",
         ),
         ("version: 1\nversion: 1\n", "line 2: the key 'version' is on line 1 already"),
         (
@@ -156,7 +158,7 @@ protected_branches: ['']
 unknown: 1
 rules:
   - id: r
-    allow: { actors: { group: nobody }, actions: [fly] }
+    allow: { actors: { group: gone }, actions: [fly] }
   - id: r
     allow: { actors: { group: g }, actions: [] }
 """
@@ -172,8 +174,8 @@ def test_an_error_names_the_bundle_and_is_a_bad_request() -> None:
 
     assert str(refusal.value) == (
         "policy bundle 'team' is not valid:\n"
-        "  line 1: version is the number 2, expected the number 1\n"
-        "  line 2: rules is the number 1, expected a list"
+        "  team:1:10: version is the number 2, expected the number 1\n"
+        "  team:2:8: rules is the number 1, expected a list"
     )
 
 
@@ -205,6 +207,12 @@ def test_words_that_old_yaml_takes_for_truth_are_names() -> None:
     )
 
     assert load_policy(text, name="x", resource="x").decide(Request("off", Action.READ)).allowed
+
+
+def test_a_key_that_is_a_number_is_refused() -> None:
+    problem = "line 2: a key is not a text — put it in quotes"
+
+    assert problems_of("version: 1\ngroups: { 7: [ann] }\n") == (problem,)
 
 
 def test_actions_and_actors_may_repeat() -> None:

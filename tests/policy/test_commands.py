@@ -46,9 +46,9 @@ def test_an_invalid_bundle_ends_with_1_and_every_problem(folder: Path) -> None:
     assert outcome.code == 1
     assert outcome.err == (
         "error: policy bundle 'policy.yaml' is not valid:\n"
-        "  line 1: version is the number 2, expected the number 1\n"
-        "  line 2: rule 1: the key 'allow' is missing\n"
-        "  line 2: rule 1: the key 'id' is missing\n"
+        "  policy.yaml:1:10: version is the number 2, expected the number 1\n"
+        "  policy.yaml:2:9: rule 1: the key 'allow' is missing\n"
+        "  policy.yaml:2:9: rule 1: the key 'id' is missing\n"
     )
 
 
@@ -77,22 +77,28 @@ def test_failed_cases_are_listed_and_end_with_1(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "problem"),
     [
-        ("{ id: '', actor: a, action: read, expect: deny }", "case 1: the id is blank"),
-        ("{ id: c, actor: a, action: fly, expect: deny }", "case 'c': action: 'fly' is not one of"),
-        ("{ id: c, actor: a, action: read, expect: maybe }", "case 'c': expect: 'maybe' is not"),
-        ("{ id: c, actor: a, action: read }", "case 1: the key 'expect' is missing"),
-        ("{ id: c, actor: a, action: read, expect: deny, on: x }", "case 1: the key 'on' is not"),
-        ("{ id: c, actor: '', action: read, expect: deny }", "case 'c': actor is blank"),
+        ("{ id: '', actor: a, action: read, expect: deny }", "11: case 1: the id is blank"),
+        (
+            "{ id: c, actor: a, action: fly, expect: deny }",
+            "32: case 'c': action: 'fly' is not",
+        ),
+        ("{ id: c, actor: a, action: read, expect: no }", "46: case 'c': expect: 'no' is not one"),
+        ("{ id: c, actor: a, action: read }", "5: case 1: the key 'expect' is missing"),
+        (
+            "{ id: c, actor: a, action: read, expect: deny, on: x }",
+            "52: case 1: the key 'on' is not one of id, actor, action, branch, ",
+        ),
+        ("{ id: c, actor: '', action: read, expect: deny }", "21: case 'c': actor is blank"),
     ],
 )
-def test_a_wrong_case_is_refused_with_its_line(folder: Path, case: str, problem: str) -> None:
+def test_a_wrong_case_is_refused_with_its_place(folder: Path, case: str, problem: str) -> None:
     (folder / "policy.tests.yaml").write_text(f"version: 1\ncases:\n  - {case}\n")
 
     outcome = run("policy", "test", "--policy", "policy.yaml")
 
     assert outcome.code == 1
     assert outcome.err.startswith(
-        f"error: policy tests 'policy.tests.yaml' is not valid: line 3: {problem}"
+        f"error: policy tests 'policy.tests.yaml' is not valid: policy.tests.yaml:3:{problem}"
     )
 
 
@@ -103,7 +109,7 @@ def test_two_cases_of_one_id_are_refused(folder: Path) -> None:
 
     outcome = run("policy", "test", "--policy", "policy.yaml")
 
-    assert "line 7: case 'bob-reads': the id is taken by line 3" in outcome.err
+    assert "policy.tests.yaml:7:5: case 'bob-reads': the id is taken by line 3" in outcome.err
 
 
 def test_an_explanation_names_the_rule_that_allows(folder: Path) -> None:

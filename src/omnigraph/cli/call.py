@@ -41,8 +41,8 @@ class Call:
     def settings(self) -> Settings:
         """Both config files; their warnings are printed once."""
         settings = load_settings(self.flags.config)
-        for remark in settings.remarks:
-            print(f"warning: {remark}", file=sys.stderr)
+        for warning in settings.operator.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
         return settings
 
     @cached_property

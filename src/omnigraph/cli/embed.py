@@ -129,11 +129,14 @@ def _find_files(
 
 
 def _read_manifest(seed: Path, output: Path | None) -> tuple[Path, Path, EmbedSpec]:
-    from omnigraph.config.document import parse_document
+    from omnigraph.config.document import Table, parse_document
+    from omnigraph.yaml_fields import to_plain
 
-    top = parse_document(read_text_file(seed), str(seed))
-    raw = top.table("sources").required("raw_seed")
-    written = top.table("artifacts").text("embedded_seed") or _SEED_OUTPUT
-    embeddings = top.get("embeddings")
-    spec = read_spec(None if embeddings is None else embeddings.plain(), str(seed))
-    return seed.parent / raw, output or seed.parent / written, spec
+    def read(top: Table) -> tuple[Path, Path, EmbedSpec]:
+        raw = top.table("sources").require("raw_seed")
+        written = top.table("artifacts").text("embedded_seed") or _SEED_OUTPUT
+        found = top.entries.get("embeddings")
+        spec = read_spec(None if found is None else to_plain(found), str(seed))
+        return seed.parent / raw, output or seed.parent / written, spec
+
+    return parse_document(read_text_file(seed), str(seed), read)

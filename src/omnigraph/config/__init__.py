@@ -1,6 +1,6 @@
 """Configuration: two YAML files, a credentials file and the environment, in; plain facts, out.
 
-document.py     YAML with the line of every value
+document.py     a YAML file, read key by key
 project.py      omnigraph.yaml: graphs, aliases, stored queries, defaults of a directory
 operator.py     ~/.omnigraph/config.yaml: servers, profiles, aliases, defaults of a person
 credentials.py  ~/.omnigraph/credentials: tokens, mode 0600
@@ -8,7 +8,7 @@ tokens.py       which token goes to which address
 scope.py        flags and settings → the one graph that is meant
 registry.py     stored queries, checked against a schema
 
-Nothing here prints: `remarks` hold what is odd but no error.
+Nothing here prints: `Operator.warnings` is for the command line to show.
 """
 
 from omnigraph.config.operator import Operator, load_operator

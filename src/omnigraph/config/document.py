@@ -1,224 +1,137 @@
-"""Document: a YAML file as values that know where they stand, so that an error names file and line.
+"""Document: a YAML file read key by key. Problems are collected and raised together.
 
-Values are asked for what they should be (`text`, `number`, `table`); what they are not is a
-`ConfigError`. Keys nobody asks for become remarks, not errors: a newer file still loads.
+A key that is not known is a problem too: a misspelt `policy:` must not pass for an absent one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
-from omnigraph.errors import ConfigError, did_you_mean
+from omnigraph.errors import ConfigError
+from omnigraph.yaml_fields import Fields, to_plain
+from omnigraph.yaml_text import Mark, Node, Problems, Scalar, read_yaml
 
-if TYPE_CHECKING:
-    from yaml import Node
-
-VALUES_MAX = 100_000
-_NAMES = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a number"}
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One value of a file: a scalar, a list of values, or a table of values by key."""
-
-    raw: Any
-    place: str
-    path: str
-
-    def wrong(self, expected: str) -> ConfigError:
-        found = _NAMES.get(type(self.raw), repr(self.raw))
-        return ConfigError(f"{self.place}: {self.path} is {found}, expected {expected}")
-
-    def text(self) -> str:
-        """A text that is not blank, trimmed; a bare number counts as written."""
-        if isinstance(self.raw, bool) or not isinstance(self.raw, str | int | float):
-            raise self.wrong("a text")
-        found = str(self.raw).strip()
-        if not found:
-            raise ConfigError(f"{self.place}: {self.path} is blank")
-        return found
-
-    def flag(self) -> bool:
-        if not isinstance(self.raw, bool):
-            raise self.wrong("true or false")
-        return self.raw
-
-    def number(self, *, at_least: int) -> int:
-        if isinstance(self.raw, bool) or not isinstance(self.raw, int) or self.raw < at_least:
-            raise self.wrong(f"a whole number of at least {at_least}")
-        return self.raw
-
-    def choice(self, known: Sequence[str]) -> str:
-        found = self.text()
-        if found not in known:
-            raise ConfigError(
-                f"{self.place}: {self.path} is '{found}', expected one of {', '.join(known)}"
-            )
-        return found
-
-    def texts(self) -> tuple[str, ...]:
-        if not isinstance(self.raw, list):
-            raise self.wrong("a list")
-        return tuple(each.text() for each in self.raw)
-
-    def plain(self) -> Any:
-        """The value without places, as JSON has it."""
-        match self.raw:
-            case dict():
-                return {name: each.plain() for name, each in self.raw.items()}
-            case list():
-                return [each.plain() for each in self.raw]
-            case None | str() | bool() | int() | float():
-                return self.raw
-            case _:
-                return str(self.raw)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The keys of one place of a file. `remarks` collects what is odd but no error."""
+    """The entries of one mapping. A key without a value is as good as absent."""
 
-    entries: Mapping[str, Value]
-    place: str
+    fields: Fields
+    mark: Mark
     path: str
-    remarks: list[str] = field(default_factory=list)
+    entries: Mapping[str, Node]
 
-    def get(self, name: str) -> Value | None:
-        """The value of a key; a key without a value is as good as absent."""
-        found = self.entries.get(name)
-        return None if found is None or found.raw is None else found
+    @property
+    def place(self) -> str:
+        return self.fields.problems.place(self.mark)
 
     def text(self, name: str) -> str | None:
-        found = self.get(name)
-        return None if found is None else found.text()
+        """A text that is not blank, trimmed; a bare number counts as it is written."""
+        found = self.fields.text(self.entries.get(name), self._path_to(name))
+        return None if found is None else found.strip()
+
+    def require(self, name: str) -> str:
+        """The text of a key that has to be there."""
+        if name not in self.entries:
+            self.note(f"the key '{name}' is missing")
+        return self.text(name) or ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        found = self.get(name)
-        return () if found is None else found.texts()
+        found = self.fields.texts(self.entries.get(name), self._path_to(name))
+        return tuple(each.strip() for each in found)
 
-    def required(self, name: str) -> str:
+    def choice(self, name: str, known: tuple[str, ...]) -> str | None:
+        return self.fields.choice(self.entries.get(name), self._path_to(name), known)
+
+    def flag(self, name: str) -> bool | None:
+        return self.fields.flag(self.entries.get(name), self._path_to(name))
+
+    def number(self, name: str, *, at_least: int) -> int | None:
+        return self.fields.number(self.entries.get(name), self._path_to(name), at_least=at_least)
+
+    def file(self, name: str, directory: Path) -> Path | None:
+        """A path that is relative to a directory."""
         found = self.text(name)
-        if found is None:
-            raise ConfigError(f"{self.place}: {self.path}.{name} is missing")
-        return found
+        return None if found is None else directory / Path(found).expanduser()
 
-    def table(self, name: str) -> Table:
-        """The table under a key; an empty one when it is absent."""
-        found = self.get(name)
-        if found is None:
-            return Table({}, self.place, self._path_of(name), self.remarks)
-        return self._as_table(found)
+    def values(self, name: str) -> dict[str, Any]:
+        """A mapping of any values, as JSON has it; an empty one when it is absent."""
+        found = self.fields.entries(self.entries.get(name), self._path_to(name))
+        return {key: to_plain(node) for key, node in found}
 
-    def tables(self, name: str) -> Iterator[tuple[str, Table]]:
-        """The tables that a key holds by name."""
-        for key, found in self.table(name).entries.items():
-            if found.raw is None:
-                yield key, Table({}, found.place, found.path, self.remarks)
-            else:
-                yield key, self._as_table(found)
+    def table(self, name: str, *known: str) -> Table:
+        """The table under a key, which may have these keys only; an empty one when it is absent."""
+        absent = Scalar(self.mark, None)
+        return _to_table(self.fields, self.entries.get(name, absent), self._path_to(name), known)
 
-    def only(self, *known: str) -> Table:
-        """Remark on every key that is not known."""
-        for name in self.entries:
-            if name not in known:
-                hint = did_you_mean(name, known)
-                where, path = self.entries[name].place, self._path_of(name)
-                self.remarks.append(
-                    f"{where}: unknown key {path} is ignored" + (f" — {hint}" if hint else "")
-                )
-        return self
+    def tables(self, name: str, *known: str) -> Iterator[tuple[str, Table]]:
+        """The tables under a key, by their names."""
+        path = self._path_to(name)
+        for key, node in self.fields.entries(self.entries.get(name), path):
+            yield key, _to_table(self.fields, node, f"{path}.{key}", known)
 
-    def _as_table(self, value: Value) -> Table:
-        if not isinstance(value.raw, dict):
-            raise value.wrong("a table")
-        return Table(value.raw, value.place, value.path, self.remarks)
+    def note(self, problem: str) -> None:
+        self.fields.note(self.mark, self.path, problem)
 
-    def _path_of(self, name: str) -> str:
+    def _path_to(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
 
 
-def read_document(path: Path) -> Table | None:
-    """The top table of a YAML file; None when there is no file.
+def read_document(
+    path: Path,
+    read: Callable[[Table], Result],
+    *,
+    known: tuple[str, ...],
+    warnings: list[str] | None = None,
+) -> Result | None:
+    """What `read` makes of the top table of a YAML file; None when there is no file.
 
     Raises:
-        ConfigError: The file cannot be read, is not YAML, has a key twice, or is no table.
+        ConfigError: The file cannot be used; every problem is named with its place.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"cannot read '{path}': {reason}") from None
-    return parse_document(text, str(path))
+        raise unreadable(path, error) from None
+    return parse_document(text, str(path), read, known=known, warnings=warnings)
 
 
-def parse_document(text: str, name: str) -> Table:
-    """The top table of a YAML text."""
-    import yaml  # most commands meet no file
+def parse_document(
+    text: str,
+    name: str,
+    read: Callable[[Table], Result],
+    *,
+    known: tuple[str, ...] = (),
+    warnings: list[str] | None = None,
+) -> Result:
+    """What `read` makes of the top table of a YAML text, which may have the known keys only.
 
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        found = Value({}, f"{name}:1", "") if node is None else _Builder(name).value(node, "")
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark is not None else 1
-        raise ConfigError(
-            f"{name}:{line}: this is not YAML — look at the indentation, quotes, brackets and "
-            "colons here"
-        ) from None
-    except yaml.YAMLError:
-        raise ConfigError(
-            f"{name}:1: this is not YAML — it holds a character that YAML does not allow"
-        ) from None
-    except RecursionError:
-        raise ConfigError(f"{name}:1: the file is nested without end") from None
-    if not isinstance(found.raw, dict):
-        kind = _NAMES.get(type(found.raw), "a value")
-        raise ConfigError(f"{found.place}: the file is {kind}, expected a table of settings")
-    return Table(found.raw, found.place, "")
+    With `warnings` unknown keys are no problems: what is to be said about them is added there.
+    """
+    problems = Problems(name, lambda lines: ConfigError("\n".join(lines)))
+    unknown = None if warnings is None else Problems(name, problems.make_error)
+    fields = Fields(problems, takes_numbers=True, warnings=unknown)
+    result = read(_to_table(fields, read_yaml(text, problems), "", known))
+    problems.raise_if_any()
+    if warnings is not None and unknown is not None:
+        warnings += unknown.lines()
+    return result
 
 
-@dataclass(slots=True)
-class _Builder:
-    """YAML nodes → values of one file, within a limit: references can repeat each other."""
+def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
+    """The error for a file that cannot be read as text."""
+    reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+    return ConfigError(f"cannot read '{path}': {reason}")
 
-    name: str
-    values_left: int = VALUES_MAX
 
-    def value(self, node: Node, path: str) -> Value:
-        import yaml
-
-        place = f"{self.name}:{node.start_mark.line + 1}"
-        self.values_left -= 1
-        if self.values_left < 0:
-            raise ConfigError(f"{place}: more than {VALUES_MAX} values")
-        match node:
-            case yaml.MappingNode():
-                return Value(self._entries(node.value, path), place, path)
-            case yaml.SequenceNode():
-                items = [self.value(each, f"{path}[{at}]") for at, each in enumerate(node.value)]
-                return Value(items, place, path)
-            case _:
-                try:
-                    raw = yaml.SafeLoader("").construct_object(node)
-                except (yaml.YAMLError, ValueError):
-                    raise ConfigError(f"{place}: {path or 'the file'} is no plain value") from None
-                return Value(raw, place, path)
-
-    def _entries(self, pairs: Sequence[tuple[Node, Node]], path: str) -> dict[str, Value]:
-        entries: dict[str, Value] = {}
-        for key_node, node in pairs:
-            place = f"{self.name}:{key_node.start_mark.line + 1}"
-            key = str(key_node.value) if isinstance(key_node.value, str) else ""
-            if not key.strip():
-                raise ConfigError(f"{place}: a key has to be a text")
-            full = f"{path}.{key}" if path else key
-            if key in entries:
-                raise ConfigError(f"{place}: {full} is there twice")
-            # The place of a setting is where its key stands.
-            entries[key] = Value(self.value(node, full).raw, place, full)
-        return entries
+def _to_table(fields: Fields, node: Node, path: str, known: tuple[str, ...]) -> Table:
+    is_empty = isinstance(node, Scalar) and node.value is None
+    entries = {} if is_empty else fields.mapping(node, path, known=known or None)
+    return Table(fields, node.mark, path, entries)

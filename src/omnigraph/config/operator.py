@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from omnigraph.config.document import Table, read_document
-from omnigraph.config.project import FORMATS, LAYOUTS, choice_of, column_width_of
+from omnigraph.config.project import FORMATS, LAYOUTS, read_column_width
 from omnigraph.errors import ConfigError, did_you_mean
 
 HOME_VARIABLE = "OMNIGRAPH_HOME"
@@ -21,6 +22,16 @@ CONFIG_FILE = "config.yaml"
 
 ScopeKind: TypeAlias = Literal["server", "cluster", "store"]
 _SCOPE_KINDS: tuple[ScopeKind, ...] = ("server", "cluster", "store")
+_KEYS = ("operator", "servers", "clusters", "profiles", "defaults", "aliases")
+_DEFAULTS = (
+    "output",
+    "table_max_column_width",
+    "table_cell_layout",
+    "server",
+    "default_graph",
+    "store",
+)
+_ALIAS = ("server", "graph", "query", "args", "params", "format")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +106,7 @@ class Operator:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=Defaults)
     aliases: Mapping[str, OperatorAlias] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def config_path(self) -> Path:
@@ -134,41 +145,56 @@ def load_operator(environment: Mapping[str, str] | None = None) -> Operator:
     """Read the operator config; absent is empty.
 
     Raises:
-        ConfigError: The file cannot be used; names file and line.
+        ConfigError: The file cannot be used; every problem is named with its place.
     """
     home = operator_home(environment)
-    top = read_document(home / CONFIG_FILE)
-    if top is None:
-        return Operator(home)
-    top.only("operator", "servers", "clusters", "profiles", "defaults", "aliases")
+    warnings: list[str] = []
+    read = partial(_operator, home)
+    found = read_document(home / CONFIG_FILE, read, known=_KEYS, warnings=warnings)
+    return Operator(home) if found is None else replace(found, warnings=tuple(warnings))
+
+
+def _operator(home: Path, top: Table) -> Operator:
+    clusters = top.tables("clusters", "root")
+    profiles = top.tables("profiles", *_SCOPE_KINDS, "default_graph")
     return Operator(
         home=home,
-        actor=top.table("operator").only("actor").text("actor"),
+        actor=top.table("operator", "actor").text("actor"),
         servers=_servers(top),
-        clusters={
-            name: table.only("root").required("root") for name, table in top.tables("clusters")
-        },
-        profiles={name: _profile(name, table) for name, table in top.tables("profiles")},
-        defaults=_defaults(top.table("defaults")),
-        aliases={name: _alias(name, table) for name, table in top.tables("aliases")},
-        remarks=tuple(top.remarks),
+        clusters={name: table.require("root") for name, table in clusters},
+        profiles={name: _profile(name, table) for name, table in profiles},
+        defaults=_defaults(top.table("defaults", *_DEFAULTS)),
+        aliases={name: _alias(name, table) for name, table in top.tables("aliases", *_ALIAS)},
     )
 
 
 def _servers(top: Table) -> dict[str, OperatorServer]:
     servers: dict[str, OperatorServer] = {}
     variables: dict[str, str] = {}
-    for name, table in top.tables("servers"):
-        server = OperatorServer(name, server_url(table.only("url").required("url"), table.place))
+    for name, table in top.tables("servers", "url"):
+        url = table.require("url")
+        problem = _url_problem(url) if url else None
+        if problem is not None:
+            table.note(problem)
+        server = OperatorServer(name, url.rstrip("/"))
         other = variables.setdefault(server.token_variable, name)
         if other != name:
             # One variable for two hosts would send the token of one to the other.
-            raise ConfigError(
-                f"{table.place}: servers '{other}' and '{name}' would share the token variable "
+            table.note(
+                f"servers '{other}' and '{name}' would share the token variable "
                 f"{server.token_variable} — rename one"
             )
         servers[name] = server
     return servers
+
+
+def _url_problem(url: str) -> str | None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return f"'{url}' is not a server address — expected http(s)://host"
+    if parts.username is not None or parts.query or parts.fragment:
+        return "a server address is a host and a path, nothing more"
+    return None
 
 
 def server_url(url: str, place: str) -> str:
@@ -177,55 +203,40 @@ def server_url(url: str, place: str) -> str:
     Raises:
         ConfigError: It is no http(s) address, or it holds a password.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{place}: '{url}' is not a server address — expected http(s)://host")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ConfigError(f"{place}: a server address is a host and a path, nothing more")
+    problem = _url_problem(url)
+    if problem is not None:
+        raise ConfigError(f"{place}: {problem}")
     return url.rstrip("/")
 
 
 def _profile(name: str, table: Table) -> Profile:
-    table.only(*_SCOPE_KINDS, "default_graph")
     bindings = {kind: found for kind in _SCOPE_KINDS if (found := table.text(kind)) is not None}
     return Profile(name, bindings, table.text("default_graph"), table.place)
 
 
 def _defaults(table: Table) -> Defaults:
-    table.only(
-        "output", "table_max_column_width", "table_cell_layout", "server", "default_graph", "store"
-    )
     found = Defaults(
-        choice_of(table, "output", FORMATS),
-        column_width_of(table),
-        choice_of(table, "table_cell_layout", LAYOUTS),
+        table.choice("output", FORMATS),
+        read_column_width(table),
+        table.choice("table_cell_layout", LAYOUTS),
         table.text("server"),
         table.text("default_graph"),
         table.text("store"),
     )
     if found.server is not None and found.store is not None:
-        raise ConfigError(f"{table.place}: defaults has both server and store — keep one")
+        table.note("has both server and store — keep one")
     if found.store is not None and found.default_graph is not None:
-        raise ConfigError(
-            f"{table.place}: defaults.default_graph picks a graph of a server, "
-            "but defaults.store is one graph"
-        )
+        table.note("default_graph picks a graph of a server, but defaults.store is one graph")
     return found
 
 
 def _alias(name: str, table: Table) -> OperatorAlias:
-    table.only("server", "graph", "query", "args", "params", "format")
-    params = table.get("params")
     return OperatorAlias(
         name=name,
-        server=table.required("server"),
-        query=table.required("query"),
+        server=table.require("server"),
+        query=table.require("query"),
         graph=table.text("graph"),
         args=table.texts("args"),
-        params={} if params is None else _params(table),
-        format=choice_of(table, "format", FORMATS),
+        params=table.values("params"),
+        format=table.choice("format", FORMATS),
     )
-
-
-def _params(table: Table) -> dict[str, Any]:
-    return {name: value.plain() for name, value in table.table("params").entries.items()}

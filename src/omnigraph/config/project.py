@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from omnigraph.config.document import Table, Value, read_document
+from omnigraph.config.document import Table, read_document
 from omnigraph.errors import BadRequestError, ConfigError, did_you_mean
 
 PROJECT_FILE = "omnigraph.yaml"
 FORMATS = ("table", "kv", "csv", "jsonl", "json")
 LAYOUTS = ("truncate", "wrap")
 COLUMN_WIDTH_MIN = 8
+_KEYS = ("project", "graphs", "server", "cli", "query", "auth", "aliases", "policy", "queries")
+_GRAPH = ("uri", "bearer_token_env", "policy", "queries")
+_CLI = (
+    "graph",
+    "branch",
+    "actor",
+    "output_format",
+    "table_max_column_width",
+    "table_cell_layout",
+)
+_ALIAS = ("command", "query", "name", "args", "graph", "branch", "format")
 _VERBS = {"read": "query", "query": "query", "change": "mutate", "mutate": "mutate"}
 
 
@@ -90,7 +102,6 @@ class Project:
     aliases: Mapping[str, ProjectAlias] = field(default_factory=dict)
     policy_file: Path | None = None
     queries: Mapping[str, StoredEntry] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
 
     def graph(self, name: str) -> ProjectGraph:
         """The graph of that name.
@@ -135,39 +146,40 @@ def load_project(path: Path | None = None) -> Project:
     """Read a project file: the one named, or `./omnigraph.yaml` when there is one.
 
     Raises:
-        ConfigError: The file named is not there, or a file cannot be used; names file and line.
+        ConfigError: The file named is not there, or a file cannot be used; every problem is
+            named with its place.
     """
     place = path if path is not None else Path(PROJECT_FILE)
-    top = read_document(place)
-    if top is None:
-        if path is not None:
-            raise ConfigError(f"cannot read '{path}': no such file")
-        return Project(directory=Path())
-    directory = place.parent
-    top.only("project", "graphs", "server", "cli", "query", "auth", "aliases", "policy", "queries")
+    project = read_document(place, partial(_project, place), known=_KEYS)
+    if project is None and path is not None:
+        raise ConfigError(f"cannot read '{path}': no such file")
+    return project or Project(directory=Path())
+
+
+def _project(path: Path, top: Table) -> Project:
+    directory = path.parent
+    roots = top.table("query", "roots").texts("roots")
     return Project(
         directory=directory,
-        path=place,
-        name=top.table("project").only("name").text("name"),
-        graphs={name: _graph(name, table, directory) for name, table in top.tables("graphs")},
-        server=_server(top.table("server"), directory),
-        cli=_cli(top.table("cli")),
-        query_roots=tuple(
-            directory / root for root in top.table("query").only("roots").texts("roots")
-        ),
-        auth_env_file=_path(top.table("auth").only("env_file").get("env_file"), directory),
-        aliases={name: _alias(name, table) for name, table in top.tables("aliases")},
+        path=path,
+        name=top.table("project", "name").text("name"),
+        graphs={
+            name: _graph(name, table, directory) for name, table in top.tables("graphs", *_GRAPH)
+        },
+        server=_server(top.table("server", "graph", "bind", "policy"), directory),
+        cli=_cli(top.table("cli", *_CLI)),
+        query_roots=tuple(directory / root for root in roots),
+        auth_env_file=top.table("auth", "env_file").file("env_file", directory),
+        aliases={name: _alias(name, table) for name, table in top.tables("aliases", *_ALIAS)},
         policy_file=_policy(top, directory),
         queries=dict(_queries(top, directory)),
-        remarks=tuple(top.remarks),
     )
 
 
 def _graph(name: str, table: Table, directory: Path) -> ProjectGraph:
-    table.only("uri", "bearer_token_env", "policy", "queries")
     return ProjectGraph(
         name=name,
-        uri=_location(table.required("uri"), directory),
+        uri=_location(table.require("uri"), directory),
         bearer_token_env=table.text("bearer_token_env"),
         policy_file=_policy(table, directory),
         queries=dict(_queries(table, directory)),
@@ -180,67 +192,45 @@ def _location(uri: str, directory: Path) -> str:
 
 
 def _server(table: Table, directory: Path) -> ServerSection:
-    table.only("graph", "bind", "policy")
     return ServerSection(table.text("graph"), table.text("bind"), _policy(table, directory))
 
 
 def _cli(table: Table) -> CliSection:
-    table.only(
-        "graph", "branch", "actor", "output_format", "table_max_column_width", "table_cell_layout"
-    )
     return CliSection(
         table.text("graph"),
         table.text("branch"),
         table.text("actor"),
-        choice_of(table, "output_format", FORMATS),
-        column_width_of(table),
-        choice_of(table, "table_cell_layout", LAYOUTS),
+        table.choice("output_format", FORMATS),
+        read_column_width(table),
+        table.choice("table_cell_layout", LAYOUTS),
     )
 
 
 def _alias(name: str, table: Table) -> ProjectAlias:
-    table.only("command", "query", "name", "args", "graph", "branch", "format")
     return ProjectAlias(
         name=name,
-        command=_VERBS[choice_of(table, "command", tuple(_VERBS)) or "query"],
-        query=table.required("query"),
+        command=_VERBS[table.choice("command", tuple(_VERBS)) or "query"],
+        query=table.require("query"),
         query_name=table.text("name"),
         args=table.texts("args"),
         graph=table.text("graph"),
         branch=table.text("branch"),
-        format=choice_of(table, "format", FORMATS),
+        format=table.choice("format", FORMATS),
     )
 
 
 def _queries(table: Table, directory: Path) -> Iterator[tuple[str, StoredEntry]]:
-    for name, entry in table.tables("queries"):
-        tool = entry.only("file", "mcp").table("mcp").only("expose", "tool_name")
-        exposed = tool.get("expose")
-        yield (
-            name,
-            StoredEntry(
-                file=directory / entry.required("file"),
-                expose=True if exposed is None else exposed.flag(),
-                tool_name=tool.text("tool_name"),
-            ),
-        )
+    for name, entry in table.tables("queries", "file", "mcp"):
+        tool = entry.table("mcp", "expose", "tool_name")
+        file = directory / entry.require("file")
+        yield name, StoredEntry(file, tool.flag("expose") is not False, tool.text("tool_name"))
 
 
 def _policy(table: Table, directory: Path) -> Path | None:
-    return _path(table.table("policy").only("file").get("file"), directory)
+    return table.table("policy", "file").file("file", directory)
 
 
-def _path(value: Value | None, directory: Path) -> Path | None:
-    return None if value is None else directory / Path(value.text()).expanduser()
-
-
-def choice_of(table: Table, name: str, known: tuple[str, ...]) -> str | None:
-    """One of the known words, None when the key is absent."""
-    found = table.get(name)
-    return None if found is None else found.choice(known)
-
-
-def column_width_of(table: Table) -> int | None:
+def read_column_width(table: Table) -> int | None:
     """How wide a column may be; too narrow to read is widened."""
-    found = table.get("table_max_column_width")
-    return None if found is None else max(COLUMN_WIDTH_MIN, found.number(at_least=1))
+    found = table.number("table_max_column_width", at_least=1)
+    return None if found is None else max(COLUMN_WIDTH_MIN, found)

@@ -50,10 +50,6 @@ class Settings:
     operator: Operator
     environment: Mapping[str, str]
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        return (*self.project.remarks, *self.operator.remarks)
-
 
 def load_settings(config: Path | None = None) -> Settings:
     """Read both config files as they are now."""

@@ -1,11 +1,8 @@
 """Policy: who may do what. A pure decision: text goes in, an answer comes out, no I/O.
 
-    bundle YAML → read_yaml → check → Bundle → compile → Cedar text → cedar → Policy.decide
+    bundle YAML → yaml_text → check → Bundle → compile → Cedar text → cedar → Policy.decide
 
 model.py      actions, scopes, rules, requests and decisions
-read_yaml.py  YAML → a tree that knows its lines; refuses what could hang a reader
-problems.py   what is wrong with a file, collected so that one run says all of it
-fields.py     typed values out of the tree
 check.py      tree → a checked bundle
 compile.py    bundle → Cedar schema, policies and entities, as text
 cedar.py      sole importer of cedarpy: parses the texts once, answers requests

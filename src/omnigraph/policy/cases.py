@@ -1,16 +1,17 @@
-"""Cases: what somebody expects a bundle to decide, and whether it does."""
+"""Cases: the decisions that are expected of a bundle, and whether it makes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
-from omnigraph.policy.fields import Fields, shown
+from omnigraph.errors import PolicyInvalid
 from omnigraph.policy.model import Action, Decision, Request
 from omnigraph.policy.policy import Policy
-from omnigraph.policy.problems import Problems
-from omnigraph.policy.read_yaml import Node, read_yaml
+from omnigraph.yaml_fields import Fields, quote
+from omnigraph.yaml_text import Mark, Node, Problems, read_yaml
 
 _FILE_KEYS = ("version", "cases")
 _CASE_KEYS = ("id", "actor", "action", "branch", "target_branch", "expect")
@@ -47,16 +48,16 @@ def read_cases(text: str, *, name: str) -> tuple[Case, ...]:
     """Read a file of cases.
 
     Raises:
-        PolicyInvalid: The text is no such file; every problem is listed with its line.
+        PolicyInvalid: The text is no such file; every problem is listed with its place.
     """
-    problems = Problems(f"policy tests {shown(name)}")
+    problems = Problems(name, partial(PolicyInvalid, f"policy tests {quote(name)}"))
     fields = Fields(problems)
     tree = read_yaml(text, problems)
     entries = fields.mapping(tree, "the file", known=_FILE_KEYS, required=_FILE_KEYS)
     fields.version(entries.get("version"))
-    lines: dict[str, int] = {}
+    taken: dict[str, Mark] = {}
     cases = [
-        _case(fields, item, f"case {position}", lines)
+        _case(fields, item, f"case {position}", taken)
         for position, item in enumerate(fields.items(entries.get("cases"), "cases"), start=1)
     ]
     problems.raise_if_any()
@@ -86,15 +87,15 @@ def explain_decision(request: Request, decision: Decision) -> dict[str, str | No
     }
 
 
-def _case(fields: Fields, node: Node, place: str, lines: dict[str, int]) -> Case | None:
-    """One case, or None with its problems noted. `lines` holds the ids taken so far."""
+def _case(fields: Fields, node: Node, place: str, taken: dict[str, Mark]) -> Case | None:
+    """One case, or None with its problems noted. `taken` has the ids so far."""
     entries = fields.mapping(node, place, known=_CASE_KEYS, required=_REQUIRED_KEYS)
     case_id = fields.text(entries.get("id"), f"{place}: the id")
-    where = place if case_id is None else f"case {shown(case_id)}"
-    if case_id in lines:
-        fields.note(node.line, where, f"the id is taken by line {lines[case_id]}")
+    where = place if case_id is None else f"case {quote(case_id)}"
+    if case_id in taken:
+        fields.note(node.mark, where, f"the id is taken by line {taken[case_id].line}")
     elif case_id is not None:
-        lines[case_id] = node.line
+        taken[case_id] = node.mark
     actor = fields.text(entries.get("actor"), f"{where}: actor")
     action = fields.word(entries.get("action"), f"{where}: action", Action)
     branch = fields.text(entries.get("branch"), f"{where}: branch")

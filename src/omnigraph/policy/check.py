@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from omnigraph.policy.fields import Fields, shown
+from omnigraph.errors import PolicyInvalid
 from omnigraph.policy.model import (
     BRANCH_SCOPE,
     TARGET_BRANCH_SCOPE,
@@ -14,8 +15,8 @@ from omnigraph.policy.model import (
     Rule,
     Scope,
 )
-from omnigraph.policy.problems import Problems
-from omnigraph.policy.read_yaml import Node, Sequence, read_yaml
+from omnigraph.yaml_fields import Fields, quote
+from omnigraph.yaml_text import Mark, Node, Problems, Sequence, read_yaml
 
 # Cedar looks at every permit for every decision: with more of them each would take too long.
 PERMITS_MAX = 10_000
@@ -28,11 +29,10 @@ def read_bundle(text: str, *, name: str, kind: Kind | None) -> Bundle:
     """Read a bundle of a kind; with None, of the kind it says it is or its actions belong to.
 
     Raises:
-        PolicyInvalid: The text is no such bundle; every problem is listed with its line.
+        PolicyInvalid: The text is no such bundle; every problem is listed with its place.
     """
-    problems = Problems(f"policy bundle {shown(name)}")
-    tree = read_yaml(text, problems)
-    bundle = _Check(problems, kind).bundle(tree)
+    problems = Problems(name, partial(PolicyInvalid, f"policy bundle {quote(name)}"))
+    bundle = _Check(Fields(problems), kind).bundle(read_yaml(text, problems))
     problems.raise_if_any()
     return bundle
 
@@ -40,9 +40,9 @@ def read_bundle(text: str, *, name: str, kind: Kind | None) -> Bundle:
 class _Check:
     """Checks one bundle; goes on after a problem, so that one run finds all."""
 
-    def __init__(self, problems: Problems, kind: Kind | None) -> None:
-        self._problems = problems
-        self._fields = Fields(problems)
+    def __init__(self, fields: Fields, kind: Kind | None) -> None:
+        self._fields = fields
+        self._note = fields.note
         self._kind = kind
 
     def bundle(self, tree: Node) -> Bundle:
@@ -55,59 +55,53 @@ class _Check:
         protected = self._fields.texts(
             entries.get("protected_branches"), "protected_branches", "a branch"
         )
-        branches = frozenset(branch.strip() for _, branch in protected)
+        branches = frozenset(branch.strip() for branch in protected)
         rules = self._rules(entries.get("rules"), groups)
         kind = self._kind_of(declared, rules)
         if declared is not None and declared is not kind:
-            self._fields.note(
-                entries["kind"].line, "kind", f"is {declared}, but this is the policy of a {kind}"
+            self._note(
+                entries["kind"].mark, "kind", f"is {declared}, but this is the policy of a {kind}"
             )
-        for line, rule in rules:
-            self._check_kind(line, rule, kind)
+        for mark, rule in rules:
+            self._check_kind(mark, rule, kind)
         if sum(len(rule.actions) for _, rule in rules) > PERMITS_MAX:
-            self._problems.add(tree.line, f"the rules name more than {PERMITS_MAX} actions")
+            self._note(tree.mark, "", f"the rules name more than {PERMITS_MAX} actions")
         return Bundle(kind, groups, branches, tuple(rule for _, rule in rules))
 
-    def _kind_of(self, declared: Kind | None, rules: list[tuple[int, Rule]]) -> Kind:
+    def _kind_of(self, declared: Kind | None, rules: list[tuple[Mark, Rule]]) -> Kind:
         kinds = {action.kind for _, rule in rules for action in rule.actions}
         return self._kind or declared or (Kind.SERVER if kinds == {Kind.SERVER} else Kind.GRAPH)
 
     def _groups(self, node: Node | None) -> dict[str, frozenset[str]]:
         groups: dict[str, frozenset[str]] = {}
-        if node is None:
-            return groups
         for name, members in self._fields.entries(node, "groups"):
-            where = f"group {shown(name)}"
+            where = f"group {quote(name)}"
             if not name.strip():
-                self._problems.add(members.line, "a group has a blank name")
-            groups[name] = frozenset(
-                actor for _, actor in self._fields.texts(members, where, "an actor")
-            )
+                self._note(members.mark, "", "a group has a blank name")
+            groups[name] = frozenset(self._fields.texts(members, where, "an actor"))
             if isinstance(members, Sequence) and not members.items:
-                self._fields.note(members.line, where, "is empty — name an actor, or remove it")
+                self._note(members.mark, where, "is empty — name an actor, or remove it")
         return groups
 
     def _rules(
         self, node: Node | None, groups: Mapping[str, frozenset[str]]
-    ) -> list[tuple[int, Rule]]:
-        rules: list[tuple[int, Rule]] = []
-        lines: dict[str, int] = {}
+    ) -> list[tuple[Mark, Rule]]:
+        rules: list[tuple[Mark, Rule]] = []
+        taken: dict[str, Mark] = {}
         for position, item in enumerate(self._fields.items(node, "rules"), start=1):
             rule = self._rule(item, f"rule {position}", groups)
-            if rule.id in lines:
-                first = lines[rule.id]
-                self._fields.note(
-                    item.line, f"rule {shown(rule.id)}", f"the id is taken by line {first}"
-                )
+            if rule.id in taken:
+                first = taken[rule.id].line
+                self._note(item.mark, f"rule {quote(rule.id)}", f"the id is taken by line {first}")
             elif rule.id:
-                lines[rule.id] = item.line
-            rules.append((item.line, rule))
+                taken[rule.id] = item.mark
+            rules.append((item.mark, rule))
         return rules
 
     def _rule(self, node: Node, place: str, groups: Mapping[str, frozenset[str]]) -> Rule:
         entries = self._fields.mapping(node, place, known=("id", "allow"), required=("id", "allow"))
         rule_id = self._fields.text(entries.get("id"), f"{place}: the id") or ""
-        where = f"rule {shown(rule_id)}" if rule_id else place
+        where = f"rule {quote(rule_id)}" if rule_id else place
         if "allow" not in entries:
             return Rule(rule_id, "", ())
         allow = self._fields.mapping(
@@ -120,7 +114,7 @@ class _Check:
             for key in (BRANCH_SCOPE, TARGET_BRANCH_SCOPE)
             if key in allow
         }
-        self._check_scopes({key: allow[key].line for key in scopes}, actions, where)
+        self._check_scopes({key: allow[key].mark for key in scopes}, actions, where)
         return Rule(
             rule_id,
             group,
@@ -137,52 +131,50 @@ class _Check:
         name = self._fields.text(entries.get("group"), f"{inner}: group")
         if name is not None and name not in groups:
             hint = self._fields.hint(name, groups)
-            self._fields.note(
-                entries["group"].line, where, f"there is no group {shown(name)}{hint}"
-            )
+            self._note(entries["group"].mark, where, f"there is no group {quote(name)}{hint}")
         return name or ""
 
     def _actions(self, node: Node | None, where: str) -> tuple[Action, ...]:
         if isinstance(node, Sequence) and not node.items:
-            self._fields.note(node.line, where, "there are no actions — name at least one")
+            self._note(node.mark, where, "there are no actions — name at least one")
         items = self._fields.items(node, f"{where}: actions")
         words = (self._fields.word(item, f"{where}: an action", Action) for item in items)
         return tuple(dict.fromkeys(word for word in words if word is not None))
 
     def _check_scopes(
-        self, lines: Mapping[str, int], actions: tuple[Action, ...], where: str
+        self, marks: Mapping[str, Mark], actions: tuple[Action, ...], where: str
     ) -> None:
-        if len(lines) == 2:
-            self._fields.note(
-                lines[TARGET_BRANCH_SCOPE],
+        if len(marks) == 2:
+            self._note(
+                marks[TARGET_BRANCH_SCOPE],
                 where,
                 f"has both {BRANCH_SCOPE} and {TARGET_BRANCH_SCOPE} — split it into two rules",
             )
             return
-        for key, line in lines.items():
+        for key, mark in marks.items():
             for action in actions:
                 if action.scope_key != key:
-                    self._fields.note(line, where, _misplaced(key, action))
+                    self._note(mark, where, _explain_misplaced(key, action))
 
-    def _check_kind(self, line: int, rule: Rule, kind: Kind) -> None:
-        where = f"rule {shown(rule.id)}" if rule.id else "a rule"
+    def _check_kind(self, mark: Mark, rule: Rule, kind: Kind) -> None:
+        where = f"rule {quote(rule.id)}" if rule.id else "a rule"
         kinds = {action.kind for action in rule.actions}
         if len(kinds) == 2:
-            self._fields.note(
-                line, where, "mixes actions of a graph and of a server — split it into two rules"
+            self._note(
+                mark, where, "mixes actions of a graph and of a server — split it into two rules"
             )
             return
         for action in rule.actions:
             if action.kind is not kind:
-                self._fields.note(
-                    line,
+                self._note(
+                    mark,
                     where,
                     f"'{action}' is an action of a {action.kind}, "
                     f"but this is the policy of a {kind}",
                 )
 
 
-def _misplaced(key: str, action: Action) -> str:
+def _explain_misplaced(key: str, action: Action) -> str:
     if action.kind is Kind.SERVER:
         return f"'{action}' is an action of a server and has no scope — remove {key}"
     if action.scope_key is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from omnigraph.policy.compile import SERVER_ID, compile_bundle
-from omnigraph.policy.fields import shown
 from omnigraph.policy.model import Bundle, Kind, Request
 from omnigraph.policy.policy import Policy
+from omnigraph.yaml_fields import quote
 
 
 def load_policy(text: str, *, name: str, resource: str | None) -> Policy:
@@ -37,7 +37,7 @@ def _compiled(bundle: Bundle, name: str, resource: str | None) -> Policy:
     from omnigraph.policy.cedar import CedarEngine
 
     text = compile_bundle(bundle, SERVER_ID if resource is None else resource)
-    engine = CedarEngine(text, what=f"policy bundle {shown(name)}")
+    engine = CedarEngine(text, what=f"policy bundle {quote(name)}")
 
     def match(request: Request, is_protected: bool, target_is_protected: bool) -> list[str]:
         return engine.matched_rules(
