@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph import failpoints
-from omnigraph.failpoints import Failpoint, FailpointError, armed, hit
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints, hit
 
 SOURCE = Path(failpoints.__file__).parent
 POINT = next(iter(Failpoint))
@@ -38,14 +38,17 @@ def test_an_unarmed_point_does_nothing() -> None:
 
 
 def test_a_raising_point_raises_until_the_block_ends() -> None:
-    with armed({POINT: "raise"}), pytest.raises(FailpointError, match=re.escape(POINT.value)):
+    with (
+        arm_failpoints({POINT: "raise"}),
+        pytest.raises(FailpointError, match=re.escape(POINT.value)),
+    ):
         hit(POINT)
 
     hit(POINT)
 
 
 def test_a_counting_point_counts_and_lets_through() -> None:
-    with armed({POINT: "count"}) as hits:
+    with arm_failpoints({POINT: "count"}) as hits:
         hit(POINT)
         hit(POINT)
 
@@ -53,7 +56,7 @@ def test_a_counting_point_counts_and_lets_through() -> None:
 
 
 def test_a_point_can_fire_at_its_nth_hit_only() -> None:
-    with armed({POINT: "raise@2"}):
+    with arm_failpoints({POINT: "raise@2"}):
         hit(POINT)
         with pytest.raises(FailpointError):
             hit(POINT)
@@ -63,7 +66,7 @@ def test_a_point_can_fire_at_its_nth_hit_only() -> None:
 def test_a_callback_point_calls_back() -> None:
     called: list[str] = []
 
-    with armed({POINT: lambda: called.append("here")}):
+    with arm_failpoints({POINT: lambda: called.append("here")}):
         hit(POINT)
 
     assert called == ["here"]
@@ -73,7 +76,7 @@ def test_a_sleeping_point_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("omnigraph.failpoints.time.sleep", slept.append)
 
-    with armed({POINT: "sleep:1.5"}):
+    with arm_failpoints({POINT: "sleep:1.5"}):
         hit(POINT)
 
     assert slept == [1.5]

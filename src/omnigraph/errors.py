@@ -103,7 +103,7 @@ class OmnigraphError(Exception):
         """Return the text a terminal shows."""
         return str(self)
 
-    def tell(self, outcome: str) -> None:
+    def add_outcome(self, outcome: str) -> None:
         """Add to the text what became of the data, unless it says so already."""
         if outcome not in self.message:
             self.message = f"{self.message}; {outcome}"

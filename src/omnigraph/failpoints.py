@@ -1,7 +1,7 @@
 """Failpoints: named places to fail, inert unless a test arms them.
 
 Code calls `hit(Failpoint.X)`; with nothing armed that is one dict look-up. A test arms a point
-with the `armed` context manager, or for a child process through the environment:
+with the `arm_failpoints` context manager, or for a child process through the environment:
 
     OMNIGRAPH_FAILPOINTS="recovery.sidecar_write=kill,graph_publish.before_manifest_commit=sleep:2"
 
@@ -68,7 +68,7 @@ class Failpoint(StrEnum):
     BRANCH_MERGE_REWRITE_AFTER_MERGE_PRE_DELETE = "branch_merge.rewrite_after_merge_pre_delete"
     BRANCH_MERGE_REWRITE_AFTER_DELETE_PRE_INDEX = "branch_merge.rewrite_after_delete_pre_index"
     BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT = "branch_merge.post_phase_b_pre_manifest_commit"
-    LOAD_AFTER_PIECE = "load.after_piece"
+    LOAD_AFTER_STAGED_PART = "load.after_staged_part"
     LOAD_BEFORE_COMMIT = "load.before_commit"
     RELOCATE_BEFORE_VERSION_FILE = "relocate.before_version_file"
     RELOCATE_BEFORE_MARKER = "relocate.before_marker"
@@ -123,7 +123,7 @@ def _wait(path: Path) -> None:
 
 
 @contextmanager
-def armed(points: dict[Failpoint, Mode]) -> Iterator[Counter[Failpoint]]:
+def arm_failpoints(points: dict[Failpoint, Mode]) -> Iterator[Counter[Failpoint]]:
     """Arm `points` while the block runs; yields the counter of hits, which starts at zero."""
     before = dict(_armed)
     hits.clear()

@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.branch.merge import MergeOutcome
 from omnigraph.failpoints import Failpoint as Point
-from omnigraph.failpoints import FailpointError, armed
+from omnigraph.failpoints import FailpointError, arm_failpoints
 from omnigraph.testing.crash import CrashRunner
 from tests.branch import merge_work
 from tests.branch.people import merged, state_of
@@ -130,7 +130,7 @@ def test_a_merge_that_failed_in_a_living_process_is_undone_by_the_next_one(
     graph = og.open(path, durability="process")
     before = state_of(graph)
     with (
-        armed({Point.BRANCH_MERGE_ADOPT_AFTER_APPEND_PRE_UPSERT: "raise"}),
+        arm_failpoints({Point.BRANCH_MERGE_ADOPT_AFTER_APPEND_PRE_UPSERT: "raise"}),
         pytest.raises(FailpointError),
     ):
         graph.merge(merge_work.SOURCE)
@@ -149,7 +149,7 @@ def test_a_confirmed_merge_is_finished_by_the_next_write(
     shutil.copytree(templates["both"], path)
     graph = og.open(path, durability="process")
     with (
-        armed({Point.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT: "raise"}),
+        arm_failpoints({Point.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT: "raise"}),
         pytest.raises(FailpointError),
     ):
         graph.merge(merge_work.SOURCE)

@@ -16,7 +16,7 @@ from omnigraph.errors import (
     ConflictError,
     OmnigraphError,
 )
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from tests.graph.reading import (
     TABLES,
@@ -234,7 +234,7 @@ def test_an_insert_prepared_on_an_earlier_namesake_lands_on_the_new_branch(pair:
 def test_a_fork_that_nobody_claims_is_made_anew(pair: og.Graph) -> None:
     """What a writer leaves that forked and died: a ref, and rows that were never published."""
     pair.create_branch("b")
-    with armed({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
         add(pair, "person", branch="b", name="lost")
     assert forks(pair) == {"node:Person": ["b"]}
     add(pair, "person", name="newer-on-main")
@@ -248,7 +248,7 @@ def test_a_fork_that_nobody_claims_is_made_anew(pair: og.Graph) -> None:
 @pytest.mark.accepts("S-014")
 def test_a_fork_left_without_its_ref_is_made_anew(pair: og.Graph) -> None:
     pair.create_branch("b")
-    with armed({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
         add(pair, "person", branch="b", name="lost")
     for ref in Path(pair.uri).glob("nodes/*/_refs/branches/b.json"):
         ref.unlink()
@@ -261,14 +261,14 @@ def test_a_fork_left_without_its_ref_is_made_anew(pair: og.Graph) -> None:
 def test_a_fork_whose_owner_cannot_be_found_out_is_left_alone(pair: og.Graph) -> None:
     """Invariant I18: nothing is destroyed on a guess."""
     pair.create_branch("b")
-    with armed({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
         add(pair, "person", branch="b", name="lost")
 
     def unreadable() -> None:
         raise og.errors.StorageError("the store does not answer")
 
     with (
-        armed({Failpoint.CLASSIFY_FRESH_READ: unreadable}),
+        arm_failpoints({Failpoint.CLASSIFY_FRESH_READ: unreadable}),
         pytest.raises(ConflictError, match="could not verify"),
     ):
         add(pair, "person", branch="b", name="cy")
@@ -286,7 +286,7 @@ def test_a_delete_waits_for_a_writer_of_the_branch(pair: og.Graph) -> None:
         deleting.start()
         deleting.join(0.5)
 
-    with armed({Failpoint.COMMIT_AFTER_TABLE: delete_now}):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: delete_now}):
         result = add(pair, "person", branch="b", name="cy")
     deleting.join()
 
@@ -316,7 +316,7 @@ def test_a_delete_never_takes_the_fork_of_a_new_namesake(pair: og.Graph) -> None
         taking.start()
         taking.join(0.5)
 
-    with armed({Failpoint.BRANCH_DELETE_BEFORE_TABLE_CLEANUP: take_now}):
+    with arm_failpoints({Failpoint.BRANCH_DELETE_BEFORE_TABLE_CLEANUP: take_now}):
         pair.delete_branch("b")
     taking.join()
 
@@ -393,7 +393,7 @@ def test_writers_on_different_branches_do_not_wait_for_each_other(pair: og.Graph
             thread.start()
             thread.join(30)
 
-    with armed({Failpoint.COMMIT_AFTER_TABLE: write_elsewhere}):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: write_elsewhere}):
         add(pair, "person", name="dee")
 
     assert len(done) == 2

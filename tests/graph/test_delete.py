@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConstraintError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from tests.graph.reading import (
     add,
@@ -78,7 +78,7 @@ def test_a_delete_is_staged_and_moves_no_head_before_its_sidecar(ring: og.Graph)
     """A crash before the sidecar leaves no drift at all."""
     before = standing(ring)
 
-    with armed({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
         add(ring, "gone", name="a")
 
     assert standing(ring) == before
@@ -93,7 +93,7 @@ def test_a_delete_that_fails_in_its_cascade_can_be_tried_again(ring: og.Graph) -
     before = standing(ring)
 
     with (
-        armed({Failpoint.MUTATION_DELETE_NODE_PRE_PRIMARY_DELETE: "raise"}),
+        arm_failpoints({Failpoint.MUTATION_DELETE_NODE_PRE_PRIMARY_DELETE: "raise"}),
         pytest.raises(FailpointError),
     ):
         add(ring, "gone", name="a")

@@ -24,7 +24,7 @@ from omnigraph.errors import (
     OmnigraphError,
     PreconditionFailed,
 )
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest import MAIN, Lineage, Publish, UpdatePin, publish
 from omnigraph.storage.queues import Guard, QueueKey, WriterQueues
 from omnigraph.write.recovery import RECOVERY_ACTOR
@@ -56,7 +56,7 @@ def overtake(graph: og.Graph, table_key: str, write: Callable[[og.Graph], object
         if left:
             publish_rival(graph, left.pop())
 
-    with armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: interrupt}):
+    with arm_failpoints({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: interrupt}):
         write(graph)
     assert not left
 
@@ -215,7 +215,7 @@ def test_a_merge_planned_with_an_earlier_namesake_is_refused(
 def crash_before_publish(graph: og.Graph, if_commit: str | None = None) -> None:
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
     text = 'query q() { insert Knows { from: "ann", to: "bob" } }'
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         graph.mutate(text, if_commit=if_commit)
 
 

@@ -17,7 +17,7 @@ from lance.dataset import Transaction
 
 import omnigraph as og
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryRequired
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest import publisher
 from omnigraph.storage.queues import Guard, WriterQueues
 from omnigraph.storage.transactions import Committer, committed_version
@@ -124,7 +124,7 @@ def collide(graph: og.Graph, race: Race) -> None:
         if left:
             left.pop()(other)
 
-    with armed({Failpoint.RECOVERY_SIDECAR_WRITE: interrupt}):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: interrupt}):
         race.first(graph)
     assert not left
 
@@ -232,7 +232,7 @@ def test_planted_with_no_fence_at_all_two_writers_break_the_rules(
 def test_a_fork_that_another_writer_has_claimed_is_never_reclaimed(unqueued: og.Graph) -> None:
     """Both meet the fork of a dead writer; the second claims it before the first has looked."""
     unqueued.create_branch("b")
-    with armed({Failpoint.FORK_AFTER_CREATE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.FORK_AFTER_CREATE: "raise"}), pytest.raises(FailpointError):
         add(unqueued, "person", branch="b", name="lost")
     left = [reopen(unqueued)]
 
@@ -241,7 +241,7 @@ def test_a_fork_that_another_writer_has_claimed_is_never_reclaimed(unqueued: og.
             add(left.pop(), "person", branch="b", name="second")
 
     with (
-        armed({Failpoint.FORK_BEFORE_CLASSIFY: claim}),
+        arm_failpoints({Failpoint.FORK_BEFORE_CLASSIFY: claim}),
         pytest.raises(ConflictError, match="another writer forked 'node:Person' on branch 'b'"),
     ):
         add(unqueued, "person", branch="b", name="first")
@@ -285,7 +285,7 @@ def test_planted_without_verification_a_foreign_commit_is_published_as_ours(
 ) -> None:
     verify_nothing(monkeypatch)
 
-    with armed({Failpoint.COMMIT_AFTER_SIDECAR: lambda: append_behind_our_back(pair)}):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_SIDECAR: lambda: append_behind_our_back(pair)}):
         add(pair, "person", name="cy")
 
     assert names(pair) == ["ann", "bob", "cy", "foreign"]
@@ -293,7 +293,7 @@ def test_planted_without_verification_a_foreign_commit_is_published_as_ours(
 
 def test_a_foreign_commit_before_ours_is_refused_and_leaves_no_chore(pair: og.Graph) -> None:
     with (
-        armed({Failpoint.COMMIT_AFTER_SIDECAR: lambda: append_behind_our_back(pair)}),
+        arm_failpoints({Failpoint.COMMIT_AFTER_SIDECAR: lambda: append_behind_our_back(pair)}),
         pytest.raises(ConflictError),
     ):
         add(pair, "person", name="cy")

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, GraphExists, GraphNotFound, SourceError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from tests.graph.reading import (
     SCHEMA,
     TABLES,
@@ -109,7 +109,7 @@ def test_a_bad_schema_leaves_no_trace(tmp_path: Path) -> None:
 def test_an_init_that_fails_before_its_tables_can_be_tried_again(
     tmp_path: Path, point: Failpoint
 ) -> None:
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         new_graph(tmp_path / "graph")
 
     with pytest.raises(GraphNotFound):
@@ -119,7 +119,7 @@ def test_an_init_that_fails_before_its_tables_can_be_tried_again(
 
 def test_an_init_that_fails_after_its_manifest_has_made_a_graph(tmp_path: Path) -> None:
     with (
-        armed({Failpoint.INIT_AFTER_COORDINATOR_INIT: "raise"}),
+        arm_failpoints({Failpoint.INIT_AFTER_COORDINATOR_INIT: "raise"}),
         pytest.raises(FailpointError),
     ):
         new_graph(tmp_path / "graph")

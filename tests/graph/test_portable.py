@@ -16,7 +16,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import StorageFull
-from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, armed
+from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.storage.lance_manifest import base_paths, manifest_in
 from omnigraph.storage.text_s3 import s3_bucket
@@ -265,7 +265,7 @@ def test_a_graph_that_cannot_be_mended_is_read_all_the_same(home: Path, tmp_path
 
     there = copy_and_lose(home, tmp_path / "there")
 
-    with armed({Failpoint.RELOCATE_BEFORE_VERSION_FILE: fill_the_disk}):
+    with arm_failpoints({Failpoint.RELOCATE_BEFORE_VERSION_FILE: fill_the_disk}):
         graph = open_graph(there)
 
     assert shown(graph) == BRANCHES
@@ -314,7 +314,7 @@ def test_an_interrupted_write_is_recovered_where_the_graph_is_now(
     home: Path, tmp_path: Path, carry: Callable[[Path, Path], Path]
 ) -> None:
     graph = open_graph(home)
-    with armed({Failpoint.COMMIT_AFTER_TABLE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}), pytest.raises(FailpointError):
         add(graph, "pair", branch="other", a="x", b="y")
     assert len(sidecars(graph)) == 1
     graph.close()

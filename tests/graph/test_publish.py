@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest import MAIN, Publish, UpdatePin, publish
 from omnigraph.write import protocol
 from tests.graph.reading import (
@@ -59,7 +59,7 @@ def test_a_table_that_moves_before_the_publish_stops_all_of_them(pair: og.Graph)
         publish(pair._coordinator, Publish(branch=MAIN, changes=(moved,)))
 
     with (
-        armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: move_a_pin}),
+        arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: move_a_pin}),
         pytest.raises(ExpectedVersionMismatch) as caught,
     ):
         run(pair, 'insert Knows { from: "ann", to: "ann" } insert Firm { code: "f" }')
@@ -123,7 +123,7 @@ def test_a_write_cancelled_before_its_sidecar_leaves_nothing(
         raise KeyboardInterrupt
 
     params = {"name": "ann"} if what == "gone" else {"a": "cy", "b": "dee"}
-    with armed({point: cancel}), pytest.raises(KeyboardInterrupt):
+    with arm_failpoints({point: cancel}), pytest.raises(KeyboardInterrupt):
         add(pair, what, **params)
 
     assert standing(pair) == before
@@ -145,7 +145,7 @@ def test_a_write_cancelled_before_its_publish_is_not_visible(
 ) -> None:
     before = pair.snapshot()
 
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         add(pair, "pair", a="cy", b="dee")
 
     reader = reopen(pair, mode="r")
@@ -155,7 +155,7 @@ def test_a_write_cancelled_before_its_publish_is_not_visible(
 
 def test_a_write_is_visible_from_its_publish_on(pair: og.Graph) -> None:
     with (
-        armed({Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT: "raise"}),
+        arm_failpoints({Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT: "raise"}),
         pytest.raises(FailpointError),
     ):
         add(pair, "pair", a="cy", b="dee")

@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.catalog import arrow_schema, build_catalog
 from omnigraph.errors import BadRequestError, ConstraintError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.predicates import Compare, CompareOp
 from omnigraph.syntax import parse_schema
@@ -122,7 +122,7 @@ def test_no_head_moves_before_the_sidecar_is_there(pair: og.Graph) -> None:
 
     for written, write in writes:
         before, seen = pins(pair), list[dict[str, int]]()
-        with armed({Failpoint.RECOVERY_SIDECAR_WRITE: partial(keep_heads, pair, seen)}):
+        with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: partial(keep_heads, pair, seen)}):
             write()
         assert seen == [before]
         assert pins(pair) == heads(pair) == {k: v + (k in written) for k, v in before.items()}

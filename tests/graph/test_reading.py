@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, CommitNotFound, ConflictError, VersionNotFound
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.storage.queues import writer_queues
 
@@ -155,7 +155,7 @@ def test_a_writer_blocks_its_own_tables_and_nobody_else(graph: og.Graph) -> None
     writer = threading.Thread(
         target=lambda: graph.mutate(WRITES, "pair", {"s": "dev"}, branch="dev")
     )
-    with armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: wait_on_dev}):
+    with arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: wait_on_dev}):
         writer.start()
         assert inside.wait(60)
         queues = writer_queues(graph._store.root)

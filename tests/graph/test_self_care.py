@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import StorageError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.manifest.coordinator import FRAGMENTS_MAX
 from omnigraph.storage.counters import counting
 from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS, SMALL_FRAGMENTS_MAX
@@ -80,7 +80,7 @@ def test_trouble_while_compacting_does_not_fail_the_write(tmp_path: Path) -> Non
     def trouble() -> None:
         raise StorageError("the store does not answer")
 
-    with armed({Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT: trouble}) as hits:
+    with arm_failpoints({Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT: trouble}) as hits:
         result = add(graph, "person", name="last")
 
     assert hits[Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT] == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, armed
+from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, arm_failpoints
 from omnigraph.write.sidecar import SCHEMA_VERSION
 from tests.graph.reading import (
     ADD,
@@ -51,7 +51,7 @@ def test_whatever_a_crash_leaves_a_sidecar_covers_it(
 ) -> None:
     before, shown = heads(pair), pins(pair)
 
-    with armed({point: mode}), pytest.raises(FailpointError):
+    with arm_failpoints({point: mode}), pytest.raises(FailpointError):
         add(pair, "pair", a="cy", b="dee")
 
     reader = reopen(pair, mode="r")
@@ -68,7 +68,7 @@ def test_a_sidecar_says_exactly_what_will_happen(pair: og.Graph, branch: str) ->
     shown = pins(pair, branch)
     signed = reopen(pair, actor="ada")
 
-    with armed({Failpoint.COMMIT_AFTER_SIDECAR: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_SIDECAR: "raise"}), pytest.raises(FailpointError):
         add(signed, "pair", branch=branch, a="cy", b="dee")
 
     (left,) = sidecars(pair)
@@ -91,7 +91,7 @@ def test_a_sidecar_says_exactly_what_will_happen(pair: og.Graph, branch: str) ->
 def test_the_transaction_a_sidecar_names_is_the_one_that_moves_the_head(pair: og.Graph) -> None:
     """Ownership is proved by UUID, not by arithmetic."""
     with (
-        armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: "raise"}),
+        arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: "raise"}),
         pytest.raises(FailpointError),
     ):
         add(pair, "pair", a="cy", b="dee")
@@ -130,7 +130,7 @@ def test_every_writer_has_a_sidecar_over_exactly_the_tables_it_moves(
     before = heads(pair)
 
     with (
-        armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: "raise"}),
+        arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: "raise"}),
         pytest.raises(FailpointError),
     ):
         write(pair)  # type: ignore[operator]
@@ -144,7 +144,7 @@ def test_every_writer_has_a_sidecar_over_exactly_the_tables_it_moves(
 def test_a_sidecar_that_cannot_be_written_stops_the_write_without_a_trace(pair: og.Graph) -> None:
     before = standing(pair)
 
-    with armed({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
         add(pair, "pair", a="cy", b="dee")
 
     assert standing(pair) == before
@@ -156,7 +156,7 @@ def test_a_sidecar_that_cannot_be_deleted_does_not_fail_the_write(pair: og.Graph
     def refuse() -> None:
         raise og.errors.StorageError("the store does not answer")
 
-    with armed({Failpoint.RECOVERY_SIDECAR_DELETE: refuse}):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_DELETE: refuse}):
         result = add(pair, "person", name="cy")
 
     assert result.commit_id is not None

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import StorageError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm_failpoints
 from tests.http.serving import INSERT, Client, Served, make_graph, served, single
 
 BOTH = [
@@ -49,7 +49,7 @@ def test_a_write_that_fails_half_way_is_whole_or_gone_for_the_next_request(
     own: Served, point: Failpoint
 ) -> None:
     with own.client() as client:
-        with armed({point: "raise"}):
+        with arm_failpoints({point: "raise"}):
             failed = client.load(BOTH)
         people, companies = seen(client)
         after = client.load(BOTH, mode="merge")
@@ -63,7 +63,7 @@ def test_a_write_that_fails_half_way_is_whole_or_gone_for_the_next_request(
 
 def test_a_write_whose_publish_fails_is_undone_and_may_be_repeated(own: Served) -> None:
     with own.client() as client:
-        with armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: failing(1)}):
+        with arm_failpoints({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: failing(1)}):
             failed = client.load(BOTH)
 
         assert failed.status_code == 500
@@ -75,7 +75,7 @@ def test_a_write_whose_publish_fails_is_undone_and_may_be_repeated(own: Served) 
 
 def test_a_write_that_cannot_be_undone_is_a_503_that_names_the_operation(own: Served) -> None:
     with own.client() as client:
-        with armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: failing(2)}):
+        with arm_failpoints({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: failing(2)}):
             failed = client.load(BOTH)
 
         assert failed.status_code == 503
@@ -106,7 +106,7 @@ def test_an_open_heals_what_a_dead_server_left(tmp_path: Path) -> None:
     path = make_graph(tmp_path / "graph")
     with (
         og.open(path) as graph,
-        armed({Failpoint.COMMIT_AFTER_TABLE: "raise"}),
+        arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}),
         pytest.raises(RuntimeError, match="failpoint"),
     ):
         graph.load(BOTH, mode="merge")

@@ -17,7 +17,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     RowLevelCasContention,
 )
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.manifest import (
     MAIN,
     Coordinator,
@@ -142,7 +142,7 @@ def interleaved(graph: og.Graph, change: UpdatePin) -> Any:
         if left:
             publish(coordinator_of(graph), request(left.pop()))
 
-    return armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: land})
+    return arm_failpoints({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: land})
 
 
 def test_a_publish_of_other_tables_is_retried_and_lands(graph: og.Graph) -> None:
@@ -170,7 +170,7 @@ def test_a_retried_publish_checks_the_head_again(graph: og.Graph) -> None:
             left.pop()()
 
     with (
-        armed({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: land}),
+        arm_failpoints({Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: land}),
         pytest.raises(PreconditionFailed),
     ):
         publish(coordinator_of(graph), request(pin(2), if_commit=head))

@@ -27,8 +27,8 @@ with og.open(sys.argv[1]) as graph:
 """
 
 POINTS = [
-    "load.after_piece=kill@1",
-    "load.after_piece=kill@9",
+    "load.after_staged_part=kill@1",
+    "load.after_staged_part=kill@9",
     "load.before_commit=kill",
     "commit.after_sidecar=kill",
     "commit.after_table=kill@1",
@@ -145,7 +145,7 @@ def test_an_overwrite_killed_amid_its_commits_is_rolled_forward_or_back(
 
 def test_a_live_load_is_not_swept_by_another(graph_path: Path, data: Path) -> None:
     """Scratch belongs to whoever holds its lock, in whatever process."""
-    slow = {ENVIRONMENT_VARIABLE: "load.after_piece=sleep:0.05"}
+    slow = {ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.05"}
     child = run(graph_path, data, "merge", "inline", **slow)
     assert child.stdout is not None
     child.stdout.readline()
@@ -162,7 +162,7 @@ def test_a_live_load_is_not_swept_by_another(graph_path: Path, data: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
 def test_a_load_killed_at_a_random_moment_is_whole(graph_path: Path, data: Path, seed: int) -> None:
-    slow = {ENVIRONMENT_VARIABLE: "load.after_piece=sleep:0.02"}
+    slow = {ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.02"}
     child = run(graph_path, data, "merge", "inline", **slow)
     assert child.stdout is not None
     child.stdout.readline()

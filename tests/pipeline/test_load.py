@@ -14,7 +14,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, BranchNotFound, KeyConflict
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import Loads, heads_of, knows, person, unclaimed_files
 
@@ -420,7 +420,7 @@ def test_every_mode_stages_first_and_makes_one_version_per_table(loads: Loads) -
     for mode, data in (("append", fresh), ("merge", newer), ("overwrite", newer)):
         before, then, seen = loads.versions(), loads.ids("Person"), list[dict[str, int]]()
         version = loads.graph.snapshot().manifest_version
-        with armed({Failpoint.RECOVERY_SIDECAR_WRITE: partial(keep_heads, loads, seen)}):
+        with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: partial(keep_heads, loads, seen)}):
             loads.load(data, mode=mode)
         moved = {"node:Person", "edge:Knows"}
         assert seen == [before]
@@ -570,7 +570,7 @@ def test_rejected_records_are_kept_with_the_graph_when_no_file_is_named(loads: L
     clean = loads.load(lines(person("a")), on_error="quarantine")
     mixed = loads.load(lines(person("b"), person("c", age="old")), on_error="quarantine")
     hopeless = loads.load(lines(person("d", age="old")), on_error="quarantine")
-    with pytest.raises(FailpointError), armed({Failpoint.LOAD_BEFORE_COMMIT: "raise"}):
+    with pytest.raises(FailpointError), arm_failpoints({Failpoint.LOAD_BEFORE_COMMIT: "raise"}):
         loads.load(lines(person("e"), person("f", age="old")), on_error="quarantine")
 
     assert clean.quarantine is None

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
 from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import SCHEMA, knows, person
@@ -41,7 +41,10 @@ def by_files(graph: og.Graph, _: str, records: Records) -> object:
     def look() -> None:
         scratch.extend(os.listdir(Path(graph.uri) / "__load"))
 
-    with pytest.MonkeyPatch.context() as patch, armed({Failpoint.LOAD_AFTER_PIECE: look}):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        arm_failpoints({Failpoint.LOAD_AFTER_STAGED_PART: look}),
+    ):
         patch.setenv(PART_BYTES_VARIABLE, "50")
         try:
             return graph.load(text, mode="merge", engine="inline")
@@ -149,7 +152,7 @@ def test_a_change_rests_on_the_same_tables_however_the_rows_come(tmp_path: Path)
             (path,) = (Path(graph.uri) / "__recovery").glob("*.json")
             intents[name] = json.loads(path.read_text())
 
-        with armed({Failpoint.COMMIT_AFTER_SIDECAR: note}):
+        with arm_failpoints({Failpoint.COMMIT_AFTER_SIDECAR: note}):
             way(graph, statements, records)
         after = {key: entry.version for key, entry in graph.snapshot().entries.items()}
         moved = {key: after[key] - before[key] for key in after if after[key] != before[key]}

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from tests.recovery import work
 
@@ -31,7 +31,7 @@ def leave(
     nth: int = 1,
 ) -> None:
     """A write that stops at a point. Its locks go and its sidecar stays, as if it had died."""
-    with armed({point: f"raise@{nth}"}):
+    with arm_failpoints({point: f"raise@{nth}"}):
         try:
             work.WRITERS[writer](graph, count)
         except FailpointError:

@@ -23,7 +23,7 @@ from omnigraph.errors import (
     RowLevelCasContention,
     StorageError,
 )
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.publisher import RETRY_BUDGET
@@ -113,7 +113,7 @@ def test_a_publish_that_fails_is_undone_before_the_caller_hears_of_it(
     old = faults.shown(graph.uri)
 
     with (
-        armed({BEFORE: fails_at(0)}),
+        arm_failpoints({BEFORE: fails_at(0)}),
         pytest.raises(StorageError, match="does not answer; nothing was written"),
     ):
         run(graph, writer)
@@ -152,7 +152,10 @@ def test_a_schema_change_of_no_table_leaves_no_files_behind(start: Callable[[str
     graph = start("insert")
     old = faults.shown(graph.uri)
 
-    with armed({BEFORE: fails_at(0)}), pytest.raises(StorageError, match="nothing was written"):
+    with (
+        arm_failpoints({BEFORE: fails_at(0)}),
+        pytest.raises(StorageError, match="nothing was written"),
+    ):
         graph.apply_schema(faults.INDEXED)
 
     assert list(Path(graph.uri).glob("*.staging")) == []
@@ -169,7 +172,7 @@ def test_a_publish_that_fails_after_it_took_effect_is_a_success(
 ) -> None:
     graph = start(writer)
 
-    with armed({AFTER: fails_at(0)}) as hits:
+    with arm_failpoints({AFTER: fails_at(0)}) as hits:
         run(graph, writer)
 
     assert hits[AFTER] == 1
@@ -182,7 +185,7 @@ def test_what_follows_the_publish_of_a_schema_is_no_reason_to_call_it_failed(
 ) -> None:
     graph = start("apply schema")
 
-    with armed({Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT: fails_at(0)}):
+    with arm_failpoints({Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT: fails_at(0)}):
         assert graph.apply_schema(faults.WIDER).applied
 
     assert "does not answer" in caplog.text
@@ -229,7 +232,7 @@ def test_a_merge_that_cannot_be_confirmed_is_undone(start: Callable[[str], Graph
     old = faults.shown(graph.uri)
 
     with (
-        armed({Failpoint.RECOVERY_SIDECAR_CONFIRM: fails_at(0)}),
+        arm_failpoints({Failpoint.RECOVERY_SIDECAR_CONFIRM: fails_at(0)}),
         pytest.raises(StorageError, match="nothing was written"),
     ):
         run(graph, "merge both")
@@ -257,7 +260,7 @@ def test_an_undo_that_fails_is_left_to_recovery_and_the_caller_is_told(
     graph = start(writer)
 
     with (
-        armed({BEFORE: fails_at(0, 1)}),
+        arm_failpoints({BEFORE: fails_at(0, 1)}),
         pytest.raises(RecoveryRequired, match="do not repeat it") as caught,
     ):
         run(graph, writer)
@@ -285,7 +288,7 @@ def test_a_crash_in_the_middle_of_an_undo_never_finishes_the_write(
     graph = start(writer)
     old = faults.shown(graph.uri)
 
-    with armed({BEFORE: fails_at(0), point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({BEFORE: fails_at(0), point: "raise"}), pytest.raises(FailpointError):
         run(graph, writer)
     recovered = reopen(graph)
 
@@ -297,7 +300,7 @@ def test_an_undo_whose_paperwork_fails_is_an_undo(start: Callable[[str], Graph])
     graph = start("insert")
 
     with (
-        armed({BEFORE: fails_at(0), Failpoint.RECOVERY_RECORD_AUDIT: fails_at(0)}),
+        arm_failpoints({BEFORE: fails_at(0), Failpoint.RECOVERY_RECORD_AUDIT: fails_at(0)}),
         pytest.raises(StorageError, match="nothing was written"),
     ):
         run(graph, "insert")
@@ -319,7 +322,7 @@ def test_without_locks_of_the_system_an_unknown_outcome_is_left_to_recovery(
     monkeypatch.setattr(WriteEnvironment, "has_system_locks", property(lambda _: False))
     graph = start(writer)
 
-    with armed({BEFORE: fails_at(0)}), pytest.raises(RecoveryRequired) as caught:
+    with arm_failpoints({BEFORE: fails_at(0)}), pytest.raises(RecoveryRequired) as caught:
         run(graph, writer)
 
     assert [path.stem for path in sidecar_files(graph)] == [caught.value.operation_id]

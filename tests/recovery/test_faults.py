@@ -23,7 +23,7 @@ from omnigraph.errors import (
     RecoveryRequired,
     StorageError,
 )
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.storage.counters import counting
 from omnigraph.write import recovery
@@ -65,7 +65,7 @@ def fails() -> None:
 def test_a_sidecar_that_cannot_be_written_stops_the_write(graph: Graph, writer: str) -> None:
     before = work.standing_of(graph)
 
-    with armed({Failpoint.RECOVERY_SIDECAR_WRITE: fails}), pytest.raises(StorageError):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: fails}), pytest.raises(StorageError):
         work.WRITERS[writer](graph, 2)
 
     assert work.standing_of(graph) == before
@@ -101,7 +101,7 @@ def test_a_sidecar_whose_write_failed_late_is_taken_back(
 def test_a_sidecar_that_cannot_be_deleted_is_only_a_chore(
     graph: Graph, healed_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with armed({Failpoint.RECOVERY_SIDECAR_DELETE: fails}):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_DELETE: fails}):
         done = mutate(graph, work.INSERTS[2])
 
     assert done.commit_id is not None
@@ -123,7 +123,7 @@ def test_a_sidecar_that_cannot_be_deleted_is_only_a_chore(
 def test_a_listing_that_fails_is_loud_everywhere(graph: Graph) -> None:
     before = work.standing_of(graph)
 
-    with armed({Failpoint.RECOVERY_SIDECAR_LIST: fails}):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_LIST: fails}):
         for attempt in (
             lambda: mutate(graph, work.INSERTS[1]),
             lambda: graph.load(work.records(1, keep=False), mode="merge"),
@@ -143,7 +143,7 @@ def test_a_listing_that_fails_is_loud_everywhere(graph: Graph) -> None:
 def test_an_audit_that_fails_once_is_written_exactly_once(graph: Graph, point: Failpoint) -> None:
     leave(graph, point)
 
-    with armed({Failpoint.RECOVERY_RECORD_AUDIT: fails}), pytest.raises(StorageError):
+    with arm_failpoints({Failpoint.RECOVERY_RECORD_AUDIT: fails}), pytest.raises(StorageError):
         reopen(graph)
 
     assert len(sidecar_files(graph)) == 1
@@ -157,7 +157,7 @@ def test_an_audit_that_fails_once_is_written_exactly_once(graph: Graph, point: F
 def test_a_sidecar_goes_last(graph: Graph, point: Failpoint) -> None:
     """The delete fails after everything else is done: the file stays, and a re-run converges."""
     leave(graph, point)
-    with armed({Failpoint.RECOVERY_SIDECAR_DELETE: fails}), pytest.raises(StorageError):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_DELETE: fails}), pytest.raises(StorageError):
         reopen(graph)
     written = kinds(graph)
     before = work.standing_of(graph)
@@ -375,7 +375,7 @@ def paused_writer(graph: Graph, point: Failpoint) -> tuple[threading.Thread, Cal
             reached.set()
             assert go_on.wait(60)
 
-    guard = armed({point: pause})
+    guard = arm_failpoints({point: pause})
     guard.__enter__()
     errors: list[Exception] = []
 
@@ -492,7 +492,7 @@ def test_an_edge_is_not_finished_once_its_node_is_gone(
 ) -> None:
     """What the dead writer had checked no longer holds, so its write is undone, not published."""
     mutate(graph, 'insert Person { name: "lone" }')
-    with armed({COMPLETE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({COMPLETE: "raise"}), pytest.raises(FailpointError):
         mutate(graph, 'insert Knows { from: "ann", to: "lone" }')
     unhealed(graph, lambda: mutate(graph, 'delete Person where name = "lone"'), monkeypatch)
 
@@ -519,11 +519,11 @@ def test_an_acknowledged_write_is_not_called_undone_for_a_later_death(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its sidecar stayed behind, and the next writer died on the same tables."""
-    with armed({Failpoint.RECOVERY_SIDECAR_DELETE: fails}):
+    with arm_failpoints({Failpoint.RECOVERY_SIDECAR_DELETE: fails}):
         mutate(graph, 'insert Knows { from: "ann", to: "ann" }')
 
     def dies() -> None:
-        with armed({PARTIAL: "raise"}), pytest.raises(FailpointError):
+        with arm_failpoints({PARTIAL: "raise"}), pytest.raises(FailpointError):
             mutate(graph, work.INSERTS[2])
 
     unhealed(graph, dies, monkeypatch)
@@ -556,7 +556,7 @@ def test_what_was_classified_is_what_is_published(graph: Graph) -> None:
     """HEAD moves between the look and the publish; the version looked at is the one shown."""
     leave(graph, COMPLETE)
 
-    with armed({Failpoint.RECOVERY_AFTER_CLASSIFY: lambda: moves(graph)}):
+    with arm_failpoints({Failpoint.RECOVERY_AFTER_CLASSIFY: lambda: moves(graph)}):
         recovered = reopen(graph)
 
     assert recovered.snapshot().entries["node:Person"].version == 3

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.branch.merge import MergeResult
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 
 SCHEMA = "node Person { slug: String @key  name: String? }\n"
 WIDER = "node Person { slug: String @key  name: String?  title: String? }\n"
@@ -42,7 +42,7 @@ def test_the_next_write_on_the_same_handle_heals(
         graph.create_branch("dev")
         graph.mutate(ADD, "add", {"s": "dev"}, branch="dev")
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         graph.mutate(ADD, "add", {"s": "lost"})
 
     next_write(graph)

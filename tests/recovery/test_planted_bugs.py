@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from omnigraph.errors import OmnigraphError, RecoveryRequired, StorageError
-from omnigraph.failpoints import Failpoint, FailpointError, armed, hit
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints, hit
 from omnigraph.graph import Graph
 from omnigraph.manifest import MAIN, Publish, publish
 from omnigraph.storage.location import TableLocation
@@ -226,7 +226,7 @@ def after_stopping(
         if plant is not None:
             plant(patch, graph)
         point, nth = stop or (Failpoint.INIT_AFTER_TABLE, 1)
-        with armed({point: f"raise@{nth}"}), suppress(FailpointError):
+        with arm_failpoints({point: f"raise@{nth}"}), suppress(FailpointError):
             work.WRITERS["insert"](graph, count)
         is_forward = stop in (None, COMPLETE)
         return broken_invariants(graph, old, new, is_forward=is_forward, was_acked=stop is None)

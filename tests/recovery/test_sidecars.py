@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired, StorageError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.write.sidecar import (
     BYTES_MAX,
@@ -154,7 +154,10 @@ def test_a_confirmation_that_fails_leaves_the_sidecar_unconfirmed(graph: Graph) 
     texts = graph._store.texts
     write_sidecar(texts, SAMPLE)
 
-    with armed({Failpoint.RECOVERY_SIDECAR_CONFIRM: "raise"}), pytest.raises(FailpointError):
+    with (
+        arm_failpoints({Failpoint.RECOVERY_SIDECAR_CONFIRM: "raise"}),
+        pytest.raises(FailpointError),
+    ):
         confirm_sidecar(texts, SAMPLE, {"node:A": 9, "edge:B": 4})
 
     assert read_sidecar_if_exists(texts, SAMPLE.operation_id) == SAMPLE

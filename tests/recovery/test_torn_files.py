@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import GraphNotFound, StorageError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph.handle import Mode
 
 SCHEMA = "node Person { name: String @key }"
@@ -44,7 +44,7 @@ def names(graph: og.Graph) -> set[str]:
 
 
 def die_at(path: Path, point: Failpoint) -> None:
-    with og.open(path) as graph, armed({point: "raise"}), pytest.raises(FailpointError):
+    with og.open(path) as graph, arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         graph.mutate(INSERT, params={"n": "bob"})
 
 
@@ -155,7 +155,7 @@ def test_a_branch_with_a_torn_ref_never_was(path: Path, how: bytes) -> None:
 def test_a_fork_of_a_table_with_a_torn_ref_is_made_again(path: Path) -> None:
     with og.open(path) as graph:
         graph.create_branch("review/a")
-        with armed({Failpoint.FORK_AFTER_CREATE: "raise"}), pytest.raises(FailpointError):
+        with arm_failpoints({Failpoint.FORK_AFTER_CREATE: "raise"}), pytest.raises(FailpointError):
             graph.mutate(INSERT, params={"n": "bob"}, branch="review/a")
     tear(table(path) / "_refs/branches/review%2Fa.json", b"")
 

@@ -20,7 +20,7 @@ from typing import Any
 import omnigraph as og
 from omnigraph import build_catalog, compile_query, failpoints, parse_schema
 from omnigraph.errors import GraphExists, GraphNotFound
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.write.fork import open_pin
 
@@ -212,7 +212,7 @@ def _acknowledged(path: str, name: str) -> Graph:
 def orphan(path: str, count: int, acked: str = "") -> str:
     """A write on a branch fails half-way, and then the branch is deleted."""
     graph = _acknowledged(path, acked)
-    with armed({Failpoint.COMMIT_AFTER_TABLE: "raise"}), suppress(FailpointError):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}), suppress(FailpointError):
         _on_branch(graph, count)
     graph.delete_branch(BRANCH)
     return "deleted"
@@ -254,7 +254,7 @@ def heal(path: str, count: int, entry: str, arm: str = "", acked: str = "") -> s
     """A writer of this process fails before its publish; the same handle then heals."""
     graph = _acknowledged(path, acked)
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
-    with armed({point: "raise"}), suppress(FailpointError):
+    with arm_failpoints({point: "raise"}), suppress(FailpointError):
         WRITERS["insert"](graph, count)
     failpoints.arm_from_environment(arm)
     if entry == "refresh":

@@ -65,7 +65,10 @@ def test_a_spark_load_killed_at_a_random_moment_is_whole(
     graph_path: Path, data: Path, victim: str, seed: int
 ) -> None:
     """The whole driver with all it started, or the Java process that the executor is here."""
-    slow = {ENVIRONMENT_VARIABLE: "load.after_piece=sleep:0.05", MASTER_VARIABLE: "local[2,4]"}
+    slow = {
+        ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.05",
+        MASTER_VARIABLE: "local[2,4]",
+    }
     child = start(graph_path, data, **slow)
     assert await_line(child) == "ready", finish(child)
     time.sleep(random.Random(seed).random() * 2.5)
@@ -149,7 +152,7 @@ class Cluster:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            ENVIRONMENT_VARIABLE: "load.after_piece=sleep:0.1",
+            ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.1",
         }
         quiet = subprocess.DEVNULL
         self._started.append(subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet))

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
@@ -245,7 +245,7 @@ def test_a_batch_that_recovery_finished_counts_as_written(graph: og.Graph, tmp_p
     frame = pa.table({"text": ["one"]})
 
     with (
-        armed({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: "raise"}),
+        arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: "raise"}),
         pytest.raises(FailpointError),
     ):
         write(frame, 0)

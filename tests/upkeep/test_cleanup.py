@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConflictError, NotFoundError, StorageError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.upkeep.cleanup import CleanupReport, TableCleaned, cleanup
 from omnigraph.write.fork import open_pin
 from tests.upkeep.graphs import (
@@ -230,7 +230,7 @@ def test_a_policy_has_to_make_sense(library: og.Graph, policy: dict[str, object]
 
 def test_it_refuses_while_an_interrupted_write_is_pending(old: og.Graph) -> None:
     with (
-        armed({Failpoint.COMMIT_AFTER_TABLE: "raise"}),
+        arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}),
         pytest.raises(FailpointError),
     ):
         fill(old, 900)
@@ -258,7 +258,7 @@ def test_a_branch_that_cannot_be_read_stops_all_of_it(old: og.Graph) -> None:
         raise StorageError("the store does not answer")
 
     with (
-        armed({Failpoint.CLEANUP_RESOLVE_BRANCH_SNAPSHOT: trouble}),
+        arm_failpoints({Failpoint.CLEANUP_RESOLVE_BRANCH_SNAPSHOT: trouble}),
         pytest.raises(ConflictError, match="nothing was removed"),
     ):
         old.cleanup(keep=1, confirm=True)
@@ -279,7 +279,7 @@ def test_trouble_with_one_table_is_reported_and_the_others_go_on(
         if len(hits) == 1:
             raise StorageError("the store does not answer")
 
-    with armed({point: trouble}):
+    with arm_failpoints({point: trouble}):
         report = old.cleanup(keep=1, confirm=True)
 
     assert row_of(report, "edge:Wrote").error == "the store does not answer"

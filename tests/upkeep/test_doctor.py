@@ -7,7 +7,7 @@ import json
 import pytest
 
 import omnigraph as og
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from tests.upkeep.graphs import dataset, fill
 
 
@@ -34,7 +34,7 @@ def test_lagging_indexes_drift_and_pending_writes_are_named(library: og.Graph) -
     fill(library, 100, 2)
     assert any("incomplete" in each for each in library.doctor().advice)
 
-    with armed({Failpoint.COMMIT_AFTER_TABLE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}), pytest.raises(FailpointError):
         fill(library, 200)
     pending = library.doctor()
     assert len(pending.pending_recovery) == 1

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import ConflictError, RecoveryRequired
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
 from omnigraph.upkeep.ensure_indices import ensure_indices
@@ -130,7 +130,7 @@ def test_drift_is_refused_loudly(library: og.Graph) -> None:
 @pytest.mark.accepts("S-122")
 def test_what_a_dead_writer_left_is_not_healed(library: og.Graph) -> None:
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         fill(library, 100)
 
     with pytest.raises(RecoveryRequired, match="pending recovery sidecar"):
@@ -145,7 +145,7 @@ def test_what_a_dead_writer_left_is_not_healed(library: og.Graph) -> None:
 def test_a_failure_after_the_vector_build_is_settled_by_an_open(library: og.Graph) -> None:
     before = answers(library)
     point = Failpoint.ENSURE_INDICES_POST_PHASE_B_PRE_MANIFEST_COMMIT
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         library.ensure_indices()
     assert heads(library) != pins(library)
     assert sidecars(library)[0]["writer_kind"] == "EnsureIndices"
@@ -210,7 +210,7 @@ def test_a_writer_that_comes_between_loses_nothing(library: og.Graph) -> None:
             overtaken.append(1)
             fill(reopen(library), 100 * len(overtaken), 3)
 
-    with armed({Failpoint.ENSURE_INDICES_POST_STAGE_PRE_COMMIT_BTREE: overtake}):
+    with arm_failpoints({Failpoint.ENSURE_INDICES_POST_STAGE_PRE_COMMIT_BTREE: overtake}):
         library.ensure_indices()
 
     assert len(overtaken) == 2

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import ConflictError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.upkeep.optimize import optimize
 from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS
 from tests.upkeep.graphs import (
@@ -70,7 +70,7 @@ def test_answers_blobs_and_history_stay(pieces: og.Graph) -> None:
 
 
 def test_one_publish_for_all_tables(pieces: og.Graph) -> None:
-    with armed({Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT: "count"}) as hits:
+    with arm_failpoints({Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT: "count"}) as hits:
         pieces.optimize()
 
     assert hits[Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT] == 1
@@ -137,7 +137,7 @@ def test_many_segments_become_one_again(tmp_path: Path) -> None:
 @pytest.mark.accepts("S-121")
 def test_it_refuses_while_an_interrupted_write_is_pending(library: og.Graph) -> None:
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         fill(library, 100)
 
     with pytest.raises(ConflictError, match="interrupted Load is pending"):
@@ -163,7 +163,7 @@ def test_a_table_with_drift_is_left_alone_and_named(pieces: og.Graph) -> None:
 def test_a_failure_before_the_publish_is_finished_by_an_open(pieces: og.Graph) -> None:
     before = answers(pieces)
     point = Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         pieces.optimize()
 
     again = reopen(pieces)

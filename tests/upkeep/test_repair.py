@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConflictError, InvariantViolated
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.handles import TransactionInfo
 from omnigraph.upkeep.repair import Action, Drift, action_for, classify_drift, repair
 from tests.upkeep.graphs import dataset, fill, heads, pins, reopen, rows, sidecars
@@ -104,7 +104,7 @@ def test_force_needs_confirm(library: og.Graph) -> None:
 
 @pytest.mark.accepts("S-121")
 def test_it_refuses_while_a_sidecar_is_pending(library: og.Graph) -> None:
-    with armed({Failpoint.COMMIT_AFTER_TABLE: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}), pytest.raises(FailpointError):
         fill(library, 100)
 
     for options in ({}, {"confirm": True}, {"confirm": True, "force": True}):

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import ConflictError, MigrationError, NotFoundError, OmnigraphError
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK
 from omnigraph.storage.counters import counting
 from omnigraph.write.schema_lock import LOCK_REF
@@ -215,7 +215,7 @@ def test_a_new_type_and_a_new_enum_word_are_usable_at_once(library: og.Graph) ->
 def test_a_metadata_change_touches_no_table(library: og.Graph, desired: str) -> None:
     before = pins(library)
 
-    with counting() as counters, armed({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}):
+    with counting() as counters, arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}):
         result = library.apply_schema(desired)
 
     assert result.applied
@@ -399,7 +399,7 @@ def test_while_a_change_runs_everything_else_that_writes_is_refused(library: og.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(look).result()
 
-    with armed({Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE: look_from_outside}):
+    with arm_failpoints({Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE: look_from_outside}):
         library.apply_schema(RENAMED)
 
     assert len(refused) == 7
@@ -453,7 +453,9 @@ def test_a_write_that_was_checked_before_the_change_is_checked_again(library: og
 
     source = 'query q() { update Author set { age: 7 } where slug = "a001" }'
     with (
-        armed({Failpoint.COMMIT_AFTER_STAGE: "count", Failpoint.RECOVERY_SIDECAR_LIST: change}),
+        arm_failpoints(
+            {Failpoint.COMMIT_AFTER_STAGE: "count", Failpoint.RECOVERY_SIDECAR_LIST: change}
+        ),
         pytest.raises(OmnigraphError, match="age"),
     ):
         library.mutate(source)
@@ -472,7 +474,7 @@ def test_between_publish_and_files_readers_see_the_new_schema(
     nth = "raise"
     if moved:
         point, nth = Failpoint.SCHEMA_APPLY_AFTER_FILE_PROMOTED, f"raise@{moved}"
-    with armed({point: nth}), pytest.raises(FailpointError):
+    with arm_failpoints({point: nth}), pytest.raises(FailpointError):
         library.apply_schema(RENAMED)
 
     query = "query q() { match { $w: Writer } return { $w.full_name } }"
@@ -490,7 +492,7 @@ def test_between_publish_and_files_readers_see_the_new_schema(
 def test_without_its_files_it_is_undone(library: og.Graph, by: str) -> None:
     before = {key: rows(library, key) for key in pins(library)}
     point = Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         library.apply_schema(changed(("    age: I32?\n", "")))
 
     match by:
@@ -512,7 +514,7 @@ def test_without_its_files_it_is_undone(library: og.Graph, by: str) -> None:
 def test_with_its_files_it_is_finished(library: og.Graph, by: str) -> None:
     desired = changed(("    age: I32?\n", "    email: String?\n"))
     point = Failpoint.SCHEMA_APPLY_AFTER_STAGING_WRITE
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         library.apply_schema(desired, actor="ada")
 
     match by:
@@ -536,7 +538,7 @@ def test_failing_again_and_again_converges(library: og.Graph) -> None:
     before = rows(library, "node:Author")
     for _ in range(3):
         with (
-            armed({Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE: "raise"}),
+            arm_failpoints({Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE: "raise"}),
             pytest.raises(FailpointError),
         ):
             library.apply_schema(RENAMED)
@@ -553,7 +555,7 @@ def test_failing_again_and_again_converges(library: og.Graph) -> None:
 def test_rows_of_a_failed_write_are_healed_before_the_change(library: og.Graph) -> None:
     """The heal at the entry publishes them under their own commit; then the schema changes."""
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         library.mutate('query q() { insert Author { slug: "z", name: "Z" } }', actor="zoe")
 
     library.apply_schema(RENAMED)

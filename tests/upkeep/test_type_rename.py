@@ -11,7 +11,7 @@ import lance
 import pytest
 
 import omnigraph as og
-from omnigraph.failpoints import Failpoint, FailpointError, armed
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest.rows import rows_to_state, rows_to_table
 from tests.upkeep.graphs import SCHEMA, heads, new_library, pins, reopen, rows, sidecars
 
@@ -178,7 +178,7 @@ def test_a_rename_that_is_interrupted_is_done_or_undone_whole(
 ) -> None:
     old_rows = rows(library, "node:Author")
     text = WRITERS if columns == "same" else WRITERS.replace("    age: I32?\n", "")
-    with armed({point: "raise"}), pytest.raises(FailpointError):
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         library.apply_schema(text)
     library.close()
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, EntityType, NodeType
-from omnigraph.pipeline.columns import PLACE, CheckPlan, KeyColumns, Places
+from omnigraph.pipeline.columns import ROW_NUMBER, CheckPlan, KeyColumns, RowNumbers
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.location import graph_root
 from omnigraph.storage.loose import ADDRESS
@@ -52,9 +52,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule broken by one loaded row; `place` is None when no loaded row is to blame."""
+    """One rule broken by one loaded row; `row_number` is None when no loaded row is to blame."""
 
-    place: int | None
+    row_number: int | None
     table_key: str
     bad: BadRow
 
@@ -63,7 +63,7 @@ class Violation:
 class IdOutcome:
     """What the ids of one bucket of one table say.
 
-    `lost` are places of rows that a later record of the same id replaces. `replaced` are the
+    `lost` are the numbers of rows that a later record of the same id replaces. `replaced` are the
     committed rows that a merge takes away: their addresses, and the columns later checks need.
     """
 
@@ -71,7 +71,7 @@ class IdOutcome:
     repeated: list[Violation] = field(default_factory=list)
     repeated_total: int = 0
     taken: list[tuple[int, str]] = field(default_factory=list)
-    lost: Places = field(default_factory=lambda: np.empty(0, np.int64))
+    lost: RowNumbers = field(default_factory=lambda: np.empty(0, np.int64))
     replaced: pa.Table | None = None
 
 
@@ -103,22 +103,22 @@ def check_ids(columns: KeyColumns, limit: int | None, threads: int = 1) -> list[
 def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) -> IdOutcome:
     key = entity.table_key
     rows = columns.loaded(key, [ID])
-    ids, places = rows[ID].combine_chunks(), rows[PLACE].to_numpy()
+    ids, row_numbers = rows[ID].combine_chunks(), rows[ROW_NUMBER].to_numpy()
     outcome = IdOutcome(key)
     is_last = _is_last(ids)
     match columns.plan.mode:
         case LoadMode.MERGE:
-            outcome.lost = places[~is_last]
+            outcome.lost = row_numbers[~is_last]
             wanted = replaced_columns(entity)
             outcome.replaced = columns.committed(key, wanted, among=pc.unique(ids), by=ID)
         case LoadMode.APPEND:
-            outcome.repeated, outcome.repeated_total = _repeated(entity, ids, places, limit)
+            outcome.repeated, outcome.repeated_total = _repeated(entity, ids, row_numbers, limit)
             committed = columns.committed(key, [ID], among=pc.unique(ids), by=ID)
             taken = pc.is_in(ids, committed[ID].combine_chunks()).to_numpy(zero_copy_only=False)
             found = np.flatnonzero(taken)[:limit]
-            outcome.taken = [(int(places[row]), ids[row].as_py()) for row in found.tolist()]
+            outcome.taken = [(int(row_numbers[row]), ids[row].as_py()) for row in found.tolist()]
         case LoadMode.OVERWRITE:
-            outcome.repeated, outcome.repeated_total = _repeated(entity, ids, places, limit)
+            outcome.repeated, outcome.repeated_total = _repeated(entity, ids, row_numbers, limit)
     return outcome
 
 
@@ -144,7 +144,7 @@ def _is_last(ids: pa.StringArray) -> np.ndarray:
 
 
 def _repeated(
-    entity: EntityType, ids: pa.StringArray, places: Places, limit: int | None
+    entity: EntityType, ids: pa.StringArray, row_numbers: RowNumbers, limit: int | None
 ) -> tuple[list[Violation], int]:
     """Rows whose id an earlier row has. For a keyed node that is its key, and is said so."""
     encoded = pc.dictionary_encode(ids)
@@ -163,7 +163,7 @@ def _repeated(
         return BadRow(0, entity.name, ID, excerpt(value), reason)
 
     shown = [
-        Violation(int(places[row]), entity.table_key, describe(ids[row].as_py()))
+        Violation(int(row_numbers[row]), entity.table_key, describe(ids[row].as_py()))
         for row in repeats[:limit].tolist()
     ]
     return shown, len(repeats)
@@ -197,12 +197,12 @@ def _to_violations(broken: BrokenRule, limit: int | None) -> Iterator[Violation]
             # Blame the last loaded edge of the source, or all of them when they are quarantined.
             for bad in broken.bad:
                 edges = rows.filter(pc.equal(rows["src"], sources[bad.index]))
-                blamed = edges[PLACE].to_pylist() or [None]
-                for place in blamed if limit is None else blamed[-1:]:
-                    yield Violation(place, key, bad)
+                blamed = edges[ROW_NUMBER].to_pylist() or [None]
+                for row_number in blamed if limit is None else blamed[-1:]:
+                    yield Violation(row_number, key, bad)
         case _:
-            places = broken.rows[PLACE].to_numpy()
-            yield from (Violation(int(places[bad.index]), key, bad) for bad in broken.bad)
+            row_numbers = broken.rows[ROW_NUMBER].to_numpy()
+            yield from (Violation(int(row_numbers[bad.index]), key, bad) for bad in broken.bad)
 
 
 @dataclass(frozen=True, slots=True)

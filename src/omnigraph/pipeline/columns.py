@@ -1,6 +1,6 @@
 """Columns: the key columns that checks look at, of loaded rows and of committed ones.
 
-Loaded rows carry a place, which orders them as the input does and leads back to the record. Of
+Loaded rows carry a row number, which orders them as the input does and leads to the record. Of
 committed rows only those that matter are fetched: by index when few are asked for, by a scan of
 the one column otherwise.
 """
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.manifest import TableEntry
 from omnigraph.pipeline.buckets import Bucket
-from omnigraph.pipeline.model import LoadMode, Piece
+from omnigraph.pipeline.model import LoadMode, StagedPart
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.loose import ADDRESS, read_loose
 from omnigraph.storage.predicates import IsIn
@@ -26,7 +26,7 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.write.fork import open_pin
 from omnigraph.write.integrity import UniqueGroup, tuple_keys
 
-PLACE = "#place"
+ROW_NUMBER = "#row_number"
 PROBE_IDS_MAX = 20_000
 PROBE_SHARE = 20
 """Probe by value while the table has this many times more rows than are asked for."""
@@ -36,23 +36,23 @@ _PROBED = ("id", "src", "dst")
 """Columns that have an index, so that asking for values costs by the value."""
 _ROW_BITS = 32
 
-Places = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckPlan:
-    """What a check has to know: the loaded pieces in input order, and the pins to check against."""
+    """What a check has to know: the staged parts in input order, and the pins to check against."""
 
     catalog: Catalog
     mode: LoadMode
-    pieces: tuple[Piece, ...]
+    parts: tuple[StagedPart, ...]
     entries: Mapping[str, TableEntry]
     storage_options: Mapping[str, str]
     root: str
 
     def loaded_keys(self) -> list[str]:
         """The tables that the load has rows for."""
-        return list(dict.fromkeys(piece.table_key for piece in self.pieces))
+        return list(dict.fromkeys(staged_part.table_key for staged_part in self.parts))
 
     def entity(self, table_key: str) -> EntityType:
         found = self.catalog.by_table_key(table_key)
@@ -61,11 +61,11 @@ class CheckPlan:
 
     def has_made_ids(self, table_key: str) -> bool:
         """Whether every id of the loaded rows was made by us, and so is new."""
-        return all(each.has_made_ids for each in self.pieces if each.table_key == table_key)
+        return all(each.has_made_ids for each in self.parts if each.table_key == table_key)
 
-    def piece_of(self, place: int) -> tuple[Piece, int]:
-        """The piece, and the row in it, that a place stands for."""
-        return self.pieces[place >> _ROW_BITS], place & ((1 << _ROW_BITS) - 1)
+    def find_row(self, row_number: int) -> tuple[StagedPart, int]:
+        """The staged part that holds a row, and the row in that part."""
+        return self.parts[row_number >> _ROW_BITS], row_number & ((1 << _ROW_BITS) - 1)
 
 
 @dataclass(slots=True)
@@ -77,12 +77,12 @@ class KeyColumns:
     bucket: Bucket = field(default_factory=Bucket)
 
     def loaded(self, table_key: str, columns: Sequence[str]) -> pa.Table:
-        """Columns of the loaded rows in this bucket, with their places, in input order."""
+        """Columns of the loaded rows in this bucket, with their row numbers, in input order."""
         parts = [self._select(table_key, columns, part) for part in self._parts(table_key, columns)]
         if parts:
             return pa.concat_tables(parts)
         fields = [(name, pa.utf8()) for name in columns]
-        return pa.schema([*fields, (PLACE, pa.int64())]).empty_table()
+        return pa.schema([*fields, (ROW_NUMBER, pa.int64())]).empty_table()
 
     def _select(self, table_key: str, columns: Sequence[str], part: pa.Table) -> pa.Table:
         """The rows of this bucket: rows with equal values are always in one bucket."""
@@ -93,19 +93,19 @@ class KeyColumns:
         return self.bucket.select(part, pa.chunked_array([keys]))
 
     def _parts(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        for number, piece in enumerate(self.plan.pieces):
-            if piece.table_key != table_key:
+        for number, staged_part in enumerate(self.plan.parts):
+            if staged_part.table_key != table_key:
                 continue
-            if piece.rows is not None:
-                parts = [piece.rows.select(list(columns))]
+            if staged_part.rows is not None:
+                parts = [staged_part.rows.select(list(columns))]
             else:
                 options = self.plan.storage_options
-                parts = [read_loose(each, columns, options) for each in piece.fragments]
+                parts = [read_loose(each, columns, options) for each in staged_part.fragments]
             row = number << _ROW_BITS
             for part in parts:
-                places = np.arange(row, row + part.num_rows)
+                row_numbers = np.arange(row, row + part.num_rows)
                 row += part.num_rows
-                yield part.append_column(PLACE, pa.array(places))
+                yield part.append_column(ROW_NUMBER, pa.array(row_numbers))
 
     def open(self, table_key: str) -> TableHandle:
         return open_pin(self.tables, self.plan.entries[table_key])

@@ -34,7 +34,7 @@ from omnigraph.pipeline.check import (
     check_ids,
     tables_for,
 )
-from omnigraph.pipeline.columns import CheckPlan, KeyColumns, Places
+from omnigraph.pipeline.columns import CheckPlan, KeyColumns, RowNumbers
 from omnigraph.pipeline.embed import embed_settings
 from omnigraph.pipeline.engine import (
     CHECK_ROWS,
@@ -48,7 +48,7 @@ from omnigraph.pipeline.engine import (
     choose_runner,
     setting,
 )
-from omnigraph.pipeline.model import LoadMode, LoadPlan, OnError, Piece
+from omnigraph.pipeline.model import LoadMode, LoadPlan, OnError, StagedPart
 from omnigraph.pipeline.progress import Listener, Reporter, reporting
 from omnigraph.pipeline.quarantine import Quarantine
 from omnigraph.pipeline.ranges import Input
@@ -243,7 +243,7 @@ class _Load:
         return CheckPlan(
             catalog=self._catalog,
             mode=self._request.mode,
-            pieces=self._staged.pieces(),
+            parts=self._staged.parts(),
             entries=snapshot.entries,
             storage_options=self._tables.storage_options,
             root=str(self._tables.root),
@@ -279,13 +279,15 @@ class _Load:
             for part, count in self._runner.map(function, buckets, self._reporter):
                 found += part
                 total += count
-        found.sort(key=lambda violation: -1 if violation.place is None else violation.place)
+        found.sort(
+            key=lambda violation: -1 if violation.row_number is None else violation.row_number
+        )
         if found:
             return found, total
         taken = [
-            Violation(place, outcome.table_key, _taken(check, outcome.table_key, entity_id))
+            Violation(row_number, outcome.table_key, _taken(check, outcome.table_key, entity_id))
             for outcome in outcomes
-            for place, entity_id in outcome.taken
+            for row_number, entity_id in outcome.taken
         ]
         if taken and not self._puts_aside:
             raise self._first_conflict(check, outcomes)
@@ -293,19 +295,23 @@ class _Load:
 
     def _first_conflict(self, check: CheckPlan, outcomes: list[IdOutcome]) -> KeyConflict:
         """The conflict that comes first in the input."""
-        taken = [(place, out.table_key, found) for out in outcomes for place, found in out.taken]
-        spots = self._staged.spots(check, [place for place, _, _ in taken])
-        _, table_key, entity_id = min(taken, key=lambda each: spots[each[0]])
+        taken = [
+            (row_number, out.table_key, found)
+            for out in outcomes
+            for row_number, found in out.taken
+        ]
+        input_lines = self._staged.input_lines(check, [row_number for row_number, _, _ in taken])
+        _, table_key, entity_id = min(taken, key=lambda each: input_lines[each[0]])
         return KeyConflict(table_key, entity_id)
 
     def _refuse_or_put_aside(
         self, check: CheckPlan, violations: list[Violation], total: int
     ) -> None:
-        blamed = [(each.place, each.bad) for each in violations if each.place is not None]
+        blamed = [(each.row_number, each.bad) for each in violations if each.row_number is not None]
         if self._puts_aside and len(blamed) == len(violations):
             self._staged.put_aside(check, blamed)
             return
-        shown = [(each.place, each.bad) for each in violations[:SHOWN_MAX]]
+        shown = [(each.row_number, each.bad) for each in violations[:SHOWN_MAX]]
         located = self._staged.located(check, shown)
         BadRows(tuple(located), total).raise_if_any()
 
@@ -377,15 +383,15 @@ class PreparedLoad:
             case LoadMode.APPEND | LoadMode.MERGE:
                 return self.tables.stage_append(handle, rows)
 
-    def _pieces(self, key: str) -> list[Piece]:
-        return [piece for piece in self.check.pieces if piece.table_key == key]
+    def _parts(self, key: str) -> list[StagedPart]:
+        return [part for part in self.check.parts if part.table_key == key]
 
     def _loose(self, key: str) -> LooseRows:
-        fragments = tuple(each for piece in self._pieces(key) for each in piece.fragments)
+        fragments = tuple(each for part in self._parts(key) for each in part.fragments)
         return LooseRows(arrow_schema(self.check.entity(key)), fragments)
 
     def _rows(self, key: str) -> pa.Table:
-        parts = [piece.rows for piece in self._pieces(key) if piece.rows is not None]
+        parts = [part.rows for part in self._parts(key) if part.rows is not None]
         return pa.concat_tables(parts)
 
 
@@ -405,14 +411,14 @@ def tables_of_load(written: frozenset[str], mode: LoadMode, catalog: Catalog) ->
 
 
 def _buckets(check: CheckPlan) -> list[Bucket]:
-    rows = sum(piece.row_count for piece in check.pieces)
+    rows = sum(part.row_count for part in check.parts)
     count = max(1, -(-rows // setting(CHECK_ROWS_VARIABLE, CHECK_ROWS)))
     return [Bucket(index, count) for index in range(count)]
 
 
 def _threads(check: CheckPlan) -> int:
     """How many columns the driver looks at together: one a core, of a small load one at all."""
-    rows = sum(piece.row_count for piece in check.pieces)
+    rows = sum(part.row_count for part in check.parts)
     return 1 if rows < THREADED_ROWS else pa.cpu_count()
 
 
@@ -444,7 +450,7 @@ def _merged(outcomes: list[IdOutcome]) -> list[IdOutcome]:
     ]
 
 
-def _joined(parts: list[Places]) -> Places:
+def _joined(parts: list[RowNumbers]) -> RowNumbers:
     return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
 
 

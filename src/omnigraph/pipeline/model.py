@@ -137,7 +137,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StagedPart:
     """Good rows of one table from one range: in memory (`rows`) or written (`fragments`).
 
     `ordinals` says which record each row was; None when it is every one from `first_ordinal` on.
@@ -163,7 +163,7 @@ class RangeResult:
 
     index: int
     lines: int = 0
-    pieces: tuple[Piece, ...] = ()
+    parts: tuple[StagedPart, ...] = ()
     findings: tuple[Finding, ...] = ()
     findings_total: int = 0
     rejected: tuple[Rejected, ...] = ()
@@ -173,4 +173,4 @@ class RangeResult:
 
     @property
     def rows(self) -> int:
-        return sum(piece.row_count for piece in self.pieces)
+        return sum(part.row_count for part in self.parts)

@@ -18,9 +18,9 @@ from omnigraph.pipeline.model import (
     LoadPlan,
     OnError,
     Ordinals,
-    Piece,
     RangeResult,
     RangeTask,
+    StagedPart,
 )
 from omnigraph.pipeline.parse import Group, parse_block
 from omnigraph.pipeline.rows import Faults, GoodRows, good_rows
@@ -33,7 +33,7 @@ from omnigraph.write.bad_rows import SHOWN_MAX
 def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     """Parse, check and write the records of one range."""
     seen: dict[str, int] = defaultdict(int)
-    pieces: list[Piece] = []
+    parts: list[StagedPart] = []
     faults = Faults()
     lines = embedded = unembedded = 0
     for block in read_blocks(task.range, plan.part_bytes, plan.input_options):
@@ -50,14 +50,14 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
             embedded += good.rows_embedded
             unembedded += good.rows_unembedded
             if good.table.num_rows:
-                pieces.append(_piece(plan, task, group, good))
-                hit(Failpoint.LOAD_AFTER_PIECE)
+                parts.append(_stage_part(plan, task, group, good))
+                hit(Failpoint.LOAD_AFTER_STAGED_PART)
     is_aside = plan.on_error is OnError.QUARANTINE
     findings = sorted(faults.findings, key=lambda finding: finding.line)
     return RangeResult(
         task.index,
         lines=lines,
-        pieces=tuple(pieces),
+        parts=tuple(parts),
         findings=tuple(findings[:SHOWN_MAX]),
         findings_total=faults.total,
         rejected=tuple(faults.rejected) if is_aside else (),
@@ -90,12 +90,12 @@ def _among(group: Group, key: str, first: int, wanted: Ordinals | None) -> Itera
         yield key, ordinal, int(group.lines[row]), group.text(row)
 
 
-def _piece(plan: LoadPlan, task: RangeTask, group: Group, good: GoodRows) -> Piece:
+def _stage_part(plan: LoadPlan, task: RangeTask, group: Group, good: GoodRows) -> StagedPart:
     rows = good.table
     first = int(good.ordinals[0])
     is_whole = bool(np.array_equal(good.ordinals, np.arange(first, first + rows.num_rows)))
     fragments = _written(plan, group.entity, good)
-    return Piece(
+    return StagedPart(
         range_index=task.index,
         table_key=group.entity.table_key,
         row_count=rows.num_rows,

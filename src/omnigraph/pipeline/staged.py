@@ -14,16 +14,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.pipeline.columns import CheckPlan, Places
+from omnigraph.pipeline.columns import CheckPlan, RowNumbers
 from omnigraph.pipeline.model import (
     Finding,
     LoadPlan,
     Ordinals,
-    Piece,
     Range,
     RangeResult,
     RangeTask,
     Rejected,
+    StagedPart,
     TextRange,
 )
 from omnigraph.pipeline.progress import Reporter
@@ -53,14 +53,14 @@ class StagedLoad:
             self._run(documents)
         self._collect_rejected()
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def parts(self) -> tuple[StagedPart, ...]:
         """The good rows in input order."""
-        return tuple(piece for index in self._order() for piece in self._results[index].pieces)
+        return tuple(part for index in self._order() for part in self._results[index].parts)
 
     def rows_by_table(self) -> dict[str, int]:
         counts: dict[str, int] = defaultdict(int)
-        for piece in self.pieces():
-            counts[piece.table_key] += piece.row_count
+        for part in self.parts():
+            counts[part.table_key] += part.row_count
         return dict(sorted(counts.items()))
 
     @property
@@ -82,67 +82,69 @@ class StagedLoad:
 
     def located(self, check: CheckPlan, blamed: list[tuple[int | None, BadRow]]) -> list[BadRow]:
         """Give bad rows the place of the record that each is about, in input order."""
-        spots = self.spots(check, [place for place, _ in blamed if place is not None])
+        input_lines = self.input_lines(
+            check, [row_number for row_number, _ in blamed if row_number is not None]
+        )
         located: list[tuple[tuple[int, int, str, str], BadRow]] = []
-        for place, bad in blamed:
-            index, line = (-1, 0) if place is None else spots[place]
+        for row_number, bad in blamed:
+            index, line = (-1, 0) if row_number is None else input_lines[row_number]
             order = (index, line, bad.property or "", bad.reason)
-            shown = bad if place is None else self._located(index, Finding(line, bad))
+            shown = bad if row_number is None else self._located(index, Finding(line, bad))
             located.append((order, shown))
         return [bad for _, bad in sorted(located, key=lambda each: each[0])]
 
-    def spots(self, check: CheckPlan, places: list[int]) -> dict[int, tuple[int, int]]:
+    def input_lines(self, check: CheckPlan, row_numbers: list[int]) -> dict[int, tuple[int, int]]:
         """The range and the line in it of the records that places stand for."""
         lines = {
             (index, key, ordinal): line
-            for index, key, ordinal, line, _ in self._records(check, places)
+            for index, key, ordinal, line, _ in self._records(check, row_numbers)
         }
-        spots: dict[int, tuple[int, int]] = {}
-        for place in places:
-            piece, row = check.piece_of(place)
-            line = lines[piece.range_index, piece.table_key, piece.ordinal(row)]
-            spots[place] = (piece.range_index, line)
-        return spots
+        input_lines: dict[int, tuple[int, int]] = {}
+        for row_number in row_numbers:
+            part, row = check.find_row(row_number)
+            line = lines[part.range_index, part.table_key, part.ordinal(row)]
+            input_lines[row_number] = (part.range_index, line)
+        return input_lines
 
     def put_aside(self, check: CheckPlan, blamed: list[tuple[int, BadRow]]) -> None:
         """Drop rows that break a rule between rows, and remember them with their reasons."""
         reasons: dict[tuple[int, str, int], list[str]] = defaultdict(list)
-        for place, bad in blamed:
-            piece, row = check.piece_of(place)
-            reasons[piece.range_index, piece.table_key, piece.ordinal(row)].append(bad.reason)
-        places = sorted({place for place, _ in blamed})
-        for index, key, ordinal, line, text in self._records(check, places):
+        for row_number, bad in blamed:
+            part, row = check.find_row(row_number)
+            reasons[part.range_index, part.table_key, part.ordinal(row)].append(bad.reason)
+        row_numbers = sorted({row_number for row_number, _ in blamed})
+        for index, key, ordinal, line, text in self._records(check, row_numbers):
             shown = self._place(index, line, None)
             said = tuple(reasons[index, key, ordinal])
             self.rejected.append((shown, Rejected(line, text, said)))
-        self.drop(check, np.array(places, dtype=np.int64))
+        self.drop(check, np.array(row_numbers, dtype=np.int64))
 
-    def drop(self, check: CheckPlan, places: Places) -> None:
+    def drop(self, check: CheckPlan, row_numbers: RowNumbers) -> None:
         """Take rows out of the load."""
-        by_piece: dict[int, list[int]] = defaultdict(list)
-        for place in places.tolist():
-            by_piece[place >> 32].append(place & 0xFFFFFFFF)
+        by_part: dict[int, list[int]] = defaultdict(list)
+        for row_number in row_numbers.tolist():
+            by_part[row_number >> 32].append(row_number & 0xFFFFFFFF)
         affected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for number, rows in by_piece.items():
-            piece = check.pieces[number]
-            if piece.rows is not None:
-                self._drop_held(piece, rows)
+        for number, rows in by_part.items():
+            part = check.parts[number]
+            if part.rows is not None:
+                self._drop_held(part, rows)
             else:
-                ordinals = [piece.ordinal(row) for row in rows]
-                affected[piece.range_index][piece.table_key] += ordinals
+                ordinals = [part.ordinal(row) for row in rows]
+                affected[part.range_index][part.table_key] += ordinals
         self._run([self._without(index, dropped) for index, dropped in affected.items()])
 
-    def _drop_held(self, piece: Piece, rows: list[int]) -> None:
-        assert piece.rows is not None
-        kept = np.setdiff1d(np.arange(piece.row_count), rows)
-        ordinals = np.array([piece.ordinal(row) for row in kept.tolist()], dtype=np.int64)
+    def _drop_held(self, part: StagedPart, rows: list[int]) -> None:
+        assert part.rows is not None
+        kept = np.setdiff1d(np.arange(part.row_count), rows)
+        ordinals = np.array([part.ordinal(row) for row in kept.tolist()], dtype=np.int64)
         smaller = replace(
-            piece, rows=piece.rows.take(pa.array(kept)), row_count=len(kept), ordinals=ordinals
+            part, rows=part.rows.take(pa.array(kept)), row_count=len(kept), ordinals=ordinals
         )
-        result = self._results[piece.range_index]
-        pieces = tuple(smaller if each is piece else each for each in result.pieces)
-        self._results[piece.range_index] = replace(
-            result, pieces=tuple(each for each in pieces if each.row_count)
+        result = self._results[part.range_index]
+        parts = tuple(smaller if each is part else each for each in result.parts)
+        self._results[part.range_index] = replace(
+            result, parts=tuple(each for each in parts if each.row_count)
         )
 
     def _without(self, index: int, dropped: Mapping[str, list[int]]) -> RangeTask:
@@ -198,13 +200,13 @@ class StagedLoad:
                 self.rejected.append((self._place(index, each.line, None), each))
 
     def _records(
-        self, check: CheckPlan, places: Iterable[int]
+        self, check: CheckPlan, row_numbers: Iterable[int]
     ) -> list[tuple[int, str, int, int, str]]:
         """(range, table key, ordinal, line, text) of the records that places stand for."""
         wanted: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for place in places:
-            piece, row = check.piece_of(place)
-            wanted[piece.range_index][piece.table_key].append(piece.ordinal(row))
+        for row_number in row_numbers:
+            part, row = check.find_row(row_number)
+            wanted[part.range_index][part.table_key].append(part.ordinal(row))
         found: list[tuple[int, str, int, int, str]] = []
         for index, by_key in sorted(wanted.items()):
             ordinals = {key: np.unique(np.array(each)) for key, each in by_key.items()}

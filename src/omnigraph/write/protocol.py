@@ -317,7 +317,7 @@ class _Run:
                 return
             raise self._unsettled(error) from failure
         if isinstance(error, OmnigraphError):
-            error.tell("nothing was written")
+            error.add_outcome("nothing was written")
 
     def _unsettled(self, error: Exception) -> RecoveryRequired:
         said = "the write failed"
