@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph import errors
-from omnigraph.errors import (
-    ExpectedVersionMismatch,
-    OmnigraphError,
-    SourceText,
-    Span,
-    TypeCheckError,
-    did_you_mean,
-)
+from omnigraph.errors import ExpectedVersionMismatch, OmnigraphError, TypeCheckError, did_you_mean
+from omnigraph.source_text import SourceText, Span
 
 TEXT = "query q() {\n    match { $p: Person }\n    return { $p.nmae }\n}\n"
 

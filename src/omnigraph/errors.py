@@ -32,50 +32,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A half-open range of characters of one source text."""
-
-    start: int
-    end: int
-
-
-NO_SPAN = Span(-1, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceText:
-    """A named text, so that an error can quote the line it is about."""
-
-    name: str
-    text: str
-
-    def location(self, span: Span) -> tuple[int, int]:
-        """Return the 1-based line and column of where `span` starts."""
-        line_start = self.text.rfind("\n", 0, span.start) + 1
-        return self.text.count("\n", 0, span.start) + 1, span.start - line_start + 1
-
-    def excerpt(self, span: Span, hint: str | None = None) -> str:
-        """Quote the line of `span`, underline it, and put `hint` behind the underline."""
-        line, column = self.location(span)
-        line_start = span.start - column + 1
-        line_end = self.text.find("\n", line_start)
-        quoted = self.text[line_start : line_end if line_end >= 0 else len(self.text)]
-        # A whole-file line can be megabytes long: quote the neighbourhood of the fault only.
-        first = max(0, column - 1 - 80)
-        shown = quoted[first : first + 160].expandtabs(1).rstrip("\r")
-        width = max(1, min(span.end - span.start, len(shown) - (column - 1 - first)))
-        gutter = " " * len(str(line))
-        underline = " " * (column - 1 - first) + "^" * width
-        return "\n".join(
-            [
-                f"{gutter}--> {self.name}:{line}:{column}",
-                f"{gutter} |",
-                f"{line} | {shown}",
-                f"{gutter} | {underline}" + (f" {hint}" if hint else ""),
-            ]
-        )
+from omnigraph.source_text import NO_SPAN, SourceText, Span
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str | None:
@@ -93,7 +50,7 @@ class OmnigraphError(Exception):
     prefix: ClassVar[str] = ""
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
-        # What is quoted may be no Unicode; every terminal and every answer can hold what is said.
+        # A quoted value may not be valid Unicode, and a message has to fit terminals and responses.
         message = message.encode(errors="backslashreplace").decode()
         self.message = message
         self.code = code
@@ -104,17 +61,17 @@ class OmnigraphError(Exception):
         return str(self)
 
     def add_outcome(self, outcome: str) -> None:
-        """Add to the text what became of the data, unless it says so already."""
+        """Add what happened to the data to the text, unless it is there already."""
         if outcome not in self.message:
             self.message = f"{self.message}; {outcome}"
             self.args = (f"{self.args[0]}; {outcome}", *self.args[1:])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes with every fact, whatever the class was made from."""
-        return _travelled, (type(self), self.args, self.__dict__)
+        """Pickle all attributes: the signature of `__init__` differs from class to class."""
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
-def _travelled(
+def _rebuild(
     kind: type[OmnigraphError], args: tuple[Any, ...], facts: Mapping[str, Any]
 ) -> OmnigraphError:
     error = kind.__new__(kind, *args)
@@ -145,7 +102,7 @@ class SourceError(OmnigraphError):
         if self.source is None:
             self.source = source
             if self.span is not None:
-                self.add_note(source.excerpt(self._shown_span(source, self.span), self.hint))
+                self.add_note(source.excerpt(self.span, self.hint))
             elif self.hint:
                 self.add_note(self.hint)
         return self
@@ -162,20 +119,12 @@ class SourceError(OmnigraphError):
         """The span in UTF-8 bytes; never empty."""
         if self.source is None or self.span is None:
             return None
-        before = len(self.source.text[: self.span.start].encode(errors="replace"))
-        inside = len(self.source.text[self.span.start : self.span.end].encode(errors="replace"))
-        return before, before + max(1, inside)
+        return self.source.byte_span(self.span)
 
     def render(self) -> str:
         if self.source is not None and self.span is not None:
-            shown = self._shown_span(self.source, self.span)
-            return f"{self}\n{self.source.excerpt(shown, self.hint)}"
+            return f"{self}\n{self.source.excerpt(self.span, self.hint)}"
         return f"{self}\n{self.hint}" if self.hint else str(self)
-
-    @staticmethod
-    def _shown_span(source: SourceText, span: Span) -> Span:
-        start = min(span.start, len(source.text))
-        return Span(start, max(span.end, start + 1))
 
 
 class ParseError(SourceError):
@@ -242,7 +191,7 @@ class MigrationError(BadRequestError):
 
 
 class EmbeddingNotConfigured(BadRequestError):
-    """Text has to be embedded and there is nothing to do it with. Names what to set."""
+    """Text has to be embedded and no provider is configured. Names the setting."""
 
     kind = "embedding_not_configured"
 
@@ -269,7 +218,7 @@ class ConfigError(BadRequestError):
 
 
 class AddressError(BadRequestError):
-    """A command was not told clearly which graph it is about, or with a flag it has no use for."""
+    """A command does not say clearly which graph it is about, or has a flag it does not take."""
 
     kind = "address"
 
@@ -293,7 +242,7 @@ class PolicyError(OmnigraphError):
 
 
 class PolicyEvaluationFailed(PolicyError):
-    """The policy came to no answer, which counts as a denial. Nothing was done."""
+    """The policy could not be evaluated, which counts as a denial. Nothing was done."""
 
     kind = "policy_evaluation"
     http_status = 500
@@ -383,7 +332,7 @@ class TableVersionNotFound(NotFoundError):
 
 
 class ConflictError(OmnigraphError):
-    """Somebody else got there first. Nothing of this request took effect."""
+    """Another writer came first. Nothing of this request took effect."""
 
     kind = "conflict"
     http_status = 409
@@ -394,11 +343,11 @@ class RowLevelCasContention(ConflictError):
 
 
 class CommitConflict(ConflictError):
-    """A staged transaction cannot be applied to what the table has become. HEAD is unmoved."""
+    """A staged transaction conflicts with the current version of the table. HEAD is unmoved."""
 
 
 class SchemaMoved(ConflictError):
-    """The write was checked against a schema that another one has replaced. Nothing is written."""
+    """The write was checked against a schema that has been replaced. Nothing was written."""
 
 
 class HeadMoved(ConflictError):
@@ -436,7 +385,7 @@ class ForkExists(ConflictError):
 
 
 class ForkInUse(ConflictError):
-    """A fork cannot go while another branch stands on it."""
+    """A fork cannot be deleted while another branch is based on it."""
 
     def __init__(self, location: str, branch: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Failpoints: named places to fail, inert unless a test arms them.
+"""Failpoints: named points at which a test can make the program fail; inert otherwise.
 
 Code calls `hit(Failpoint.X)`; with nothing armed that is one dict look-up. A test arms a point
 with the `arm_failpoints` context manager, or for a child process through the environment:
@@ -27,7 +27,7 @@ ENVIRONMENT_VARIABLE = "OMNIGRAPH_FAILPOINTS"
 
 
 class Failpoint(StrEnum):
-    """Every place that can be made to fail. A test checks that code and enum agree."""
+    """Every point that can be made to fail. A test checks that code and enum agree."""
 
     INIT_AFTER_SCHEMA_PG_WRITTEN = "init.after_schema_pg_written"
     INIT_AFTER_SCHEMA_CONTRACT_WRITTEN = "init.after_schema_contract_written"

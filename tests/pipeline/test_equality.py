@@ -121,9 +121,9 @@ def test_columns_that_are_checked_together_give_the_same_answer(
     def agree(loads: Any) -> None:
         top = tmp_path_factory.mktemp("threads")
         with new_graph(top / "a") as one, new_graph(top / "b") as two:
-            monkeypatch.setattr("omnigraph.pipeline.loader.THREADED_ROWS", 1_000_000)
+            monkeypatch.setattr("omnigraph.pipeline.run_checks.THREADED_ROWS", 1_000_000)
             expected = outcome(one, loads, "inline")
-            monkeypatch.setattr("omnigraph.pipeline.loader.THREADED_ROWS", 0)
+            monkeypatch.setattr("omnigraph.pipeline.run_checks.THREADED_ROWS", 0)
             assert outcome(two, loads, "inline") == expected
 
     agree()

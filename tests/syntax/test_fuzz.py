@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import ParseError
-from omnigraph.syntax import parse_query, parse_schema, print_query, print_schema
+from omnigraph.syntax import parse_query, parse_schema
 from omnigraph.testing.strategies import HOSTILE_NAMES, HOSTILE_VARIANTS
+from tests.syntax.print_query import print_query
+from tests.syntax.print_schema import print_schema
 
 EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", "50000"))
 BATCHES = 4

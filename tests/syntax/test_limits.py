@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import ParseError
-from omnigraph.syntax import NESTING_MAX, SOURCE_BYTES_MAX, parse_query, parse_schema, print_query
+from omnigraph.syntax import NESTING_MAX, SOURCE_BYTES_MAX, parse_query, parse_schema
+from tests.syntax.print_query import print_query
 
 Parse = Callable[[str], Any]
 both = pytest.mark.parametrize("parse", [parse_schema, parse_query])

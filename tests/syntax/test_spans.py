@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from omnigraph.errors import NO_SPAN, Span
+from omnigraph.source_text import NO_SPAN, Span
 from omnigraph.syntax import parse_query, parse_schema
 
 SCHEMA = """\ufeff// Häuser und Straßen

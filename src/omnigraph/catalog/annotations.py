@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from omnigraph.catalog.model import Embed, OpaqueAnnotation, TypeKind
-from omnigraph.errors import ParseError, Span
+from omnigraph.errors import ParseError
+from omnigraph.source_text import Span
 from omnigraph.syntax.schema_tree import Annotation, Identifier, PropertyDecl
 from omnigraph.types import PropertyType
 

@@ -15,7 +15,8 @@ from omnigraph.catalog.validate import (
     SchemaDraft,
     validate,
 )
-from omnigraph.errors import SourceError, SourceText
+from omnigraph.errors import SourceError
+from omnigraph.source_text import SourceText
 from omnigraph.syntax.schema_tree import SchemaTree
 
 

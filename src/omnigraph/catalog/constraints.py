@@ -13,7 +13,8 @@ from typing import TypeAlias
 from omnigraph.catalog.annotations import PropertyDraft
 from omnigraph.catalog.model import Check, Range, TypeKind
 from omnigraph.catalog.patterns import compile_pattern
-from omnigraph.errors import NO_SPAN, ParseError, Span, did_you_mean
+from omnigraph.errors import ParseError, did_you_mean
+from omnigraph.source_text import NO_SPAN, Span
 from omnigraph.syntax.schema_tree import ConstraintDecl, Identifier, RangeBound
 from omnigraph.types import PropertyType
 
@@ -190,10 +191,10 @@ def read_constraints(
 
 def _desugared(draft: PropertyDraft) -> Iterable[ConstraintDecl]:
     for annotation in draft.desugared:
-        member = Identifier(draft.name, annotation.span)
+        member = Identifier(draft.name, span=annotation.span)
         match annotation.name:
             case "key" | "unique" | "index":
-                yield ConstraintDecl(annotation.name, (member,), annotation.span)
+                yield ConstraintDecl(annotation.name, (member,), span=annotation.span)
 
 
 def _refuse_in_key(type_: PropertyType) -> str | None:

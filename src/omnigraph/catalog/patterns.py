@@ -10,7 +10,8 @@ import re
 import warnings
 from functools import lru_cache
 
-from omnigraph.errors import ParseError, Span
+from omnigraph.errors import ParseError
+from omnigraph.source_text import Span
 
 # One token of a pattern. A character class is one token, so that what looks like a group inside
 # it is left alone; `]` is an ordinary character right after the opening bracket.

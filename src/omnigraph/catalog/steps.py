@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from omnigraph.catalog.model import EntityKind, TypeKind
+from omnigraph.json_form import JsonForm
 
 Json: TypeAlias = dict[str, Any]
 
@@ -14,6 +15,10 @@ DROP_TYPE_CODES: dict[EntityKind, str] = {"node": "OG-DS-102", "edge": "OG-DS-10
 DROP_PROPERTY_CODE = "OG-DS-104"
 ADD_REQUIRED_CODE = "OG-MF-103"
 CHANGE_TYPE_CODE = "OG-MF-106"
+DESTRUCTIVE = "destructive"
+"""The tier of a drop: it needs an explicit yes."""
+
+_JSON_NAMES = {"old_name": "from", "new_name": "to"}
 
 
 class DropMode(StrEnum):
@@ -23,65 +28,53 @@ class DropMode(StrEnum):
     HARD = "hard"
 
 
-class Tier(StrEnum):
-    """How much care a change needs: none, a scan of the data, or an explicit yes."""
+@dataclass(frozen=True, slots=True)
+class _Step(JsonForm):
+    """What all steps share: a `kind`, and JSON that holds their fields in order."""
 
-    SAFE = "safe"
-    VALIDATED = "validated"
-    DESTRUCTIVE = "destructive"
+    kind: ClassVar[str]
+
+    def to_json(self) -> Json:
+        facts = JsonForm.to_json(self)
+        if "annotations" in facts:
+            facts["annotations"] = [{"name": n, "value": v} for n, v in facts["annotations"]]
+        return {"kind": self.kind} | {_JSON_NAMES.get(name, name): facts[name] for name in facts}
 
 
 @dataclass(frozen=True, slots=True)
-class AddType:
+class AddType(_Step):
     """A new type; a node or edge type starts with an empty table."""
 
+    kind: ClassVar = "add_type"
     type_kind: TypeKind
     name: str
-
-    def to_json(self) -> Json:
-        return {"kind": "add_type", "type_kind": self.type_kind, "name": self.name}
 
     def __str__(self) -> str:
         return f"add {self.type_kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class RenameType:
+class RenameType(_Step):
     """The same identity and data under a new name."""
 
+    kind: ClassVar = "rename_type"
     type_kind: TypeKind
     old_name: str
     new_name: str
-
-    def to_json(self) -> Json:
-        return {
-            "kind": "rename_type",
-            "type_kind": self.type_kind,
-            "from": self.old_name,
-            "to": self.new_name,
-        }
 
     def __str__(self) -> str:
         return f"rename {self.type_kind} {self.old_name} to {self.new_name}"
 
 
 @dataclass(frozen=True, slots=True)
-class AddProperty:
+class AddProperty(_Step):
     """A new nullable property; rows that exist get null."""
 
+    kind: ClassVar = "add_property"
     type_kind: TypeKind
     type_name: str
     property_name: str
     property_type: str
-
-    def to_json(self) -> Json:
-        return {
-            "kind": "add_property",
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "property_type": self.property_type,
-        }
 
     def __str__(self) -> str:
         return (
@@ -91,22 +84,14 @@ class AddProperty:
 
 
 @dataclass(frozen=True, slots=True)
-class RenameProperty:
+class RenameProperty(_Step):
     """The same values under a new name; node ids stay as they are, even for a member of the key."""
 
+    kind: ClassVar = "rename_property"
     type_kind: TypeKind
     type_name: str
     old_name: str
     new_name: str
-
-    def to_json(self) -> Json:
-        return {
-            "kind": "rename_property",
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "from": self.old_name,
-            "to": self.new_name,
-        }
 
     def __str__(self) -> str:
         return (
@@ -116,42 +101,27 @@ class RenameProperty:
 
 
 @dataclass(frozen=True, slots=True)
-class AddConstraint:
+class AddConstraint(_Step):
     """A new `@index`: a wish that maintenance fulfils, so no data is touched."""
 
+    kind: ClassVar = "add_constraint"
     type_kind: TypeKind
     type_name: str
     constraint: str
-
-    def to_json(self) -> Json:
-        return {
-            "kind": "add_constraint",
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "constraint": self.constraint,
-        }
 
     def __str__(self) -> str:
         return f"add {self.constraint} to {self.type_kind} {self.type_name}"
 
 
 @dataclass(frozen=True, slots=True)
-class ExtendEnum:
+class ExtendEnum(_Step):
     """More variants for an enum; the stored values stay valid."""
 
+    kind: ClassVar = "extend_enum"
     type_kind: TypeKind
     type_name: str
     property_name: str
     added_values: tuple[str, ...]
-
-    def to_json(self) -> Json:
-        return {
-            "kind": "extend_enum",
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "added_values": list(self.added_values),
-        }
 
     def __str__(self) -> str:
         return (
@@ -161,42 +131,27 @@ class ExtendEnum:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateTypeMetadata:
+class UpdateTypeMetadata(_Step):
     """A changed `@description` or `@instruction`; `annotations` are the ones that hold from now."""
 
+    kind: ClassVar = "update_type_metadata"
     type_kind: TypeKind
     name: str
     annotations: tuple[tuple[str, str], ...]
-
-    def to_json(self) -> Json:
-        return {
-            "kind": "update_type_metadata",
-            "type_kind": self.type_kind,
-            "name": self.name,
-            "annotations": _annotations_json(self.annotations),
-        }
 
     def __str__(self) -> str:
         return f"update metadata of {self.type_kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class UpdatePropertyMetadata:
+class UpdatePropertyMetadata(_Step):
     """A changed `@description` of a property."""
 
+    kind: ClassVar = "update_property_metadata"
     type_kind: TypeKind
     type_name: str
     property_name: str
     annotations: tuple[tuple[str, str], ...]
-
-    def to_json(self) -> Json:
-        return {
-            "kind": "update_property_metadata",
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "annotations": _annotations_json(self.annotations),
-        }
 
     def __str__(self) -> str:
         return (
@@ -205,9 +160,10 @@ class UpdatePropertyMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class DropType:
-    """A type and its table leave the schema. `code` and `tier` tell the reader what that means."""
+class DropType(_Step):
+    """A type and its table leave the schema."""
 
+    kind: ClassVar = "drop_type"
     type_kind: EntityKind
     name: str
     mode: DropMode
@@ -216,28 +172,18 @@ class DropType:
     def code(self) -> str:
         return DROP_TYPE_CODES[self.type_kind]
 
-    @property
-    def tier(self) -> Tier:
-        return Tier.DESTRUCTIVE
-
     def to_json(self) -> Json:
-        return {
-            "kind": "drop_type",
-            "type_kind": self.type_kind,
-            "name": self.name,
-            "mode": self.mode.value,
-            "code": self.code,
-            "tier": self.tier.value,
-        }
+        return _Step.to_json(self) | {"code": self.code, "tier": DESTRUCTIVE}
 
     def __str__(self) -> str:
-        return f"drop {self.type_kind} {self.name} ({self.mode}) [{self.code}, {self.tier}]"
+        return f"drop {self.type_kind} {self.name} ({self.mode}) [{self.code}, {DESTRUCTIVE}]"
 
 
 @dataclass(frozen=True, slots=True)
-class DropProperty:
+class DropProperty(_Step):
     """A property and its values leave the schema."""
 
+    kind: ClassVar = "drop_property"
     type_kind: TypeKind
     type_name: str
     property_name: str
@@ -247,25 +193,13 @@ class DropProperty:
     def code(self) -> str:
         return DROP_PROPERTY_CODE
 
-    @property
-    def tier(self) -> Tier:
-        return Tier.DESTRUCTIVE
-
     def to_json(self) -> Json:
-        return {
-            "kind": "drop_property",
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "mode": self.mode.value,
-            "code": self.code,
-            "tier": self.tier.value,
-        }
+        return _Step.to_json(self) | {"code": self.code, "tier": DESTRUCTIVE}
 
     def __str__(self) -> str:
         return (
             f"drop property {self.property_name} of {self.type_kind} {self.type_name} "
-            f"({self.mode}) [{self.code}, {self.tier}]"
+            f"({self.mode}) [{self.code}, {DESTRUCTIVE}]"
         )
 
 
@@ -308,7 +242,3 @@ MigrationStep: TypeAlias = (
     | DropProperty
     | UnsupportedChange
 )
-
-
-def _annotations_json(annotations: tuple[tuple[str, str], ...]) -> list[Json]:
-    return [{"name": name, "value": value} for name, value in annotations]

@@ -12,9 +12,10 @@ from typing import Final, TypeGuard
 from omnigraph.compiler.check_search import text_match
 from omnigraph.compiler.check_values import plain_value
 from omnigraph.compiler.scope import Scope
-from omnigraph.errors import Span, TypeCheckError
+from omnigraph.errors import TypeCheckError
 from omnigraph.ir.expressions import Compare, CompareKind, Predicate
 from omnigraph.ir.expressions import Scalar as Operand
+from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import (
     AggregateExpr,
     AliasExpr,

@@ -11,9 +11,10 @@ from __future__ import annotations
 from omnigraph.compiler.check_returns import CheckedReturns, Typed, typed_expression
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import Refusal
-from omnigraph.errors import Span, TypeCheckError, did_you_mean
+from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import AliasRef, Bm25, Nearest, NodeRef, PropertyRef, Rrf, SortKey
 from omnigraph.ir.query import OrderItem
+from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import Ordering, QueryDecl
 from omnigraph.types import PropertyType
 

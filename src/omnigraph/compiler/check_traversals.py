@@ -14,8 +14,9 @@ from __future__ import annotations
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.compiler.scope import Scope, edge_hint
 from omnigraph.compiler.typed import TypedTraversal
-from omnigraph.errors import Span, TypeCheckError
+from omnigraph.errors import TypeCheckError
 from omnigraph.ir.query import Direction
+from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import ANONYMOUS, Traversal
 
 

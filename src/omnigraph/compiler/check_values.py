@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from omnigraph.compiler.scope import Scope, variable_hint
-from omnigraph.errors import Span, TypeCheckError, did_you_mean
+from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NOW_PARAMETER, Constant, NodeRef, Param
 from omnigraph.ir.expressions import Scalar as Operand
+from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import (
     DateText,
     DateTimeText,

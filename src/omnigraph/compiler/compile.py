@@ -16,9 +16,10 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.compiler.check import check_query
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import TypedMutation, TypedQuery, TypedRead
-from omnigraph.errors import BadRequestError, PlanError, SourceError, SourceText, did_you_mean
+from omnigraph.errors import BadRequestError, PlanError, SourceError, did_you_mean
 from omnigraph.ir.query import MutationIR, Parameter, QueryIR
 from omnigraph.nonblocking import may_block
+from omnigraph.source_text import SourceText
 from omnigraph.syntax.parse_query import parse_query
 from omnigraph.syntax.query_tree import QueryDecl, QueryTree
 

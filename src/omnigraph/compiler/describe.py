@@ -22,6 +22,7 @@ from omnigraph.ir.query import (
     ReturnItem,
     Update,
 )
+from omnigraph.json_form import JsonForm, without_empty
 from omnigraph.types import PropertyType, Scalar
 
 _KINDS = {
@@ -41,7 +42,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ResultField:
+class ResultField(JsonForm):
     """One column of a result. `kind` of a bare node is `object`; its value is the node's id."""
 
     name: str
@@ -51,39 +52,24 @@ class ResultField:
     vector_dim: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"name": self.name, "kind": self.kind, "nullable": self.nullable}
-        if self.item_kind is not None:
-            fields["item_kind"] = self.item_kind
-        if self.vector_dim is not None:
-            fields["vector_dim"] = self.vector_dim
-        return fields
+        return without_empty(JsonForm.to_json(self))
 
 
 @dataclass(frozen=True, slots=True)
-class TypeUse:
+class TypeUse(JsonForm):
     """A type that an operation touches."""
 
     kind: EntityKind
     type_name: str
 
-    def to_json(self) -> dict[str, str]:
-        return {"kind": self.kind, "type_name": self.type_name}
-
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(JsonForm):
     """The outside of a query. `reads` and `writes` hold nodes before edges, then by name."""
 
     result: tuple[ResultField, ...]
     reads: tuple[TypeUse, ...]
     writes: tuple[TypeUse, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "result": [field.to_json() for field in self.result],
-            "reads": [use.to_json() for use in self.reads],
-            "writes": [use.to_json() for use in self.writes],
-        }
 
 
 def describe(ir: QueryIR | MutationIR, catalog: Catalog) -> Operation:

@@ -23,7 +23,9 @@ from omnigraph.compiler.compile import QueryKind, parsed_file
 from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import Refusal, TypedQuery, TypedRead
-from omnigraph.errors import ParseError, SourceText, TypeCheckError
+from omnigraph.errors import ParseError, TypeCheckError
+from omnigraph.json_form import JsonForm, to_json, without_empty
+from omnigraph.source_text import SourceText
 from omnigraph.syntax.query_tree import QueryDecl, UpdateStatement
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
@@ -33,7 +35,7 @@ _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(JsonForm):
     """Something about the file as a whole, or about one type or property."""
 
     severity: Severity
@@ -44,22 +46,11 @@ class Finding:
     query_names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "severity": self.severity,
-            "code": self.code,
-            "message": self.message,
-        }
-        if self.type_name is not None:
-            fields["type_name"] = self.type_name
-        if self.property is not None:
-            fields["property"] = self.property
-        if self.query_names:
-            fields["query_names"] = list(self.query_names)
-        return fields
+        return without_empty(JsonForm.to_json(self))
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
+class QueryResult(JsonForm):
     """What lint says about one query. `operation` is there for a query that can run."""
 
     name: str
@@ -73,14 +64,13 @@ class QueryResult:
         return "ok" if self.error is None else "error"
 
     def to_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"name": self.name, "kind": self.kind, "status": self.status}
-        if self.warnings:
-            fields["warnings"] = list(self.warnings)
-        if self.error is not None:
-            fields["error"] = self.error
-        if self.operation is not None:
-            fields["operation"] = self.operation.to_json()
-        return fields
+        optional = {
+            "warnings": to_json(self.warnings),
+            "error": self.error,
+            "operation": to_json(self.operation),
+        }
+        known = {"name": self.name, "kind": self.kind, "status": self.status}
+        return known | without_empty(optional)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +102,8 @@ class LintReport:
             "errors": self.errors,
             "warnings": self.warnings,
             "infos": self.infos,
-            "results": [result.to_json() for result in self.results],
-            "findings": [finding.to_json() for finding in self.findings],
+            "results": to_json(self.results),
+            "findings": to_json(self.findings),
         }
 
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
-from omnigraph.errors import Span, TypeCheckError, did_you_mean
+from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NodeRef, Param, PropertyRef
+from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import ANONYMOUS, PropertyExpr, VariableExpr
 from omnigraph.types import PropertyType
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from omnigraph.errors import BadRequestError, OmnigraphError, Span, TypeCheckError
+from omnigraph.errors import BadRequestError, OmnigraphError, TypeCheckError
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.query import Direction, MutationIR, OrderItem, Parameter, ReturnItem
+from omnigraph.source_text import Span
 
 
 @dataclass(frozen=True, slots=True)

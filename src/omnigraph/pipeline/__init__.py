@@ -9,6 +9,8 @@
     columns.py      key columns of loaded and committed rows; buckets.py splits them by hash
     check.py        rules between rows, for one bucket
     staged.py       every range of a load with what came of it; rows can be dropped again
+    run_checks.py   check.py over all buckets of a load
+    prepared.py     a checked load → one staged transaction per table
     loader.py       `run_load`: read, check, hand to write.commit; quarantine.py, progress.py
     runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses
     session.py      the SparkSession; java.py finds a Java for it; archive.py starts it sooner

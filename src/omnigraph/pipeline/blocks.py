@@ -1,4 +1,4 @@
-"""Blocks: a range, read in pieces that fit in memory.
+"""Blocks: a range, read in parts that fit in memory.
 
 A block is either lines as bytes, which the parser takes as a whole, or records that are apart
 already. The first line of a range is line 1 of it; the driver knows where the range begins.

@@ -171,7 +171,7 @@ def _require_distinct(columns: Iterable[Any]) -> None:
 
 
 def _with_integers(table: pa.Table, entity: EntityType) -> pa.Table:
-    """Whole numbers that pandas has made floats, to have a place for those that are missing."""
+    """Make integers of what pandas made floats because values are missing."""
     schema = arrow_schema(entity)
     for index, name in enumerate(table.column_names):
         column = table[name]

@@ -79,8 +79,8 @@ class Lines:
         raw = np.frombuffer(self.data, dtype=np.uint8)
         same = self.ends[indexes] - self.starts[indexes] >= len(head)
         starts = self.starts[indexes]
-        for place, byte in enumerate(head):
-            same[same] = raw[starts[same] + place] == byte
+        for offset, byte in enumerate(head):
+            same[same] = raw[starts[same] + offset] == byte
         return same
 
 

@@ -1,7 +1,7 @@
 """Model: what goes into a load and what comes out of each step, as values that may travel.
 
-A range is a piece of input that one task reads. Everything here is small and picklable: it crosses
-to Spark workers and back. Rows travel only in a load that stays in one process.
+A range is the part of the input that one task reads. Everything here is small and picklable: it
+crosses to Spark workers and back. Rows travel only in a load that stays in one process.
 """
 
 from __future__ import annotations

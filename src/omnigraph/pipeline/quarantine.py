@@ -1,8 +1,8 @@
-"""Quarantine: records that were put aside, with the reasons, in a file to mend and load again.
+"""Quarantine: rejected records with their reasons, in a file to correct and load again.
 
 Each line is `{"place", "reasons", "record"}`; `record` is the record as it came, as JSON where it
-is JSON and as text where it is not. Nobody loses a record for not naming a file: it is kept with
-the graph then, until somebody removes it.
+is JSON and as text where it is not. When the caller names no file, it is kept with the graph until
+it is removed by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIRECTORY = "__quarantine"
 
 @dataclass(slots=True)
 class Quarantine:
-    """Where one load puts records aside: the file `path`, or one of its own below the graph."""
+    """Where one load quarantines records: the file `path`, or one of its own below the graph."""
 
     texts: GraphTexts
     path: str | None
@@ -32,12 +32,12 @@ class Quarantine:
     written_to: str | None = None
 
     def write(self, rejected: Iterable[tuple[str, Rejected]]) -> None:
-        """Write the file, whole or not at all; none when nothing was put aside.
+        """Write the file, whole or not at all; none when nothing was rejected.
 
         Raises:
             StorageError: It cannot be written.
         """
-        lines = [_line(place, each) for place, each in rejected]
+        lines = [_line(location, each) for location, each in rejected]
         if not lines:
             return
         if self.path is None:
@@ -48,9 +48,9 @@ class Quarantine:
             self.written_to = self.path
 
     def withdraw(self) -> None:
-        """Remove what a load that failed has kept with the graph; its input has it all."""
+        """Remove the file that a failed load kept with the graph."""
         if self.path is None and self.written_to is not None:
-            # What made the load fail is what the caller has to hear.
+            # The error that made the load fail must reach the caller, not this one.
             with suppress(OmnigraphError):
                 self.texts.delete(self._name)
 
@@ -68,10 +68,10 @@ def _write_file(path: str, lines: list[bytes]) -> None:
         ) from error
 
 
-def _line(place: str, rejected: Rejected) -> bytes:
+def _line(location: str, rejected: Rejected) -> bytes:
     try:
         record = orjson.loads(rejected.record)
     except orjson.JSONDecodeError:
         record = rejected.record
-    value = {"place": place, "reasons": list(rejected.reasons), "record": record}
+    value = {"place": location, "reasons": list(rejected.reasons), "record": record}
     return orjson.dumps(value) + b"\n"

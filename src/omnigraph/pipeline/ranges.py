@@ -1,7 +1,8 @@
-"""Ranges: what was handed to a load, cut into pieces that tasks can read on their own.
+"""Ranges: the input of a load, cut into ranges that tasks can read on their own.
 
-Plain files with a record a line are cut by bytes, wherever a cut falls: a line belongs to the range
-it starts in. Compressed files and files of other shapes are read from front to back, one task each.
+Plain files with one record per line are cut by bytes, wherever a cut falls: a line belongs to the
+range it starts in. Compressed files and files of other shapes are read from front to back, one task
+each.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def source_name(range_: Range) -> str:
             assert_never(range_)
 
 
-def place_text(range_: Range, line: int, column: int | None) -> str:
-    """Name the place of a record: `people.jsonl:7`, `record 7` or `Person row 7`."""
+def location_text(range_: Range, line: int, column: int | None) -> str:
+    """Name the location of a record: `people.jsonl:7`, `record 7` or `Person row 7`."""
     name = source_name(range_)
     match range_:
         case RecordsRange():

@@ -68,7 +68,7 @@ def good_rows(
 ) -> GoodRows:
     """Convert and check a group; bad records go to `faults`.
 
-    Unless bad rows are put aside, a group with one has no good rows: the load will be refused.
+    Unless bad rows are quarantined, a group with one has no good rows: the load will be refused.
     """
     limit = None if plan.on_error is OnError.QUARANTINE else SHOWN_MAX
     columns = _columns(group, limit)
@@ -98,7 +98,7 @@ def good_rows(
         kept = np.setdiff1d(np.arange(len(group.lines)), [row.index for row in bad])
         good.table, good.ordinals = made.table.take(kept), kept + first_ordinal
     last = _deduplicated(_embedded(group, good, plan, first_ordinal, faults), plan)
-    # Only now: a record that lost to one which is dropped must not come back in its place.
+    # Only now: a record that lost to one which is dropped must not come back instead of it.
     return _without(last, dropped)
 
 
@@ -135,8 +135,8 @@ def _embedded(
     if missing:
         rows = [row.index for row in missing]
         in_group = good.ordinals - first_ordinal
-        placed = tuple(replace(row, index=int(in_group[row.index])) for row in missing)
-        faults.add(group, BadRows(placed, missing.total))
+        bad = tuple(replace(row, index=int(in_group[row.index])) for row in missing)
+        faults.add(group, BadRows(bad, missing.total))
         kept = np.setdiff1d(np.arange(good.table.num_rows), rows)
         good.table, good.ordinals = good.table.take(kept), good.ordinals[kept]
     return good

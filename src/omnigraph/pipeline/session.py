@@ -1,4 +1,4 @@
-"""Session: the one place that makes or adopts the SparkSession of the pipeline.
+"""Session: the only code that makes or adopts the SparkSession of the pipeline.
 
 An active session is used as it is. Otherwise one is made: the master comes from the configuration,
 then from `OMNIGRAPH_SPARK_MASTER`, then it is this machine. Quiet, without a web page, and with a

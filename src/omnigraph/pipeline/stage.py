@@ -1,7 +1,7 @@
-"""Stage: one range of input becomes checked rows, written where no table sees them yet.
+"""Stage: one range of input becomes checked rows, in files that no table version names yet.
 
-This is the function that a runner maps over all ranges, in this process or in Spark workers. It
-holds one block at a time; what it returns is small.
+A runner maps `stage_range` over all ranges, in this process or in Spark workers. It holds one block
+at a time; what it returns is small.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
             if good.table.num_rows:
                 parts.append(_stage_part(plan, task, group, good))
                 hit(Failpoint.LOAD_AFTER_STAGED_PART)
-    is_aside = plan.on_error is OnError.QUARANTINE
     findings = sorted(faults.findings, key=lambda finding: finding.line)
     return RangeResult(
         task.index,
@@ -60,16 +59,18 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
         parts=tuple(parts),
         findings=tuple(findings[:SHOWN_MAX]),
         findings_total=faults.total,
-        rejected=tuple(faults.rejected) if is_aside else (),
+        rejected=tuple(faults.rejected) if plan.on_error is OnError.QUARANTINE else (),
         rows_embedded=embedded,
         rows_unembedded=unembedded,
     )
 
 
-def records_of(plan: LoadPlan, task: RangeTask, wanted: dict[str, Ordinals]) -> list[_Located]:
-    """Where the wanted records of a range are, and how they read: the range is read again."""
+def read_records(
+    plan: LoadPlan, task: RangeTask, wanted: dict[str, Ordinals]
+) -> list[_LocatedRecord]:
+    """Read a range again for some of its records: where each is, and its text."""
     seen: dict[str, int] = defaultdict(int)
-    found: list[_Located] = []
+    found: list[_LocatedRecord] = []
     for block in read_blocks(task.range, plan.part_bytes, plan.input_options):
         for group in parse_block(block, plan.catalog).groups:
             key = group.entity.table_key
@@ -78,11 +79,11 @@ def records_of(plan: LoadPlan, task: RangeTask, wanted: dict[str, Ordinals]) -> 
     return found
 
 
-_Located = tuple[str, int, int, str]
+_LocatedRecord = tuple[str, int, int, str]
 """Table key, ordinal, line, text."""
 
 
-def _among(group: Group, key: str, first: int, wanted: Ordinals | None) -> Iterator[_Located]:
+def _among(group: Group, key: str, first: int, wanted: Ordinals | None) -> Iterator[_LocatedRecord]:
     if wanted is None:
         return
     for ordinal in wanted[(wanted >= first) & (wanted < first + len(group.lines))].tolist():
@@ -94,7 +95,7 @@ def _stage_part(plan: LoadPlan, task: RangeTask, group: Group, good: GoodRows) -
     rows = good.table
     first = int(good.ordinals[0])
     is_whole = bool(np.array_equal(good.ordinals, np.arange(first, first + rows.num_rows)))
-    fragments = _written(plan, group.entity, good)
+    fragments = _write_fragments(plan, group.entity, good)
     return StagedPart(
         range_index=task.index,
         table_key=group.entity.table_key,
@@ -107,7 +108,7 @@ def _stage_part(plan: LoadPlan, task: RangeTask, group: Group, good: GoodRows) -
     )
 
 
-def _written(
+def _write_fragments(
     plan: LoadPlan, entity: EntityType, good: GoodRows
 ) -> tuple[LooseFragment, ...] | None:
     if plan.scratch_uri is None:

@@ -1,7 +1,7 @@
 """Staged load: all ranges of an input, read and written; rows can still be taken out again.
 
-A row that loses to a later record of its id, or that is put aside, is dropped by reading its range
-once more without it. Memory is bounded by the part size, however large the load is.
+A row that loses to a later record of its id, or that is quarantined, is dropped by reading its
+range once more without it. Memory is bounded by the part size, however large the load is.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from omnigraph.pipeline.model import (
     TextRange,
 )
 from omnigraph.pipeline.progress import Reporter
-from omnigraph.pipeline.ranges import as_document, place_text, source_name
+from omnigraph.pipeline.ranges import as_document, location_text, source_name
 from omnigraph.pipeline.runner import Runner
-from omnigraph.pipeline.stage import records_of, stage_range
+from omnigraph.pipeline.stage import read_records, stage_range
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows
 
 
@@ -72,16 +72,16 @@ class StagedLoad:
         return sum(result.rows_unembedded for result in self._results.values())
 
     def bad_rows(self) -> BadRows:
-        """What is wrong with single records, each with its place in the input."""
+        """What is wrong with single records, each with its location in the input."""
         first: list[BadRow] = []
         for index in self._order():
             if len(first) < SHOWN_MAX:
-                first += [self._located(index, each) for each in self._results[index].findings]
+                first += [self._locate(index, each) for each in self._results[index].findings]
         total = sum(result.findings_total for result in self._results.values())
         return BadRows(tuple(first[:SHOWN_MAX]), total)
 
-    def located(self, check: CheckPlan, blamed: list[tuple[int | None, BadRow]]) -> list[BadRow]:
-        """Give bad rows the place of the record that each is about, in input order."""
+    def locate(self, check: CheckPlan, blamed: list[tuple[int | None, BadRow]]) -> list[BadRow]:
+        """Give bad rows the location of the record that each is about, in input order."""
         input_lines = self.input_lines(
             check, [row_number for row_number, _ in blamed if row_number is not None]
         )
@@ -89,12 +89,12 @@ class StagedLoad:
         for row_number, bad in blamed:
             index, line = (-1, 0) if row_number is None else input_lines[row_number]
             order = (index, line, bad.property or "", bad.reason)
-            shown = bad if row_number is None else self._located(index, Finding(line, bad))
+            shown = bad if row_number is None else self._locate(index, Finding(line, bad))
             located.append((order, shown))
         return [bad for _, bad in sorted(located, key=lambda each: each[0])]
 
     def input_lines(self, check: CheckPlan, row_numbers: list[int]) -> dict[int, tuple[int, int]]:
-        """The range and the line in it of the records that places stand for."""
+        """The range and the line in it of the records with these row numbers."""
         lines = {
             (index, key, ordinal): line
             for index, key, ordinal, line, _ in self._records(check, row_numbers)
@@ -106,7 +106,7 @@ class StagedLoad:
             input_lines[row_number] = (part.range_index, line)
         return input_lines
 
-    def put_aside(self, check: CheckPlan, blamed: list[tuple[int, BadRow]]) -> None:
+    def quarantine(self, check: CheckPlan, blamed: list[tuple[int, BadRow]]) -> None:
         """Drop rows that break a rule between rows, and remember them with their reasons."""
         reasons: dict[tuple[int, str, int], list[str]] = defaultdict(list)
         for row_number, bad in blamed:
@@ -114,7 +114,7 @@ class StagedLoad:
             reasons[part.range_index, part.table_key, part.ordinal(row)].append(bad.reason)
         row_numbers = sorted({row_number for row_number, _ in blamed})
         for index, key, ordinal, line, text in self._records(check, row_numbers):
-            shown = self._place(index, line, None)
+            shown = self._location(index, line, None)
             said = tuple(reasons[index, key, ordinal])
             self.rejected.append((shown, Rejected(line, text, said)))
         self.drop(check, np.array(row_numbers, dtype=np.int64))
@@ -197,12 +197,12 @@ class StagedLoad:
     def _collect_rejected(self) -> None:
         for index in self._order():
             for each in self._results[index].rejected:
-                self.rejected.append((self._place(index, each.line, None), each))
+                self.rejected.append((self._location(index, each.line, None), each))
 
     def _records(
         self, check: CheckPlan, row_numbers: Iterable[int]
     ) -> list[tuple[int, str, int, int, str]]:
-        """(range, table key, ordinal, line, text) of the records that places stand for."""
+        """(range, table key, ordinal, line, text) of the records with these row numbers."""
         wanted: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for row_number in row_numbers:
             part, row = check.find_row(row_number)
@@ -210,14 +210,14 @@ class StagedLoad:
         found: list[tuple[int, str, int, int, str]] = []
         for index, by_key in sorted(wanted.items()):
             ordinals = {key: np.unique(np.array(each)) for key, each in by_key.items()}
-            records = records_of(self._plan, self._tasks[index], ordinals)
+            records = read_records(self._plan, self._tasks[index], ordinals)
             found += [(index, *record) for record in records]
         return found
 
-    def _located(self, index: int, finding: Finding) -> BadRow:
-        return replace(finding.bad, location=self._place(index, finding.line, finding.column))
+    def _locate(self, index: int, finding: Finding) -> BadRow:
+        return replace(finding.bad, location=self._location(index, finding.line, finding.column))
 
-    def _place(self, index: int, line: int, column: int | None) -> str:
+    def _location(self, index: int, line: int, column: int | None) -> str:
         range_ = self._tasks[index].range
         name = source_name(range_)
         before = sum(
@@ -225,4 +225,4 @@ class StagedLoad:
             for each in self._order()
             if each < index and source_name(self._tasks[each].range) == name
         )
-        return place_text(range_, before + line, column)
+        return location_text(range_, before + line, column)

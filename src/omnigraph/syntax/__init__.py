@@ -1,4 +1,4 @@
-"""Syntax: `.pg` and `.gq` text to trees with spans, and back to text.
+"""Syntax: `.pg` and `.gq` text to trees with spans.
 
 In goes text, out comes a `SchemaTree` or a `QueryTree`, or a `ParseError` that shows the line. The
 trees hold what was written and no judgement about it; catalog/ and compiler/ judge.
@@ -9,19 +9,16 @@ trees hold what was written and no judgement about it; catalog/ and compiler/ ju
     schema.lark       query.lark         the grammars
     grammar.py                           runs a grammar; tells what could have stood at a failure
     schema_builder.py query_builder.py   grammar rules → tree nodes
-    literals.py                          strings and numbers, both ways
-    schema_tree.py    query_tree.py      the trees
+    literals.py                          strings and numbers
+    schema_tree.py    query_tree.py      the trees; spanned.py their base
     unexpected.py                        failures in our words
     schema_words.py   query_words.py     the words and hints of each language
-    print_schema.py   print_query.py     trees → canonical text
 """
 
 from __future__ import annotations
 
 from omnigraph.syntax.parse_query import parse_query
 from omnigraph.syntax.parse_schema import parse_schema
-from omnigraph.syntax.print_query import print_query
-from omnigraph.syntax.print_schema import print_schema
 from omnigraph.syntax.query_tree import QueryTree
 from omnigraph.syntax.schema_tree import SchemaTree
 from omnigraph.syntax.source import NESTING_MAX, SOURCE_BYTES_MAX
@@ -33,6 +30,4 @@ __all__ = [
     "SchemaTree",
     "parse_query",
     "parse_schema",
-    "print_query",
-    "print_schema",
 ]

@@ -1,13 +1,13 @@
-"""Literals: strings and numbers, from the text of a token to a value and back."""
+"""Literals: strings and numbers, from the text of a token to a value."""
 
 from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from omnigraph.errors import ParseError, Span
+from omnigraph.errors import ParseError
+from omnigraph.source_text import Span
 from omnigraph.types import VECTOR_DIMENSION_MAX
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ NUMBER_LENGTH_MAX = 1000
 """Longer numbers are refused unread: reading digits costs more than linear time."""
 
 _UNESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-_ESCAPED = str.maketrans({value: f"\\{letter}" for letter, value in _UNESCAPED.items()})
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -94,27 +93,3 @@ def read_float(token: Token) -> float:
 def read_number(token: Token) -> int | float:
     """The value of a bound: a float exactly when it was written with a dot."""
     return read_float(token) if "." in token.value else read_integer(token)
-
-
-def write_string(value: str) -> str:
-    """Quote `value` so that `read_string` gives it back."""
-    return f'"{value.translate(_ESCAPED)}"'
-
-
-def write_literal(value: str | int | float | bool) -> str:
-    """Spell a scalar so that reading it gives the same value and type."""
-    match value:
-        case bool():  # Before int, which a bool is too.
-            return "true" if value else "false"
-        case str():
-            return write_string(value)
-        case float():
-            return _write_float(value)
-        case int():
-            return str(value)
-
-
-def _write_float(value: float) -> str:
-    """Spell `value` exactly, with a dot and without an exponent."""
-    text = format(Decimal(repr(value)), "f")
-    return text if "." in text else f"{text}.0"

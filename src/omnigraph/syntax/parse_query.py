@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.errors import SourceText
+from omnigraph.source_text import SourceText
 from omnigraph.syntax.parser import Parser
 from omnigraph.syntax.query_builder import QueryBuilder
 from omnigraph.syntax.query_tree import QueryTree

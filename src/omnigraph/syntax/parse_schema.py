@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.errors import SourceText
+from omnigraph.source_text import SourceText
 from omnigraph.syntax.parser import Parser
 from omnigraph.syntax.schema_builder import SchemaBuilder
 from omnigraph.syntax.schema_tree import SchemaTree

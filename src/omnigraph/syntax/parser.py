@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.errors import ParseError, SourceText
+from omnigraph.errors import ParseError
+from omnigraph.source_text import SourceText
 from omnigraph.syntax.grammar import Rejected, load_grammar, run_grammar
 from omnigraph.syntax.source import admit, printable
 from omnigraph.syntax.unexpected import Vocabulary, describe

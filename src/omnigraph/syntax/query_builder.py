@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import NO_SPAN, ParseError, Span
+from omnigraph.errors import ParseError
+from omnigraph.source_text import Span
 from omnigraph.syntax.literals import (
     UNSIGNED_32_MAX,
     from_to,
@@ -74,7 +75,7 @@ class QueryBuilder:
 
     def param(self, children: list[Any]) -> ParamDecl:
         name, (type_name, nullable, end) = children
-        return ParamDecl(_variable(name), type_name, nullable, Span(name.start_pos, end))
+        return ParamDecl(_variable(name), type_name, nullable, span=Span(name.start_pos, end))
 
     def scalar_type(self, children: list[Token]) -> tuple[str, bool, int | None]:
         base, optional = children
@@ -122,26 +123,26 @@ class QueryBuilder:
 
     def insert_stmt(self, children: list[Any]) -> InsertStatement:
         type_name, assignments = children
-        return InsertStatement(type_name.value, assignments, span_of(type_name))
+        return InsertStatement(type_name.value, assignments, span=span_of(type_name))
 
     def update_stmt(self, children: list[Any]) -> UpdateStatement:
         type_name, assignments, where = children
-        return UpdateStatement(type_name.value, assignments, where, span_of(type_name))
+        return UpdateStatement(type_name.value, assignments, where, span=span_of(type_name))
 
     def delete_stmt(self, children: list[Any]) -> DeleteStatement:
         type_name, where = children
-        return DeleteStatement(type_name.value, where, span_of(type_name))
+        return DeleteStatement(type_name.value, where, span=span_of(type_name))
 
     def assignments(self, assignments: list[PropertyMatch]) -> tuple[PropertyMatch, ...]:
         return tuple(assignments)
 
     def predicate(self, children: list[Any]) -> Predicate:
         name, op, value = children
-        return Predicate(name.value, _OPERATORS[op], value, span_of(name))
+        return Predicate(name.value, _OPERATORS[op], value, span=span_of(name))
 
     def negation(self, children: list[Any]) -> Negation:
         start, *clauses, end = children
-        return Negation(tuple(clauses), from_to(start, end))
+        return Negation(tuple(clauses), span=from_to(start, end))
 
     def binding(self, children: list[Any]) -> Binding:
         variable, type_name, block = children
@@ -150,8 +151,8 @@ class QueryBuilder:
             _variable(variable),
             type_name.value,
             matches,
-            from_to(variable, end),
             span_of(type_name),
+            span=from_to(variable, end),
         )
 
     def prop_block(self, children: list[Any]) -> tuple[tuple[PropertyMatch, ...], Token]:
@@ -159,7 +160,7 @@ class QueryBuilder:
         return tuple(matches), end
 
     def prop_match(self, children: list[Any]) -> PropertyMatch:
-        return PropertyMatch(children[0].value, children[1], span_of(children[0]))
+        return PropertyMatch(children[0].value, children[1], span=span_of(children[0]))
 
     def traversal(self, children: list[Any]) -> Traversal:
         source, edge_variable, (edge, undirected, edge_span), bounds, target = children
@@ -173,10 +174,10 @@ class QueryBuilder:
             undirected,
             edge_variable,
             bounds is not None,
-            from_to(source, target),
             edge_span,
             span_of(source),
             span_of(target),
+            span=from_to(source, target),
         )
 
     def word_traversal(self, children: list[Any]) -> Traversal:
@@ -204,22 +205,22 @@ class QueryBuilder:
         # the grammar leaves the token, a kind of str, as it is.
         if isinstance(left, str):
             left = self.variable(children[:1])
-        return FilterClause(left, _OPERATORS[op], right, Span(left.span.start, right.span.end))
+        return FilterClause(left, _OPERATORS[op], right, span=Span(left.span.start, right.span.end))
 
     def text_search(self, children: list[TextSearchExpr | FuzzyExpr]) -> FilterClause:
         call = children[0]
-        return FilterClause(call, CompareOp.EQUAL, LiteralExpr(True, NO_SPAN), call.span)
+        return FilterClause(call, CompareOp.EQUAL, LiteralExpr(True), span=call.span)
 
     def projection(self, children: list[Any]) -> Projection:
         expression, alias = children
         if alias is None:
-            return Projection(expression, None, expression.span)
-        return Projection(expression, alias.value, Span(expression.span.start, alias.end_pos))
+            return Projection(expression, span=expression.span)
+        return Projection(expression, alias.value, span=Span(expression.span.start, alias.end_pos))
 
     def ordering(self, children: list[Any]) -> Ordering:
         expression, direction = children
         if direction is None:
-            return Ordering(expression, False, expression.span)
+            return Ordering(expression, span=expression.span)
         if isinstance(expression, NearestExpr):
             raise ParseError(
                 f"`{direction}` cannot follow nearest(...)",
@@ -227,64 +228,68 @@ class QueryBuilder:
                 hint="nearest always puts the smallest distance first",
             )
         span = Span(expression.span.start, direction.end_pos)
-        return Ordering(expression, direction == "desc", span)
+        return Ordering(expression, direction == "desc", span=span)
 
     def variable(self, children: list[Token]) -> VariableExpr:
-        return VariableExpr(_variable(children[0]), span_of(children[0]))
+        return VariableExpr(_variable(children[0]), span=span_of(children[0]))
 
     def prop_access(self, children: list[Token]) -> PropertyExpr:
         variable, name = children
-        return PropertyExpr(_variable(variable), name.value, from_to(variable, name), span_of(name))
+        return PropertyExpr(
+            _variable(variable), name.value, span_of(name), span=from_to(variable, name)
+        )
 
     def alias_ref(self, children: list[Token]) -> AliasExpr:
-        return AliasExpr(children[0].value, span_of(children[0]))
+        return AliasExpr(children[0].value, span=span_of(children[0]))
 
     def now_call(self, children: list[Token]) -> NowExpr:
-        return NowExpr(from_to(children[0], children[1]))
+        return NowExpr(span=from_to(children[0], children[1]))
 
     def nearest_call(self, children: list[Any]) -> NearestExpr:
         start, target, query, end = children
-        return NearestExpr(target, query, from_to(start, end))
+        return NearestExpr(target, query, span=from_to(start, end))
 
     def text_call(self, children: list[Any]) -> TextSearchExpr:
         function, target, query, end = children
-        return TextSearchExpr(function.value, target, query, from_to(function, end))
+        return TextSearchExpr(function.value, target, query, span=from_to(function, end))
 
     def fuzzy_call(self, children: list[Any]) -> FuzzyExpr:
         start, target, query, max_edits, end = children
-        return FuzzyExpr(target, query, max_edits, from_to(start, end))
+        return FuzzyExpr(target, query, max_edits, span=from_to(start, end))
 
     def rrf_call(self, children: list[Any]) -> RrfExpr:
         start, first, second, k, end = children
-        return RrfExpr(first, second, k, from_to(start, end))
+        return RrfExpr(first, second, k, span=from_to(start, end))
 
     def agg_call(self, children: list[Any]) -> AggregateExpr:
         function, argument, end = children
-        return AggregateExpr(_AGGREGATES[function], argument, from_to(function, end))
+        return AggregateExpr(_AGGREGATES[function], argument, span=from_to(function, end))
 
     def string(self, children: list[Token]) -> LiteralExpr:
-        return LiteralExpr(read_string(children[0]), span_of(children[0]))
+        return LiteralExpr(read_string(children[0]), span=span_of(children[0]))
 
     def int(self, children: list[Token]) -> LiteralExpr:
-        return LiteralExpr(read_integer(children[0]), span_of(children[0]))
+        return LiteralExpr(read_integer(children[0]), span=span_of(children[0]))
 
     def float(self, children: list[Token]) -> LiteralExpr:
-        return LiteralExpr(read_float(children[0]), span_of(children[0]))
+        return LiteralExpr(read_float(children[0]), span=span_of(children[0]))
 
     def bool(self, children: list[Token]) -> LiteralExpr:
-        return LiteralExpr(children[0] == "true", span_of(children[0]))
+        return LiteralExpr(children[0] == "true", span=span_of(children[0]))
 
     def date(self, children: list[Token]) -> LiteralExpr:
         start, text, end = children
-        return LiteralExpr(DateText(read_string(text)), from_to(start, end))
+        return LiteralExpr(DateText(read_string(text)), span=from_to(start, end))
 
     def datetime(self, children: list[Token]) -> LiteralExpr:
         start, text, end = children
-        return LiteralExpr(DateTimeText(read_string(text)), from_to(start, end))
+        return LiteralExpr(DateTimeText(read_string(text)), span=from_to(start, end))
 
     def list(self, children: list[Any]) -> LiteralExpr:
         start, *items, end = children
-        return LiteralExpr(ListLiteral(tuple(item.value for item in items)), from_to(start, end))
+        return LiteralExpr(
+            ListLiteral(tuple(item.value for item in items)), span=from_to(start, end)
+        )
 
 
 def _variable(token: Token) -> str:

@@ -1,4 +1,4 @@
-"""The tree of a `.gq` file: what was written, in order, with the place it was written at.
+"""The tree of a `.gq` file: what was written, in order, with the span it was written at.
 
 Spans take no part in equality, so a printed and reparsed tree equals its original. The span of a
 query, a statement, an assignment or a predicate covers its name (the value has a span of its own);
@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from omnigraph.errors import NO_SPAN, Span
+from omnigraph.source_text import NO_SPAN, Span
+from omnigraph.syntax.spanned import Spanned
 
 ANONYMOUS = "_"
 """The name of `$_`, which binds nothing."""
@@ -66,88 +67,77 @@ LiteralValue: TypeAlias = "ScalarLiteral | ListLiteral"
 
 
 @dataclass(frozen=True, slots=True)
-class LiteralExpr:
+class LiteralExpr(Spanned):
     value: LiteralValue
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class VariableExpr:
+class VariableExpr(Spanned):
     """`$name`, a parameter or a binding."""
 
     name: str
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NowExpr:
+class NowExpr(Spanned):
     """`now()`."""
 
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
-
 
 @dataclass(frozen=True, slots=True)
-class PropertyExpr:
+class PropertyExpr(Spanned):
     """`$variable.property`."""
 
     variable: str
     property: str
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
     property_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NearestExpr:
+class NearestExpr(Spanned):
     """`nearest($v.vector, query)`."""
 
     target: PropertyExpr
     query: Expr
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TextSearchExpr:
+class TextSearchExpr(Spanned):
     """`search(field, query)`, `match_text(field, query)` or `bm25(field, query)`."""
 
     function: Literal["search", "match_text", "bm25"]
     target: Expr
     query: Expr
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class FuzzyExpr:
+class FuzzyExpr(Spanned):
     """`fuzzy(field, query[, max_edits])`."""
 
     target: Expr
     query: Expr
     max_edits: Expr | None = None
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class RrfExpr:
+class RrfExpr(Spanned):
     """`rrf(first, second[, k])`."""
 
     first: NearestExpr | TextSearchExpr
     second: NearestExpr | TextSearchExpr
     k: Expr | None = None
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateExpr:
+class AggregateExpr(Spanned):
     function: AggregateFunction
     argument: Expr
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AliasExpr:
+class AliasExpr(Spanned):
     """A bare word: the alias of a projection."""
 
     name: str
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 Value: TypeAlias = LiteralExpr | VariableExpr | NowExpr
@@ -166,27 +156,25 @@ Expr: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class PropertyMatch:
+class PropertyMatch(Spanned):
     """`property: value` inside the braces of a binding, or in an assignment list."""
 
     property: str
     value: Value
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Spanned):
     """`$variable: Type { property: value, ... }`."""
 
     variable: str
     type_name: str
     matches: tuple[PropertyMatch, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
     type_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Traversal:
+class Traversal(Spanned):
     """`$source [$edge_variable:]edge[{min,max}] $target`; `<edge>` is undirected.
 
     `max_hops` is None for `{m,}`. `edge_variable` is None when the edge is not bound (`$_:` too).
@@ -200,87 +188,77 @@ class Traversal:
     undirected: bool = False
     edge_variable: str | None = None
     has_bounds: bool = False
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
     edge_span: Span = field(default=NO_SPAN, compare=False, repr=False)
     source_span: Span = field(default=NO_SPAN, compare=False, repr=False)
     target_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class FilterClause:
+class FilterClause(Spanned):
     """`left op right`. A text-search clause is `Filter(call, =, true)`; that `true` has no span."""
 
     left: Expr
     op: CompareOp
     right: Expr
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Spanned):
     """`not { clauses }`."""
 
     clauses: tuple[Clause, ...]
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 Clause: TypeAlias = Binding | Traversal | FilterClause | Negation
 
 
 @dataclass(frozen=True, slots=True)
-class ParamDecl:
+class ParamDecl(Spanned):
     """`$name: Type?`. `type_name` is the spelling without `?`; the checker resolves it."""
 
     name: str
     type_name: str
     nullable: bool = False
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(Spanned):
     expression: Expr
     alias: str | None = None
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Ordering:
+class Ordering(Spanned):
     expression: Expr
     descending: bool = False
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Spanned):
     """`property op value`, the `where` of an update or delete."""
 
     property: str
     op: CompareOp
     value: Value
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class InsertStatement:
+class InsertStatement(Spanned):
     type_name: str
     assignments: tuple[PropertyMatch, ...]
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateStatement:
+class UpdateStatement(Spanned):
     type_name: str
     assignments: tuple[PropertyMatch, ...]
     where: Predicate
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteStatement:
+class DeleteStatement(Spanned):
     type_name: str
     where: Predicate
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 Statement: TypeAlias = InsertStatement | UpdateStatement | DeleteStatement
@@ -288,7 +266,7 @@ Statement: TypeAlias = InsertStatement | UpdateStatement | DeleteStatement
 
 
 @dataclass(frozen=True, slots=True)
-class QueryDecl:
+class QueryDecl(Spanned):
     """One `query`. It is a mutation exactly when `mutations` is not empty."""
 
     name: str
@@ -300,7 +278,6 @@ class QueryDecl:
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
     mutations: tuple[Statement, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
     @property
     def is_mutation(self) -> bool:

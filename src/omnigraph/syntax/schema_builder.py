@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import ParseError, Span
+from omnigraph.errors import ParseError
+from omnigraph.source_text import Span
 from omnigraph.syntax.literals import (
     UNSIGNED_32_MAX,
     from_to,
@@ -50,12 +51,12 @@ class SchemaBuilder:
 
     def interface_decl(self, children: list[Any]) -> InterfaceDecl:
         name, *properties = children
-        return InterfaceDecl(name.value, tuple(properties), span_of(name))
+        return InterfaceDecl(name.value, tuple(properties), span=span_of(name))
 
     def node_decl(self, children: list[Any]) -> NodeDecl:
         name, annotations, implements, (properties, constraints) = children
         return NodeDecl(
-            name.value, annotations, implements or (), properties, constraints, span_of(name)
+            name.value, annotations, implements or (), properties, constraints, span=span_of(name)
         )
 
     def edge_decl(self, children: list[Any]) -> EdgeDecl:
@@ -69,14 +70,14 @@ class SchemaBuilder:
             annotations,
             properties,
             constraints,
-            span_of(name),
+            span=span_of(name),
         )
 
     def implements(self, names: list[TypeRef]) -> tuple[TypeRef, ...]:
         return tuple(names)
 
     def type_name(self, children: list[Token]) -> TypeRef:
-        return TypeRef(children[0].value, span_of(children[0]))
+        return TypeRef(children[0].value, span=span_of(children[0]))
 
     def annotations(self, annotations: list[Annotation]) -> tuple[Annotation, ...]:
         return tuple(annotations)
@@ -89,15 +90,15 @@ class SchemaBuilder:
 
     def card_from(self, children: list[Token]) -> CardinalityDecl:
         card, minimum, end = children
-        return CardinalityDecl(_card_bound(minimum), None, from_to(card, end))
+        return CardinalityDecl(_card_bound(minimum), None, span=from_to(card, end))
 
     def card_between(self, children: list[Token]) -> CardinalityDecl:
         card, minimum, maximum, end = children
-        return CardinalityDecl(_card_bound(minimum), _card_bound(maximum), from_to(card, end))
+        return CardinalityDecl(_card_bound(minimum), _card_bound(maximum), span=from_to(card, end))
 
     def prop_decl(self, children: list[Any]) -> PropertyDecl:
         name, (property_type, type_span), annotations = children
-        return PropertyDecl(name.value, property_type, annotations, span_of(name), type_span)
+        return PropertyDecl(name.value, property_type, annotations, type_span, span=span_of(name))
 
     def scalar_type(self, children: list[Token]) -> TypedSpan:
         base, optional = children
@@ -143,7 +144,7 @@ class SchemaBuilder:
 
     def annotation(self, children: list[Any]) -> Annotation:
         name, value, *kwargs, end = children
-        return Annotation(_word(name), value, tuple(kwargs), from_to(name, end))
+        return Annotation(_word(name), value, tuple(kwargs), span=from_to(name, end))
 
     def kwarg(self, children: list[Any]) -> tuple[str, LiteralValue]:
         return children[0].value, children[1]
@@ -151,22 +152,22 @@ class SchemaBuilder:
     def body_constraint(self, children: list[Any]) -> ConstraintDecl:
         name, *arguments, end = children
         # The terminal admits exactly the five names of the type.
-        return ConstraintDecl(_word(name), tuple(arguments), from_to(name, end))  # type: ignore[arg-type]
+        return ConstraintDecl(_word(name), tuple(arguments), span=from_to(name, end))  # type: ignore[arg-type]
 
     def range_from(self, children: list[Token]) -> RangeBound:
         lower, dots = children
-        return RangeBound(read_number(lower), None, from_to(lower, dots))
+        return RangeBound(read_number(lower), None, span=from_to(lower, dots))
 
     def range_between(self, children: list[Token]) -> RangeBound:
         lower, _, upper = children
-        return RangeBound(read_number(lower), read_number(upper), from_to(lower, upper))
+        return RangeBound(read_number(lower), read_number(upper), span=from_to(lower, upper))
 
     def range_to(self, children: list[Token]) -> RangeBound:
         dots, upper = children
-        return RangeBound(None, read_number(upper), from_to(dots, upper))
+        return RangeBound(None, read_number(upper), span=from_to(dots, upper))
 
     def identifier(self, children: list[Token]) -> Identifier:
-        return Identifier(children[0].value, span_of(children[0]))
+        return Identifier(children[0].value, span=span_of(children[0]))
 
     def string(self, children: list[Token]) -> str:
         return read_string(children[0])

@@ -1,4 +1,4 @@
-"""The tree of a `.pg` schema: what was written, in order, with the place it was written at.
+"""The tree of a `.pg` schema: what was written, in order, with the span it was written at.
 
 Spans take no part in equality, so a printed and reparsed tree equals its original. The span of a
 declaration or a property covers its name; every other span covers all that was written.
@@ -9,38 +9,36 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from omnigraph.errors import NO_SPAN, Span
+from omnigraph.source_text import NO_SPAN, Span
+from omnigraph.syntax.spanned import Spanned
 from omnigraph.types import PropertyType
 
 
 @dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(Spanned):
     """A bare lowercase word used as an argument, as in `@embed(text)` or `@key(slug)`."""
 
     name: str
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 LiteralValue: TypeAlias = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Spanned):
     """`@name`, `@name(value)` or `@name(value, key=literal, ...)`."""
 
     name: str
     value: LiteralValue | Identifier | None = None
     kwargs: tuple[tuple[str, LiteralValue], ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class RangeBound:
+class RangeBound(Spanned):
     """`lower..upper`; at least one side is there."""
 
     lower: int | float | None
     upper: int | float | None
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 ConstraintName: TypeAlias = Literal["key", "unique", "index", "range", "check"]
@@ -48,44 +46,40 @@ ConstraintArgument: TypeAlias = RangeBound | LiteralValue | Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class ConstraintDecl:
+class ConstraintDecl(Spanned):
     """A body constraint: `@key(a, b)`, `@range(p, 0..10)`, `@check(p, "re")`, ..."""
 
     name: ConstraintName
     arguments: tuple[ConstraintArgument, ...]
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class PropertyDecl:
+class PropertyDecl(Spanned):
     """`name: Type @annotation...`."""
 
     name: str
     type: PropertyType
     annotations: tuple[Annotation, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
     type_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TypeRef:
+class TypeRef(Spanned):
     """The name of a type, where it is used."""
 
     name: str
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class InterfaceDecl:
+class InterfaceDecl(Spanned):
     """`interface Name { ... }`. `span` covers the name."""
 
     name: str
     properties: tuple[PropertyDecl, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NodeDecl:
+class NodeDecl(Spanned):
     """`node Name @annotation... implements A, B { ... }`. `span` covers the name."""
 
     name: str
@@ -93,20 +87,18 @@ class NodeDecl:
     implements: tuple[TypeRef, ...] = ()
     properties: tuple[PropertyDecl, ...] = ()
     constraints: tuple[ConstraintDecl, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class CardinalityDecl:
+class CardinalityDecl(Spanned):
     """`@card(minimum..maximum)`; `maximum` is None when there is no upper bound."""
 
     minimum: int
     maximum: int | None
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeDecl:
+class EdgeDecl(Spanned):
     """`edge Name: Source -> Target @card(...) @annotation... { ... }`. `span` covers the name."""
 
     name: str
@@ -116,7 +108,6 @@ class EdgeDecl:
     annotations: tuple[Annotation, ...] = ()
     properties: tuple[PropertyDecl, ...] = ()
     constraints: tuple[ConstraintDecl, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 Declaration: TypeAlias = InterfaceDecl | NodeDecl | EdgeDecl

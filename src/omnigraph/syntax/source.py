@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from omnigraph.errors import ParseError, SourceText, Span
+from omnigraph.errors import ParseError
+from omnigraph.source_text import SourceText, Span
 
 SOURCE_BYTES_MAX = 1024 * 1024
 """The largest schema or query text, in UTF-8 bytes."""

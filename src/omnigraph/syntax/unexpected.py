@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from omnigraph.errors import ParseError, Span, did_you_mean
+from omnigraph.errors import ParseError, did_you_mean
+from omnigraph.source_text import Span
 from omnigraph.syntax.grammar import Rejected, state_behind
 from omnigraph.types import Scalar
 

@@ -20,11 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.errors import BadRequestError, CommitStateGone, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.manifest.retained_commits import find_forks
 from omnigraph.storage.control import ControlTable
@@ -43,7 +43,7 @@ PROJECTION_VERSIONS_KEPT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TableCleaned:
+class TableCleaned(JsonForm):
     """What went from one table, or would. `error` says why some of it stays."""
 
     table_key: str
@@ -51,37 +51,18 @@ class TableCleaned:
     old_versions_removed: int = 0
     error: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_key": self.table_key,
-            "bytes_removed": self.bytes_removed,
-            "old_versions_removed": self.old_versions_removed,
-            "error": self.error,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class CleanupReport:
+class CleanupReport(JsonForm):
     """What a cleanup removed; `confirm` unset means that it only looked."""
 
     uri: str
     keep_versions: int | None
     older_than_secs: int | None
     confirm: bool
+    forks_removed: tuple[str, ...]
+    loads_removed: int
     tables: tuple[TableCleaned, ...]
-    forks_removed: tuple[str, ...] = ()
-    loads_removed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "uri": self.uri,
-            "keep_versions": self.keep_versions,
-            "older_than_secs": self.older_than_secs,
-            "confirm": self.confirm,
-            "forks_removed": list(self.forks_removed),
-            "loads_removed": self.loads_removed,
-            "tables": [each.to_json() for each in self.tables],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +152,9 @@ def cleanup(
         keep_versions=keep,
         older_than_secs=None if older_than is None else int(older_than.total_seconds()),
         confirm=confirm,
-        tables=tuple(rows),
         forks_removed=tuple(forks),
         loads_removed=sweep(environment.tables, options) if confirm else 0,
+        tables=tuple(rows),
     )
 
 

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from omnigraph.catalog import Catalog
+from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.location import GraphRoot
@@ -29,7 +29,7 @@ NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p")
 
 
 @dataclass(frozen=True, slots=True)
-class TableHealth:
+class TableHealth(JsonForm):
     """One table of main: its size and how far its indexes reach."""
 
     table_key: str
@@ -43,7 +43,7 @@ class TableHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorReport:
+class DoctorReport(JsonForm):
     """The state of a graph. `advice` is what to do about it, the pressing first."""
 
     uri: str
@@ -57,27 +57,8 @@ class DoctorReport:
     manifest_fragments: int
     pending_recovery: tuple[str, ...]
     schema_change_pending: bool
-    tables: tuple[TableHealth, ...]
     advice: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        value = {name: getattr(self, name) for name in self.__slots__ if name != "tables"}
-        value["pending_recovery"] = list(self.pending_recovery)
-        value["advice"] = list(self.advice)
-        value["tables"] = [
-            {
-                "table_key": each.table_key,
-                "rows": each.rows,
-                "fragments": each.fragments,
-                "small_fragments": each.small_fragments,
-                "deleted_rows": each.deleted_rows,
-                "head_is_pin": each.head_is_pin,
-                "indexes_missing": list(each.indexes_missing),
-                "indexes_lagging": list(each.indexes_lagging),
-            }
-            for each in self.tables
-        ]
-        return value
+    tables: tuple[TableHealth, ...]
 
 
 def examine(environment: WriteEnvironment, catalog: Catalog, history: ControlTable) -> DoctorReport:
@@ -99,8 +80,8 @@ def examine(environment: WriteEnvironment, catalog: Catalog, history: ControlTab
         manifest_fragments=coordinator.fragment_count(MAIN),
         pending_recovery=pending,
         schema_change_pending=environment.texts.exists(LOCK_REF),
-        tables=tables,
         advice=(),
+        tables=tables,
     )
     return _with_advice(report)
 

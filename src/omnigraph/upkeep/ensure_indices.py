@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedIndexes, TableHandle
@@ -27,24 +27,13 @@ ATTEMPTS_WITHOUT_LOCK = 3
 
 
 @dataclass(frozen=True, slots=True)
-class IndexReport:
+class IndexReport(JsonForm):
     """What was built, by table key, and what has to wait."""
 
     branch: str
     manifest_version: int
     built: Mapping[str, tuple[str, ...]]
     pending: tuple[PendingIndex, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "branch": self.branch,
-            "manifest_version": self.manifest_version,
-            "built": {key: list(columns) for key, columns in self.built.items()},
-            "pending": [
-                {"table_key": each.table_key, "column": each.column, "reason": each.reason}
-                for each in self.pending
-            ],
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from omnigraph.json_form import to_json
+
+_MEMBERS = (
+    "severity", "check", "subject", "branch", "message", "fix", "file", "branches", "commit", "rows"
+)  # fmt: skip
+"""What the JSON of a finding holds, in order."""
+
 
 class Severity(StrEnum):
     """Whether a finding has to be acted on."""
@@ -75,18 +82,6 @@ class Verification:
             "files_checked": self.files_checked,
             "bytes_compared": self.bytes_compared,
             "findings": [
-                {
-                    "severity": each.severity.value,
-                    "check": each.check,
-                    "subject": each.subject,
-                    "branch": each.branch,
-                    "message": each.message,
-                    "fix": each.fix,
-                    "file": each.file,
-                    "branches": list(each.branches),
-                    "commit": each.commit,
-                    "rows": each.rows,
-                }
-                for each in self.findings
+                {name: to_json(getattr(each, name)) for name in _MEMBERS} for each in self.findings
             ],
         }

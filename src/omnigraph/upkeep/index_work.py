@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.catalog import EntityType, declared_indexes
+from omnigraph.json_form import JsonForm
 from omnigraph.storage.handles import IndexInfo, IndexKind, IndexSpec, TableHandle
 from omnigraph.storage.tables import TableStorage
 
@@ -20,7 +21,7 @@ SEGMENTS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class PendingIndex:
+class PendingIndex(JsonForm):
     """A declared index that cannot be built yet, and why."""
 
     table_key: str

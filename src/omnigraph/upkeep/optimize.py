@@ -19,6 +19,7 @@ from typing import Any
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.errors import InvariantViolated
 from omnigraph.failpoints import Failpoint
+from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.storage.handles import IndexKind, NotTrainable, StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -40,7 +41,7 @@ DRIFT = "drift_needs_repair"
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptimized:
+class TableOptimized(JsonForm):
     """What was done with one table. `manifest_version` is its pin, which HEAD should equal."""
 
     table_key: str
@@ -53,29 +54,16 @@ class TableOptimized:
     pending_indexes: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "table_key": self.table_key,
-            "fragments_removed": self.fragments_removed,
-            "fragments_added": self.fragments_added,
-            "committed": self.committed,
-            "skipped": self.skipped,
-            "manifest_version": self.manifest_version,
-            "lance_head_version": self.lance_head_version,
-            "pending_indexes": [
-                {"column": column, "reason": reason} for column, reason in self.pending_indexes
-            ],
-        }
+        pending = [{"column": column, "reason": why} for column, why in self.pending_indexes]
+        return JsonForm.to_json(self) | {"pending_indexes": pending}
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizeReport:
+class OptimizeReport(JsonForm):
     """What an optimize did, table by table, the manifest last."""
 
     uri: str
     tables: tuple[TableOptimized, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"uri": self.uri, "tables": [each.to_json() for each in self.tables]}
 
 
 @dataclass(frozen=True, slots=True)

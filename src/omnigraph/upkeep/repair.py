@@ -20,6 +20,7 @@ from typing import Any
 from ulid import ULID
 
 from omnigraph.errors import BadRequestError, InvariantViolated, NotFoundError
+from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, TableEntry, publish
 from omnigraph.storage.handles import TransactionInfo
 from omnigraph.storage.tables import TableStorage
@@ -55,7 +56,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TableRepair:
+class TableRepair(JsonForm):
     """One table. `manifest_version` is its pin."""
 
     table_key: str
@@ -66,20 +67,9 @@ class TableRepair:
     operations: tuple[str, ...] = ()
     error: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "table_key": self.table_key,
-            "manifest_version": self.manifest_version,
-            "lance_head_version": self.lance_head_version,
-            "classification": self.classification.value,
-            "action": self.action.value,
-            "operations": list(self.operations),
-            "error": self.error,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class RepairReport:
+class RepairReport(JsonForm):
     """What was found on main, and what was published of it."""
 
     uri: str
@@ -91,15 +81,6 @@ class RepairReport:
     @property
     def has_refusals(self) -> bool:
         return any(each.action is Action.REFUSED for each in self.tables)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "uri": self.uri,
-            "confirm": self.confirm,
-            "force": self.force,
-            "manifest_version": self.manifest_version,
-            "tables": [each.to_json() for each in self.tables],
-        }
 
 
 def repair(

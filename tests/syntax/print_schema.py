@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from omnigraph.syntax.literals import write_literal
 from omnigraph.syntax.schema_tree import (
     Annotation,
     CardinalityDecl,
@@ -24,6 +23,7 @@ from omnigraph.syntax.schema_tree import (
     RangeBound,
     SchemaTree,
 )
+from tests.syntax.write_literals import write_literal
 
 
 def print_schema(tree: SchemaTree) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from omnigraph.syntax.literals import write_literal, write_string
 from omnigraph.syntax.query_tree import (
     AggregateExpr,
     AliasExpr,
@@ -44,6 +43,7 @@ from omnigraph.syntax.query_tree import (
     UpdateStatement,
     VariableExpr,
 )
+from tests.syntax.write_literals import write_literal, write_string
 
 _INDENT = "    "
 

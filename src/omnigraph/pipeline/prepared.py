@@ -1,0 +1,117 @@
+"""Prepared load: a load that is checked over one snapshot, ready to be staged for a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog import Catalog, arrow_schema
+from omnigraph.errors import ConflictError
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest import TableEntry
+from omnigraph.pipeline.columns import CheckPlan
+from omnigraph.pipeline.engine import CONCURRENCY, CONCURRENCY_VARIABLE, setting
+from omnigraph.pipeline.model import LoadMode, StagedPart
+from omnigraph.pipeline.progress import Reporter
+from omnigraph.storage.handles import StagedTransaction, TableHandle
+from omnigraph.storage.loose import LooseRows
+from omnigraph.storage.scratch import MovedFiles, Scratch
+from omnigraph.storage.tables import TableStorage
+from omnigraph.write.touched import TouchedTables
+
+_NO_ADDRESSES = np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLoad:
+    """A load that is checked over one snapshot. Staging adopts its files, or writes its rows."""
+
+    tables: TableStorage
+    check: CheckPlan
+    mode: LoadMode
+    read_versions: Mapping[str, int]
+    replaced: Mapping[str, np.ndarray]
+    scratch: Scratch | None
+    reporter: Reporter
+
+    @property
+    def is_strict(self) -> bool:
+        return self.mode is LoadMode.OVERWRITE
+
+    def changed(self) -> dict[str, TableEntry]:
+        keys = self.check.loaded_keys()
+        missing = [key for key in keys if key not in self.check.entries]
+        if missing:
+            raise ConflictError(
+                f"table '{missing[0]}' is not in the manifest any more — refresh and retry"
+            )
+        return {key: self.check.entries[key] for key in sorted(keys)}
+
+    def stage(self, handles: Mapping[str, TableHandle]) -> dict[str, StagedTransaction]:
+        """One transaction per table. Several tables are staged at a time; commits take turns."""
+        self.reporter.stage("writing", len(handles))
+        for key, handle in handles.items():
+            self._announce(key, handle)
+        hit(Failpoint.LOAD_BEFORE_COMMIT)
+        workers = min(setting(CONCURRENCY_VARIABLE, CONCURRENCY), max(1, len(handles)))
+        if workers == 1 or self.scratch is None:
+            return {key: self._stage(key, handle) for key, handle in handles.items()}
+        with ThreadPoolExecutor(workers) as pool:
+            return dict(zip(handles, pool.map(self._stage, handles, handles.values()), strict=True))
+
+    def _announce(self, key: str, handle: TableHandle) -> None:
+        if self.scratch is not None:
+            names = tuple(name for each in self._loose(key).fragments for name in each.file_names)
+            location = handle.location
+            self.scratch.announce(MovedFiles(location.uri, location.branch, handle.version, names))
+
+    def _stage(self, key: str, handle: TableHandle) -> StagedTransaction:
+        replaced = self.replaced.get(key, _NO_ADDRESSES)
+        if self.scratch is None:
+            return self._stage_rows(handle, self._rows(key), replaced)
+        loose = self._loose(key)
+        match self.mode:
+            case LoadMode.OVERWRITE:
+                return self.tables.stage_loose_overwrite(handle, loose)
+            case LoadMode.MERGE if len(replaced):
+                return self.tables.stage_loose_merge(handle, loose, replaced)
+            case LoadMode.APPEND | LoadMode.MERGE:
+                return self.tables.stage_loose_append(handle, loose)
+
+    def _stage_rows(
+        self, handle: TableHandle, rows: pa.Table, replaced: np.ndarray
+    ) -> StagedTransaction:
+        match self.mode:
+            case LoadMode.OVERWRITE:
+                return self.tables.stage_overwrite(handle, rows)
+            case LoadMode.MERGE if len(replaced):
+                return self.tables.stage_replace(handle, rows.to_batches(), replaced)
+            case LoadMode.APPEND | LoadMode.MERGE:
+                return self.tables.stage_append(handle, rows)
+
+    def _parts(self, key: str) -> list[StagedPart]:
+        return [part for part in self.check.parts if part.table_key == key]
+
+    def _loose(self, key: str) -> LooseRows:
+        fragments = tuple(each for part in self._parts(key) for each in part.fragments)
+        return LooseRows(arrow_schema(self.check.entity(key)), fragments)
+
+    def _rows(self, key: str) -> pa.Table:
+        parts = [part.rows for part in self._parts(key) if part.rows is not None]
+        return pa.concat_tables(parts)
+
+
+def find_touched(written: frozenset[str], mode: LoadMode, catalog: Catalog) -> TouchedTables:
+    """The loaded tables, and those that endpoint checks look at."""
+    read: set[str] = set()
+    for edge in catalog.edges.values():
+        ends = {f"node:{edge.source}", f"node:{edge.target}"}
+        if edge.table_key in written:
+            read |= ends
+        elif mode is LoadMode.OVERWRITE and ends & written:
+            read.add(edge.table_key)
+    return TouchedTables(written, frozenset(read - written))
