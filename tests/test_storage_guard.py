@@ -13,8 +13,16 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.storage.ancestry import Ancestry
+from omnigraph.storage.compaction import CompactionStaging
 from omnigraph.storage.control import ControlTable
+from omnigraph.storage.forks import Forks
+from omnigraph.storage.indexes import Indexes
+from omnigraph.storage.reads import Reads
+from omnigraph.storage.search import Search
+from omnigraph.storage.staging import RowStaging
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.unattached import UnattachedStaging
 
 SOURCE = Path(omnigraph.__file__).parent
 STORAGE = SOURCE / "storage"
@@ -35,6 +43,9 @@ INLINE_COMMITS = {
     "add_columns",
     "alter_columns",
 }
+STAGING = (RowStaging, UnattachedStaging, Indexes, CompactionStaging)
+PARTS = (Reads, *STAGING, Search, Ancestry, Forks)
+SURFACE = (TableStorage, *PARTS, ControlTable)
 SEALED = {"_dataset", "_operation", "_ds"}
 
 # Where storage itself commits inline. Each call says why, in a comment that begins so.
@@ -199,18 +210,24 @@ def methods_that_call(path: Path, wanted: set[str]) -> set[str]:
 
 @pytest.mark.accepts("S-046", "S-047")
 def test_no_method_commits_as_a_side_effect_of_writing() -> None:
-    """What is named `stage_*` gives a staged value back; HEADs move in the methods named for it."""
+    """What is named `stage*` gives a staged value back; HEADs move in the methods named for it."""
     tables = STORAGE / "tables.py"
-    staged = {name for name in public_methods(TableStorage) if name.startswith("stage_")}
+    staged = [
+        (kind, name)
+        for kind in (TableStorage, *PARTS)
+        for name in public_methods(kind)
+        if name.startswith("stage")
+    ]
 
-    for name in staged:
-        result = str(inspect.signature(getattr(TableStorage, name)).return_annotation)
+    assert {kind for kind, _ in staged} == {TableStorage, *STAGING}
+    for kind, name in staged:
+        result = str(inspect.signature(getattr(kind, name)).return_annotation)
         assert result.startswith("Staged"), name
     assert methods_that_call(tables, {"self._committer.commit"}) == {"commit_staged"}
     assert methods_that_call(tables, {"self.commit_staged"}) == {"restore"}
     makers = methods_that_call(tables, {"lance.write_dataset"})
     assert makers == {"create_table"}
-    assert methods_that_call(tables, {"self._forks.create"}) == {"fork_branch"}
+    assert methods_that_call(tables, {"self.forks.create"}) == {"fork_branch"}
 
 
 @pytest.mark.accepts("S-047")
@@ -235,13 +252,13 @@ def test_dead_inline_methods_do_not_exist() -> None:
         "delete_where",
     }
 
-    assert dead.isdisjoint(dir(TableStorage))
-    assert dead.isdisjoint(dir(ControlTable))
+    for kind in SURFACE:
+        assert dead.isdisjoint(dir(kind))
 
 
 @pytest.mark.accepts("S-046")
 def test_no_lance_type_is_in_a_public_signature() -> None:
-    for kind in (TableStorage, ControlTable):
+    for kind in SURFACE:
         for name in public_methods(kind):
             assert not re.search(r"\blance\b|Lance", str(inspect.signature(getattr(kind, name))))
 

@@ -49,11 +49,11 @@ def write_bulk(graph: og.Graph, table_key: str, stage: Stage, branch: str = "mai
 
 
 def appending(batches: Iterable[pa.RecordBatch]) -> Stage:
-    return lambda tables, handle: tables.stage_append_stream(handle, batches)
+    return lambda tables, handle: tables.rows.stage_append_stream(handle, batches)
 
 
 def upserting(rows: pa.Table) -> Stage:
-    return lambda tables, handle: tables.stage_merge_insert(handle, rows)
+    return lambda tables, handle: tables.rows.stage_merge_insert(handle, rows)
 
 
 def vectors(start: int, stop: int, width: int, size: int = 512) -> Iterable[pa.RecordBatch]:

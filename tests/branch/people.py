@@ -71,7 +71,7 @@ def snapshot_state(graph: og.Graph, snapshot: og.Snapshot) -> State:
     tables = graph._store.tables
     found: State = {}
     for key, entry in snapshot.entries.items():
-        rows = tables.scan(open_entry(tables, entry), include_blobs=True)
+        rows = tables.reads.scan(open_entry(tables, entry), include_blobs=True)
         shown = [image for batch in rows.to_batches() for image in images(batch)]
         found[key] = {row["id"]: row for row in shown}
         assert len(found[key]) == len(shown), f"ids of {key} occur twice"

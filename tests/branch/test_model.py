@@ -185,7 +185,7 @@ def compact(graph: og.Graph, branch: str) -> None:
     if entry.table_branch != (None if branch == "main" else branch):
         return
     handle = open_entry(environment.tables, entry)
-    staged = environment.tables.stage_compaction(handle)
+    staged = environment.tables.compaction.stage(handle)
     if staged is not None:
         work = TableWork(entry, handle, (staged_before(staged),))
         with environment.queues.acquire_many(queue_keys(frozenset(["node:Person"]), branch)):

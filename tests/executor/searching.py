@@ -45,11 +45,11 @@ class Stored:
     handle: TableHandle
 
     def ids(self, row_ids: pa.UInt64Array) -> list[str]:
-        found = self.tables.take_rows(self.handle, row_ids.to_pylist(), ["id"])
+        found = self.tables.reads.take_rows(self.handle, row_ids.to_pylist(), ["id"])
         return [str(one) for one in found.column("id").to_pylist()]
 
     def row_ids(self, ids: Sequence[str]) -> pa.UInt64Array:
-        rows = self.tables.scan(
+        rows = self.tables.reads.scan(
             self.handle, ["id"], IsIn("id", pa.array(ids, pa.utf8())), with_row_id=True
         )
         return rows.column("_rowid").combine_chunks()
@@ -79,13 +79,13 @@ def store(
     tables = TableStorage(root, durability="process")
     table = _Table(tables, root.table("nodes/texts"))
     tables.create_table(table.location, SCHEMA)
-    table.commit(tables.stage_append(table.head, rows_table(early)))
+    table.commit(tables.rows.stage_append(table.head, rows_table(early)))
     if state == "index with a tail":
         table.build_indexes()
     if late:
-        table.commit(tables.stage_merge_insert(table.head, rows_table(late)))
+        table.commit(tables.rows.stage_merge_insert(table.head, rows_table(late)))
     if gone:
-        removed = tables.stage_delete(table.head, IsIn("id", pa.array(gone, pa.utf8())))
+        removed = tables.rows.stage_delete(table.head, IsIn("id", pa.array(gone, pa.utf8())))
         assert removed is not None
         table.commit(removed)
     if state == "whole index":
@@ -106,6 +106,6 @@ class _Table:
         self.tables.commit_staged(staged)
 
     def build_indexes(self) -> None:
-        built = self.tables.stage_create_indices(self.head, SPECS).transaction
+        built = self.tables.indexes.stage_create(self.head, SPECS).transaction
         assert built is not None
         self.commit(built)

@@ -76,7 +76,7 @@ def test_the_states_are_what_they_say(tmp_path: Path) -> None:
     covered = {
         state: {
             index.column: index.fragments_unindexed
-            for index in stored.tables.describe_indices(stored.handle)
+            for index in stored.tables.indexes.describe(stored.handle)
         }
         for state in STATES
         for stored in [store(tmp_path, state, VECTORS_EARLY, [*LATE, *VECTORS_LATE], ["gone"])]

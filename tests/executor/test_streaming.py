@@ -15,8 +15,7 @@ from omnigraph.executor import explain, stream
 from omnigraph.graph import Graph, init
 from omnigraph.index import RuntimeCache, table_view
 from omnigraph.ir.expressions import NOW_PARAMETER
-from omnigraph.storage import reads
-from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.reads import Reads
 from tests.executor.running import run_query
 
 ROWS = 6_000
@@ -132,15 +131,15 @@ def test_no_more_than_a_few_batches_are_held(
 ) -> None:
     """Of three megabytes of text, at most a budget's worth is in memory at any moment."""
     held = Held()
-    stream_rows = reads.scan_stream
+    stream_rows = Reads.scan_stream
     monkeypatch.setattr(
-        TableStorage, "scan_stream", lambda _, *args, **kw: held.watch(stream_rows(*args, **kw))
+        Reads, "scan_stream", lambda *args, **kw: held.watch(stream_rows(*args, **kw))
     )
 
     def whole_scan(*_: object, **__: object) -> pa.Table:
         raise AssertionError("the whole column was read at once")
 
-    monkeypatch.setattr(TableStorage, "scan", whole_scan)
+    monkeypatch.setattr(Reads, "scan", whole_scan)
     monkeypatch.setattr(stream, "BATCH_BYTES", 2_000)
     cache = RuntimeCache(BUDGET)
 

@@ -80,7 +80,7 @@ def rows_at(graph: og.Graph, snapshot: og.Snapshot, type_name: str) -> list[dict
     """Every row of a type, by id; of edges the id is left out, since the engine mints it."""
     kind = "node" if f"node:{type_name}" in snapshot.entries else "edge"
     tables = graph._store.tables
-    table = tables.scan(open_pin(tables, snapshot.entries[f"{kind}:{type_name}"]))
+    table = tables.reads.scan(open_pin(tables, snapshot.entries[f"{kind}:{type_name}"]))
     # A DateTime is stored as date64, which Python would show without its time of day.
     instants = {pa.date64(): pa.timestamp("ms")}
     shown = pa.schema([(f.name, instants.get(f.type, f.type)) for f in table.schema])

@@ -37,7 +37,7 @@ def forks(graph: og.Graph) -> dict[str, list[str]]:
     """Table key → the Lance branches it has, where it has any."""
     tables = graph._store.tables
     found = {
-        key: sorted(tables.list_branches(tables.root.child(entry.table_path)))
+        key: sorted(tables.forks.list(tables.root.child(entry.table_path)))
         for key, entry in graph.snapshot().entries.items()
     }
     return {key: branches for key, branches in found.items() if branches}

@@ -39,7 +39,7 @@ def publish_rival(graph: og.Graph, table_key: str) -> None:
         handle = tables.open_at(location, tables.head_version(location))
         values = {"id": "rival", "name": "rival", "text": "rival", "src": "ann", "dst": "ann"}
         row = {field.name: values.get(field.name) for field in handle.schema}
-        staged = tables.stage_append(handle, pa.Table.from_pylist([row], schema=handle.schema))
+        staged = tables.rows.stage_append(handle, pa.Table.from_pylist([row], schema=handle.schema))
         made = tables.commit_staged(staged)
         pin = UpdatePin(
             table_key, made.version, None, made.row_count, made.manifest_path, made.transaction_uuid

@@ -20,7 +20,7 @@ from omnigraph.errors import ConflictError, ExpectedVersionMismatch, RecoveryReq
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest import publisher
 from omnigraph.storage.queues import Guard, WriterQueues
-from omnigraph.storage.transactions import Committer, committed_version
+from omnigraph.storage.transactions import Committer, describe_version
 from omnigraph.write.fork import open_pin
 from omnigraph.write.staging import MutationStaging
 from tests.graph.reading import (
@@ -147,7 +147,7 @@ def verify_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             staged.read_version, staged._operation, staged.uuid, dict(properties)
         )
         dataset = self._commit(staged, transaction)
-        return committed_version(staged.location, dataset, staged.uuid), dataset
+        return describe_version(staged.location, dataset, staged.uuid), dataset
 
     monkeypatch.setattr(Committer, "commit", unverified)
 

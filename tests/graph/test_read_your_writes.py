@@ -207,20 +207,6 @@ def test_a_scan_lays_pending_rows_over_committed_ones(graph: og.Graph) -> None:
     assert staging.scan(PERSON, one, ["id", "age"]).column_names == ["id", "age"]
 
 
-@pytest.mark.accepts("S-022")
-def test_a_count_agrees_with_the_scan(graph: og.Graph) -> None:
-    run(graph, 'insert Person { name: "a", age: 1 } insert Person { name: "b", age: 2 }')
-    tables = graph._store.tables
-    handle = staging_over(graph).open("node:Person")
-    one = Compare("age", CompareOp.EQ, pa.scalar(1, pa.int32()))
-
-    for predicate in (None, one):
-        for pending in (people(b=1, c=1), people()):
-            scanned = tables.scan_with_pending(handle, pending, None, predicate, "id")
-            counted = tables.count_rows_with_pending(handle, pending, predicate, "id")
-            assert counted == scanned.num_rows
-
-
 @pytest.mark.accepts("S-034", "S-035", "S-036")
 def test_a_statement_that_fails_late_leaves_every_head_alone(pair: og.Graph) -> None:
     before = standing(pair)

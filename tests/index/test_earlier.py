@@ -220,7 +220,7 @@ def test_what_is_kept_of_an_earlier_version_stays_as_it_is(graph: og.Graph) -> N
     gone = Compare("slug", CompareOp.EQ, pa.scalar("p8"))
 
     def delete(tables: TableStorage, handle: TableHandle) -> StagedTransaction:
-        staged = tables.stage_delete(handle, gone)
+        staged = tables.rows.stage_delete(handle, gone)
         assert staged is not None
         return staged
 

@@ -116,7 +116,8 @@ def unclaimed_files(graph: og.Graph) -> list[str]:
     for entry in graph.snapshot().entries.values():
         location = tables.root.table(entry.table_path, entry.table_branch)
         for version in range(1, tables.head_version(location) + 1):
-            named |= tables.data_files(location, version)
+            fragments = tables.reads.fragments(tables.open_at(location, version))
+            named |= {name for each in fragments for name in each.files}
     on_disk = [path for kind in ("nodes", "edges") for path in root.glob(f"{kind}/*/data/*.lance")]
     hidden = [
         str(path) for kind in ("nodes", "edges") for path in root.glob(f"{kind}/*/data/.tmp*")

@@ -79,7 +79,7 @@ def commit_rows(graph: Graph, table_key: str, name: str) -> int:
     rows = pa.Table.from_pylist(
         [{field.name: values.get(field.name) for field in schema}], schema=schema
     )
-    return tables.commit_staged(tables.stage_append(handle, rows)).version
+    return tables.commit_staged(tables.rows.stage_append(handle, rows)).version
 
 
 def reopen(graph: Graph, **options: Any) -> Graph:

@@ -732,7 +732,7 @@ def test_a_restore_of_ours_is_refused_when_an_append_came_first(graph: Graph) ->
 
     head = tables.open_at(location, tables.head_version(location))
     assert head.version == appended
-    assert sorted(tables.scan(head, ["name"])["name"].to_pylist()) == ["in flight", "tag"]
+    assert sorted(tables.reads.scan(head, ["name"])["name"].to_pylist()) == ["in flight", "tag"]
 
 
 @pytest.mark.accepts("S-088")

@@ -37,7 +37,7 @@ def force(graph: Graph, table_key: str, rows: list[dict[str, object]]) -> None:
     entry = graph.snapshot().entries[table_key]
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
     full = [{field.name: row.get(field.name) for field in handle.schema} for row in rows]
-    staged = tables.stage_append(handle, pa.Table.from_pylist(full, schema=handle.schema))
+    staged = tables.rows.stage_append(handle, pa.Table.from_pylist(full, schema=handle.schema))
     pin = pin_of(table_key, tables.commit_staged(staged))
     publish(graph._coordinator, Publish("main", (pin,)))
 
@@ -136,7 +136,7 @@ def test_an_index_that_is_gone_is_named(tmp_path: Path) -> None:
     graph = new_graph(tmp_path / "graph")
     tables, entry = graph._store.tables, graph.snapshot().entries["node:Person"]
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
-    staged = tables.stage_create_index(handle, IndexSpec("id", IndexKind.BTREE)).transaction
+    staged = tables.indexes.stage_create(handle, [IndexSpec("id", IndexKind.BTREE)]).transaction
     assert staged is not None
     pin = pin_of("node:Person", tables.commit_staged(staged))
     publish(graph._coordinator, Publish("main", (pin,)))

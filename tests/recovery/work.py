@@ -274,7 +274,7 @@ def rows_of(graph: Graph) -> dict[str, dict[str, list[str]]]:
     for branch in graph.branches():
         found[branch] = {}
         for key, entry in graph.snapshot(branch).entries.items():
-            rows = tables.scan(open_pin(tables, entry)).to_pylist()
+            rows = tables.reads.scan(open_pin(tables, entry)).to_pylist()
             for row in rows:
                 if key.startswith("edge:"):
                     del row["id"]

@@ -220,8 +220,8 @@ def test_concurrency_is_for_writing_pieces_and_commits_take_turns(
             assert graph.snapshot().manifest_version == before + 1
         most[limit] = probe.most_at_once()
 
-    assert most["1"] == {"stage_loose_append": 1, "commit_staged": 1}
-    assert most["3"] == {"stage_loose_append": 3, "commit_staged": 1}
+    assert most["1"] == {"stage_append": 1, "commit_staged": 1}
+    assert most["3"] == {"stage_append": 3, "commit_staged": 1}
 
 
 class Probe:
@@ -229,13 +229,13 @@ class Probe:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from omnigraph.storage.tables import TableStorage
+        from omnigraph.storage.unattached import UnattachedStaging
 
         self._lock = threading.Lock()
         self._now: dict[str, int] = {}
         self._most: dict[str, int] = {}
-        for name in ("stage_loose_append", "commit_staged"):
-            real = getattr(TableStorage, name)
-            monkeypatch.setattr(TableStorage, name, self._counted(name, real))
+        for kind, name in ((UnattachedStaging, "stage_append"), (TableStorage, "commit_staged")):
+            monkeypatch.setattr(kind, name, self._counted(name, getattr(kind, name)))
 
     def _counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:

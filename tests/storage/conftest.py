@@ -74,15 +74,15 @@ class People:
         return self.storage.commit_staged(staged)
 
     def append(self, first: int, last: int) -> CommittedVersion:
-        return self.commit(self.storage.stage_append(self.head(), people(first, last)))
+        return self.commit(self.storage.rows.stage_append(self.head(), people(first, last)))
 
     def ids(self, handle: TableHandle | None = None) -> list[str]:
-        rows = self.storage.scan(handle or self.head(), ["id"])
+        rows = self.storage.reads.scan(handle or self.head(), ["id"])
         return sorted(rows.column("id").to_pylist())
 
     def row_ids(self, *ids: str) -> np.ndarray:
         """The row ids of these rows at HEAD, in this order."""
-        rows = self.storage.scan(self.head(), ["id"], with_row_id=True).to_pylist()
+        rows = self.storage.reads.scan(self.head(), ["id"], with_row_id=True).to_pylist()
         known = {row["id"]: row["_rowid"] for row in rows}
         return np.array([known[each] for each in ids], dtype=np.uint64)
 

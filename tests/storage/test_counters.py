@@ -38,11 +38,11 @@ def test_a_write_that_fails_moves_no_counter(table: People) -> None:
 
     with counting() as counters:
         for attempt in (
-            lambda: storage.stage_append(head, people(0, 0)),
-            lambda: storage.stage_append(head, pa.table({"nmae": ["x"]})),
-            lambda: storage.stage_merge_insert(head, wrong),
-            lambda: storage.stage_create_index(head, IndexSpec("photo", IndexKind.BTREE)),
-            lambda: storage.stage_create_index(head, IndexSpec("nmae", IndexKind.VECTOR)),
+            lambda: storage.rows.stage_append(head, people(0, 0)),
+            lambda: storage.rows.stage_append(head, pa.table({"nmae": ["x"]})),
+            lambda: storage.rows.stage_merge_insert(head, wrong),
+            lambda: storage.indexes.stage_create(head, [IndexSpec("photo", IndexKind.BTREE)]),
+            lambda: storage.indexes.stage_create(head, [IndexSpec("nmae", IndexKind.VECTOR)]),
         ):
             with pytest.raises(OmnigraphError):
                 attempt()
@@ -52,9 +52,9 @@ def test_a_write_that_fails_moves_no_counter(table: People) -> None:
 
 def test_a_stage_counts_its_kind_rows_and_bytes(table: People) -> None:
     with counting() as counters:
-        table.commit(table.storage.stage_append(table.head(), people(0, 5)))
-        table.commit(table.storage.stage_merge_insert(table.head(), people(3, 7)))
-        table.commit(table.storage.stage_overwrite(table.head(), people(3, 7)))
+        table.commit(table.storage.rows.stage_append(table.head(), people(0, 5)))
+        table.commit(table.storage.rows.stage_merge_insert(table.head(), people(3, 7)))
+        table.commit(table.storage.rows.stage_overwrite(table.head(), people(3, 7)))
 
     assert counters.stages == {"append": 1, "merge_insert": 1, "overwrite": 1}
     assert (counters.stage_merge_insert_calls, counters.stage_merge_insert_rows) == (1, 4)
@@ -66,7 +66,7 @@ def test_a_scan_counts_when_it_is_read_to_the_end(table: People) -> None:
     table.append(0, 10)
 
     with counting() as counters:
-        batches = table.storage.scan_stream(table.head(), ["id"], batch_rows=3)
+        batches = table.storage.reads.scan_stream(table.head(), ["id"], batch_rows=3)
         next(batches)
         unread = counters.scans
         list(batches)

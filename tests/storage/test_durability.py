@@ -25,17 +25,17 @@ from tests.storage.racers import row
 HINT = "latest_version_hint.json"
 
 STAGES: dict[str, Callable[[People], StagedTransaction | None]] = {
-    "append": lambda t: t.storage.stage_append(t.head(), with_large_blob()),
-    "merge_insert": lambda t: t.storage.stage_merge_insert(t.head(), people(8, 12)),
-    "replace_rows": lambda t: t.storage.stage_replace_rows(
+    "append": lambda t: t.storage.rows.stage_append(t.head(), with_large_blob()),
+    "merge_insert": lambda t: t.storage.rows.stage_merge_insert(t.head(), people(8, 12)),
+    "replace_rows": lambda t: t.storage.rows.stage_replace_rows(
         t.head(), people(8, 9).to_batches(), t.row_ids("p8")
     ),
-    "overwrite": lambda t: t.storage.stage_overwrite(t.head(), people(50, 52)),
-    "delete": lambda t: t.storage.stage_delete(
+    "overwrite": lambda t: t.storage.rows.stage_overwrite(t.head(), people(50, 52)),
+    "delete": lambda t: t.storage.rows.stage_delete(
         t.head(), Compare("age", CompareOp.GT, pa.scalar(7))
     ),
     "create_indices": lambda t: (
-        t.storage.stage_create_indices(
+        t.storage.indexes.stage_create(
             t.head(),
             [
                 IndexSpec("id", IndexKind.BTREE),
@@ -44,7 +44,7 @@ STAGES: dict[str, Callable[[People], StagedTransaction | None]] = {
             ],
         ).transaction
     ),
-    "compaction": lambda t: t.storage.stage_compaction(t.head()),
+    "compaction": lambda t: t.storage.compaction.stage(t.head()),
     "restore": lambda t: t.storage.stage_restore(t.head(), 2),
 }
 
@@ -135,7 +135,7 @@ def test_deleting_a_fork_syncs_its_ref_before_its_files_go(
         remove_tree(path)
 
     monkeypatch.setattr(shutil, "rmtree", removing)
-    storage.delete_branch(location.uri, "feat/x")
+    storage.forks.delete(location.uri, "feat/x")
 
     assert f"{location.uri}/tree/feat" in synced
 
@@ -173,7 +173,7 @@ def test_mode_process_syncs_nothing(tmp_path: Path, synced: list[str]) -> None:
     location = root.table("nodes/people")
 
     storage.create_table(location, SCHEMA)
-    storage.commit_staged(storage.stage_append(storage.open_at(location, 1), people(0, 3)))
+    storage.commit_staged(storage.rows.stage_append(storage.open_at(location, 1), people(0, 3)))
     ControlTable(root, "__manifest", key="object_id", durability="process").create(row("a", 0))
 
     assert synced == []

@@ -120,11 +120,11 @@ def stored(
     storage = TableStorage(root, durability="process")
     location = root.table("nodes/edges")
     storage.create_table(location, SCHEMA)
-    staged = storage.stage_append(storage.open_at(location, 1), TABLE)
+    staged = storage.rows.stage_append(storage.open_at(location, 1), TABLE)
     handle = storage.open_at(location, storage.commit_staged(staged).version)
     if request.param:
         specs = [IndexSpec(name, IndexKind.BTREE) for name in VALUES]
-        built = storage.stage_create_indices(handle, specs).transaction
+        built = storage.indexes.stage_create(handle, specs).transaction
         assert built is not None
         handle = storage.open_at(location, storage.commit_staged(built).version)
     return storage, handle
@@ -172,7 +172,7 @@ def by_mask(predicate: Predicate) -> list[str]:
 
 def by_scan(stored: tuple[TableStorage, TableHandle], predicate: Predicate) -> list[str]:
     storage, handle = stored
-    found: list[str] = storage.scan(handle, ["id"], predicate).column("id").to_pylist()
+    found: list[str] = storage.reads.scan(handle, ["id"], predicate).column("id").to_pylist()
     return found
 
 
@@ -306,14 +306,14 @@ def test_a_strange_column_name_is_not_pushed_and_still_right(tmp_path: Path) -> 
     location = root.table("nodes/strange")
     storage.create_table(location, schema)
     rows = pa.table({"id": ["x", "y"], "naïve column": [1, 2]}, schema=schema)
-    staged = storage.stage_append(storage.open_at(location, 1), rows)
+    staged = storage.rows.stage_append(storage.open_at(location, 1), rows)
     handle = storage.open_at(location, storage.commit_staged(staged).version)
     predicate = Compare("naïve column", CompareOp.EQ, pa.scalar(2))
 
     assert not is_pushable(predicate, schema)
-    assert storage.scan(handle, ["id"], predicate).column("id").to_pylist() == ["y"]
-    assert storage.count_rows(handle, predicate) == 1
-    assert storage.commit_staged(storage.stage_delete(handle, predicate)).row_count == 1  # type: ignore[arg-type]
+    assert storage.reads.scan(handle, ["id"], predicate).column("id").to_pylist() == ["y"]
+    assert storage.reads.count_rows(handle, predicate) == 1
+    assert storage.commit_staged(storage.rows.stage_delete(handle, predicate)).row_count == 1  # type: ignore[arg-type]
 
 
 def test_an_unknown_column_is_refused() -> None:

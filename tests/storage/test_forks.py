@@ -16,11 +16,11 @@ from tests.storage.conftest import People, people
 
 
 def ids(storage: TableStorage, handle: TableHandle) -> list[str]:
-    return sorted(storage.scan(handle, ["id"]).column("id").to_pylist())
+    return sorted(storage.reads.scan(handle, ["id"]).column("id").to_pylist())
 
 
 def committed(storage: TableStorage, handle: TableHandle, first: int, last: int) -> TableHandle:
-    version = storage.commit_staged(storage.stage_append(handle, people(first, last))).version
+    version = storage.commit_staged(storage.rows.stage_append(handle, people(first, last))).version
     return storage.open_at(handle.location, version)
 
 
@@ -46,7 +46,7 @@ def test_a_fork_of_a_fork_continues_it(any_table: People) -> None:
     child = storage.fork_branch(parent.location, parent.version, "child")
 
     assert ids(storage, child) == ["p0", "p1", "p10"]
-    found = storage.list_branches(any_table.location.uri)
+    found = storage.forks.list(any_table.location.uri)
     assert found["child"].parent_branch == "parent"
     assert found["child"].parent_version == 3
 
@@ -62,7 +62,7 @@ def test_forks_are_found_as_lance_lists_them(any_table: People) -> None:
     storage.fork_branch(TableLocation(uri, "b/c"), 1, "child")
     dataset = lance.dataset(uri, storage_options=dict(storage.storage_options))
 
-    ours, theirs = storage.list_branches(uri), dataset.branches.list()
+    ours, theirs = storage.forks.list(uri), dataset.branches.list()
 
     assert set(ours) == set(theirs) == {*NAMES, "child"}
     for name, facts in theirs.items():
@@ -71,7 +71,7 @@ def test_forks_are_found_as_lance_lists_them(any_table: People) -> None:
         assert ours[name].created_at == facts["create_at"]
         identifier = "/".join(f"{at}:{token}" for at, token in facts["branch_identifier"])
         assert ours[name].identifier == identifier
-    assert storage.find_branch(uri, "b") is None
+    assert storage.forks.find(uri, "b") is None
 
 
 def test_a_damaged_ref_is_named(table: People) -> None:
@@ -80,7 +80,7 @@ def test_a_damaged_ref_is_named(table: People) -> None:
     Path(uri, "_refs/branches/b.json").write_text("{}")
 
     with pytest.raises(StorageError, match=r"b\.json' is damaged"):
-        storage.find_branch(uri, "b")
+        storage.forks.find(uri, "b")
 
 
 def test_every_staged_write_works_on_a_fork(any_table: People) -> None:
@@ -88,9 +88,9 @@ def test_every_staged_write_works_on_a_fork(any_table: People) -> None:
     storage = any_table.storage
     fork = storage.fork_branch(any_table.location, 2, "b")
 
-    merged = storage.commit_staged(storage.stage_merge_insert(fork, people(4, 6, age=50)))
+    merged = storage.commit_staged(storage.rows.stage_merge_insert(fork, people(4, 6, age=50)))
     head = storage.open_at(fork.location, merged.version)
-    compacted = storage.stage_compaction(head)
+    compacted = storage.compaction.stage(head)
 
     assert compacted is not None
     assert storage.commit_staged(compacted).row_count == 6
@@ -112,7 +112,7 @@ def test_a_taken_name_and_leftover_files_are_told_apart(table: People) -> None:
 
     assert taken.value.has_ref
     assert not left.value.has_ref
-    storage.delete_fork_tree(location.uri, "left")
+    storage.forks.delete_tree(location.uri, "left")
     assert storage.fork_branch(location, 1, "left").version == 1
 
 
@@ -121,9 +121,9 @@ def test_a_live_fork_is_not_deleted_as_leftover(table: People) -> None:
     storage.fork_branch(location, 1, "a/b")
 
     with pytest.raises(InvariantViolated):
-        storage.delete_fork_tree(location.uri, "a/b")
+        storage.forks.delete_tree(location.uri, "a/b")
     with pytest.raises(ForkInUse):
-        storage.delete_fork_tree(location.uri, "a")
+        storage.forks.delete_tree(location.uri, "a")
 
     assert os.path.isdir(f"{location.uri}/tree/a/b")
 
@@ -132,11 +132,11 @@ def test_a_fork_is_deleted_with_its_files(any_table: People) -> None:
     storage, uri = any_table.storage, any_table.location.uri
     storage.fork_branch(any_table.location, 1, "b")
 
-    storage.delete_branch(uri, "b")
+    storage.forks.delete(uri, "b")
 
-    assert storage.list_branches(uri) == {}
+    assert storage.forks.list(uri) == {}
     with pytest.raises(BranchNotFound):
-        storage.delete_branch(uri, "b")
+        storage.forks.delete(uri, "b")
 
 
 def test_a_fork_that_another_stands_on_stays(table: People) -> None:
@@ -145,23 +145,23 @@ def test_a_fork_that_another_stands_on_stays(table: People) -> None:
     storage.fork_branch(parent.location, 1, "child")
 
     with pytest.raises(ForkInUse):
-        storage.delete_branch(location.uri, "parent")
+        storage.forks.delete(location.uri, "parent")
 
-    assert set(storage.list_branches(location.uri)) == {"parent", "child"}
+    assert set(storage.forks.list(location.uri)) == {"parent", "child"}
 
 
 def test_a_fork_made_again_shows_its_own_rows(table: People) -> None:
     """Same name, same version number, other rows: nothing may come from a cache."""
     storage, location = table.storage, table.location
     first = committed(storage, storage.fork_branch(location, 1, "b"), 0, 2)
-    identifier = storage.list_branches(location.uri)["b"].identifier
-    storage.delete_branch(location.uri, "b")
+    identifier = storage.forks.list(location.uri)["b"].identifier
+    storage.forks.delete(location.uri, "b")
 
     second = committed(storage, storage.fork_branch(location, 1, "b"), 10, 15)
 
     assert second.version == first.version
     assert ids(storage, second) == ["p10", "p11", "p12", "p13", "p14"]
-    assert storage.list_branches(location.uri)["b"].identifier != identifier
+    assert storage.forks.list(location.uri)["b"].identifier != identifier
 
 
 def test_a_fork_shares_the_files_of_its_parent(table: People) -> None:
@@ -180,7 +180,7 @@ def test_a_fork_with_a_tag_on_it_stays(any_table: People) -> None:
     dataset.tags.create("kept", ("feat/x", 1))
 
     with pytest.raises(ForkInUse):
-        storage.delete_branch(uri, "feat/x")
+        storage.forks.delete(uri, "feat/x")
 
 
 def test_deleting_a_fork_spares_one_that_lies_below_it(any_table: People) -> None:
@@ -188,8 +188,8 @@ def test_deleting_a_fork_spares_one_that_lies_below_it(any_table: People) -> Non
     storage.fork_branch(any_table.location, 1, "feat")
     below = committed(storage, storage.fork_branch(any_table.location, 1, "feat/x"), 10, 11)
 
-    storage.delete_branch(uri, "feat")
+    storage.forks.delete(uri, "feat")
 
     storage.forget()
     assert ids(storage, storage.open_at(below.location, below.version)) == ["p10"]
-    assert set(storage.list_branches(uri)) == {"feat/x"}
+    assert set(storage.forks.list(uri)) == {"feat/x"}

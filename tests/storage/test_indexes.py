@@ -44,12 +44,12 @@ def test_any_mix_of_indexes_is_one_transaction(any_table: People) -> None:
     before = any_table.head()
 
     with counting() as counters:
-        staged = any_table.storage.stage_create_indices(before, ALL)
+        staged = any_table.storage.indexes.stage_create(before, ALL)
 
     assert any_table.storage.head_version(any_table.location) == before.version
     assert staged.pending == ()
     assert any_table.commit(staged.transaction).version == before.version + 1
-    indexes = any_table.storage.describe_indices(any_table.head())
+    indexes = any_table.storage.indexes.describe(any_table.head())
     assert {(index.column, index.rows_unindexed) for index in indexes} == {
         ("id", 0),
         ("name", 0),
@@ -62,7 +62,7 @@ def test_full_text_search_works_after_a_staged_index(table: People) -> None:
     """Lance accepts the commit of an unmerged segment, and every search then fails."""
     table.append(0, 40)
 
-    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)
 
     assert searched(table, "name 7") == ["p7"]
     table.append(40, 50)
@@ -71,9 +71,9 @@ def test_full_text_search_works_after_a_staged_index(table: People) -> None:
 
 def test_an_equality_on_an_indexed_key_uses_the_index(table: People) -> None:
     table.append(0, 40)
-    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)
     with counting() as counters:
-        rows = table.storage.scan(
+        rows = table.storage.reads.scan(
             table.head(), ["id"], IsIn("id", pa.array(["p3", "p9"])), with_row_id=True
         )
 
@@ -85,12 +85,12 @@ def test_an_equality_on_an_indexed_key_uses_the_index(table: People) -> None:
 
 def test_an_index_of_the_same_name_is_replaced(table: People) -> None:
     table.append(0, 20)
-    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)
     table.append(20, 40)
 
-    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)
 
-    indexes = table.storage.describe_indices(table.head())
+    indexes = table.storage.indexes.describe(table.head())
     assert sorted(index.name for index in indexes) == ["id_btree", "name_inverted", "vector_vector"]
     assert {index.rows_unindexed for index in indexes} == {0}
     assert searched(table, "name 33") == ["p33"]
@@ -98,9 +98,9 @@ def test_an_index_of_the_same_name_is_replaced(table: People) -> None:
 
 
 def test_a_vector_index_without_vectors_is_pending(table: People) -> None:
-    table.commit(table.storage.stage_append(table.head(), pa.table({"id": ["a", "b"]})))
+    table.commit(table.storage.rows.stage_append(table.head(), pa.table({"id": ["a", "b"]})))
 
-    staged = table.storage.stage_create_index(table.head(), ALL[2])
+    staged = table.storage.indexes.stage_create(table.head(), [ALL[2]])
 
     assert staged.transaction is None
     assert staged.built == ()
@@ -108,7 +108,7 @@ def test_a_vector_index_without_vectors_is_pending(table: People) -> None:
 
 
 def test_an_empty_table_has_nothing_to_index(table: People) -> None:
-    staged = table.storage.stage_create_indices(table.head(), ALL)
+    staged = table.storage.indexes.stage_create(table.head(), ALL)
 
     assert staged.transaction is None
     assert [one.spec for one in staged.pending] == ALL
@@ -117,10 +117,10 @@ def test_an_empty_table_has_nothing_to_index(table: People) -> None:
 @pytest.mark.parametrize("vectors", [1, 2, 30])
 def test_a_vector_index_is_built_from_the_first_vector_on(table: People, vectors: int) -> None:
     rows = people(0, vectors).select(["id", "vector"])
-    table.commit(table.storage.stage_append(table.head(), rows))
-    table.commit(table.storage.stage_append(table.head(), pa.table({"id": ["none"]})))
+    table.commit(table.storage.rows.stage_append(table.head(), rows))
+    table.commit(table.storage.rows.stage_append(table.head(), pa.table({"id": ["none"]})))
 
-    table.commit(table.storage.stage_create_index(table.head(), ALL[2]).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), [ALL[2]]).transaction)
 
     assert nearest(table, vectors - 1.0) == f"p{vectors - 1}"
 
@@ -134,9 +134,9 @@ def test_many_vectors_are_split_into_partitions(table: People) -> None:
             "vector": pa.FixedSizeListArray.from_arrays(vectors.ravel(), 4),
         }
     )
-    table.commit(table.storage.stage_append(table.head(), rows))
+    table.commit(table.storage.rows.stage_append(table.head(), rows))
 
-    table.commit(table.storage.stage_create_index(table.head(), ALL[2]).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), [ALL[2]]).transaction)
 
     statistics = raw(table).stats.index_stats("vector_vector")
     assert statistics["indices"][0]["num_partitions"] == 3
@@ -144,7 +144,7 @@ def test_many_vectors_are_split_into_partitions(table: People) -> None:
 
 def test_a_column_that_is_not_there_cannot_be_indexed(table: People) -> None:
     with pytest.raises(BadRequestError, match="nmae"):
-        table.storage.stage_create_index(table.head(), IndexSpec("nmae", IndexKind.BTREE))
+        table.storage.indexes.stage_create(table.head(), [IndexSpec("nmae", IndexKind.BTREE)])
 
 
 # Compaction
@@ -154,24 +154,24 @@ def fragmented(table: People) -> None:
     """Indexed, then updated and deleted, so that rows and indexes no longer lie in order."""
     for first in range(0, 40, 10):
         table.append(first, first + 10)
-    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)
     gone = IsIn("id", pa.array([f"p{number}" for number in (*range(10), 15, 39)]))
-    table.commit(table.storage.stage_delete(table.head(), gone))
+    table.commit(table.storage.rows.stage_delete(table.head(), gone))
 
 
 def test_a_compaction_is_one_version_with_the_same_rows_and_row_ids(any_table: People) -> None:
     fragmented(any_table)
-    before = any_table.storage.scan(any_table.head(), with_row_id=True)
+    before = any_table.storage.reads.scan(any_table.head(), with_row_id=True)
 
-    staged = any_table.storage.stage_compaction(any_table.head())
+    staged = any_table.storage.compaction.stage(any_table.head())
 
     assert staged is not None
     committed = any_table.commit(staged)
     assert committed.version == staged.read_version + 1
-    after = any_table.storage.scan(any_table.head(), with_row_id=True)
+    after = any_table.storage.reads.scan(any_table.head(), with_row_id=True)
     assert after.sort_by("id").equals(before.sort_by("id"))
     assert any_table.storage.table_state(any_table.head()).fragment_count == 1
-    assert any_table.storage.stage_compaction(any_table.head()) is None
+    assert any_table.storage.compaction.stage(any_table.head()) is None
 
 
 def test_every_index_answers_right_after_a_compaction(table: People) -> None:
@@ -179,11 +179,11 @@ def test_every_index_answers_right_after_a_compaction(table: People) -> None:
     fragmented(table)
     table.append(50, 55)
 
-    table.commit(table.storage.stage_compaction(table.head()))
+    table.commit(table.storage.compaction.stage(table.head()))
 
     for number in (10, 14, 16, 38, 50, 54):
         same = Compare("id", CompareOp.EQ, pa.scalar(f"p{number}"))
-        assert table.storage.scan(table.head(), ["id"], same).num_rows == 1
+        assert table.storage.reads.scan(table.head(), ["id"], same).num_rows == 1
         assert searched(table, f"name {number}") == [f"p{number}"]
         assert nearest(table, float(number)) == f"p{number}"
     for number in (0, 15, 39):
@@ -195,9 +195,9 @@ def test_a_compaction_keeps_the_coverage_of_search_indexes(table: People) -> Non
     """Their entries go by row id; a BTREE's go by place, so its coverage is given up."""
     fragmented(table)
 
-    table.commit(table.storage.stage_compaction(table.head()))
+    table.commit(table.storage.compaction.stage(table.head()))
 
-    indexes = table.storage.describe_indices(table.head())
+    indexes = table.storage.indexes.describe(table.head())
     unindexed = {index.name: index.fragments_unindexed for index in indexes}
     assert unindexed == {"id_btree": 1, "name_inverted": 0, "vector_vector": 0}
 
@@ -206,25 +206,25 @@ def test_a_compaction_never_uses_a_fragment_id_again(table: People) -> None:
     """The last fragment is gone, but indexes and caches still know its id."""
     fragmented(table)
     last = IsIn("id", pa.array([f"p{number}" for number in range(30, 40)]))
-    table.commit(table.storage.stage_delete(table.head(), last))
+    table.commit(table.storage.rows.stage_delete(table.head(), last))
     seen = {0, 1, 2, 3}
 
-    table.commit(table.storage.stage_compaction(table.head()))
+    table.commit(table.storage.compaction.stage(table.head()))
 
     assert seen.isdisjoint(fragment.fragment_id for fragment in raw(table).get_fragments())
     table.append(60, 61)
     assert len({fragment.fragment_id for fragment in raw(table).get_fragments()}) == 2
     same = Compare("id", CompareOp.EQ, pa.scalar("p16"))
-    assert table.storage.count_rows(table.head(), same) == 1
+    assert table.storage.reads.count_rows(table.head(), same) == 1
 
 
 def test_reindexing_after_a_compaction_restores_coverage(table: People) -> None:
     fragmented(table)
-    table.commit(table.storage.stage_compaction(table.head()))
+    table.commit(table.storage.compaction.stage(table.head()))
 
-    table.commit(table.storage.stage_create_indices(table.head(), ALL).transaction)
+    table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)
 
-    indexes = table.storage.describe_indices(table.head())
+    indexes = table.storage.indexes.describe(table.head())
     assert {index.rows_unindexed for index in indexes} == {0}
     assert {index.fragments_unindexed for index in indexes} == {0}
 

@@ -141,7 +141,7 @@ written = 0
 try:
     for number in range(40):
         rows = pa.table({"id": [f"{number}-{i}" for i in range(4000)], "n": noise.random(4000)})
-        staged = storage.stage_append(storage.open_at(location, number + 1), rows)
+        staged = storage.rows.stage_append(storage.open_at(location, number + 1), rows)
         storage.commit_staged(staged)
         written += 4000
 except StorageFull:

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import InvariantViolated
-from omnigraph.storage import row_ids, row_versions
+from omnigraph.storage import row_addresses, row_ids
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
+from omnigraph.storage.reads import Reads
 from omnigraph.storage.row_ids import UnknownSequence, physical_row_ids
 from tests.storage.conftest import People, people
 
@@ -36,14 +37,14 @@ def change(table: People, choice: random.Random) -> None:
             table.append(first, first + choice.choice([1, 50]))
         case 1:
             rows = pa.concat_tables([people(number, number + 1, age=1) for number in numbers])
-            table.commit(storage.stage_merge_insert(head, rows))
+            table.commit(storage.rows.stage_merge_insert(head, rows))
         case 2:
-            table.commit(storage.stage_delete(head, IsIn("id", pa.array(some))))
+            table.commit(storage.rows.stage_delete(head, IsIn("id", pa.array(some))))
         case 3:
             batches = [people(number, number + 1).to_batches()[0] for number in numbers]
-            table.commit(storage.stage_replace_rows(head, batches, table.row_ids(*some)))
+            table.commit(storage.rows.stage_replace_rows(head, batches, table.row_ids(*some)))
         case _:
-            staged = storage.stage_compaction(head)
+            staged = storage.compaction.stage(head)
             if staged is not None:
                 table.commit(staged)
 
@@ -60,16 +61,16 @@ def test_rows_are_found_where_a_scan_finds_them(
         ids, addresses = scanned(head)
         order = np.random.default_rng(seed).permutation(len(ids))[:80]
 
-        assert row_versions.addresses_of(head, ids[order]).tolist() == addresses[order].tolist()
+        assert row_addresses.to_addresses(head, ids[order]).tolist() == addresses[order].tolist()
 
-        by_lance = _taken(head, ids[order])
+        by_lance = _take(head, ids[order])
         with monkeypatch.context() as patch:
-            patch.setattr(row_versions, "_LOOKED_UP_ROWS", 0)
-            assert _taken(head, ids[order]) == by_lance
+            patch.setattr(row_addresses, "LOOKUP_TABLE_ROWS_MIN", 0)
+            assert _take(head, ids[order]) == by_lance
 
 
-def _taken(head: TableHandle, ids: np.ndarray) -> list[dict[str, Any]]:
-    batches = row_versions.take_stream(head, ids, None, row_versions.Places(), batch_rows=1_000)
+def _take(head: TableHandle, ids: np.ndarray) -> list[dict[str, Any]]:
+    batches = Reads().take_stream(head, ids, batch_rows=1_000)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -86,18 +87,18 @@ def test_every_form_of_a_sequence_is_met(table: People, monkeypatch: pytest.Monk
     monkeypatch.setattr(row_ids, "_segment", segment)
     storage = table.storage
     table.append(0, 4_000)
-    row_versions.addresses_of(table.head(), scanned(table.head())[0])
+    row_addresses.to_addresses(table.head(), scanned(table.head())[0])
     for share in (97, 3, 2):
         gone = [each for each in table.ids() if int(each[1:]) % share == 0]
-        table.commit(storage.stage_delete(table.head(), IsIn("id", pa.array(gone))))
+        table.commit(storage.rows.stage_delete(table.head(), IsIn("id", pa.array(gone))))
         table.append(4_000 + 10 * share, 4_010 + 10 * share)
-        table.commit(storage.stage_compaction(table.head()))
+        table.commit(storage.compaction.stage(table.head()))
         ids, addresses = scanned(table.head())
-        assert row_versions.addresses_of(table.head(), ids).tolist() == addresses.tolist()
+        assert row_addresses.to_addresses(table.head(), ids).tolist() == addresses.tolist()
     moved = pa.concat_tables([people(n, n + 1) for n in range(3_999, 100, -97) if n % 97])
-    table.commit(storage.stage_merge_insert(table.head(), moved))
+    table.commit(storage.rows.stage_merge_insert(table.head(), moved))
     ids, addresses = scanned(table.head())
-    assert row_versions.addresses_of(table.head(), ids).tolist() == addresses.tolist()
+    assert row_addresses.to_addresses(table.head(), ids).tolist() == addresses.tolist()
 
     assert {row_ids._RANGE, row_ids._HOLES, row_ids._BITMAP} <= met
 
@@ -139,18 +140,18 @@ def test_without_a_sequence_the_row_ids_are_scanned(
     def unknown(_: object) -> np.ndarray:
         raise UnknownSequence
 
-    monkeypatch.setattr(row_versions, "physical_row_ids", unknown)
+    monkeypatch.setattr(row_addresses, "physical_row_ids", unknown)
 
-    assert row_versions.addresses_of(table.head(), ids[::-1]).tolist() == addresses[::-1].tolist()
+    assert row_addresses.to_addresses(table.head(), ids[::-1]).tolist() == addresses[::-1].tolist()
 
 
 def test_a_row_that_is_gone_cannot_be_replaced(table: People) -> None:
     table.append(0, 20)
     gone = table.row_ids("p3")
-    table.commit(table.storage.stage_delete(table.head(), IsIn("id", pa.array(["p3"]))))
+    table.commit(table.storage.rows.stage_delete(table.head(), IsIn("id", pa.array(["p3"]))))
 
     with pytest.raises(InvariantViolated, match="that are not there"):
-        table.storage.stage_replace_rows(table.head(), people(3, 4).to_batches(), gone)
+        table.storage.rows.stage_replace_rows(table.head(), people(3, 4).to_batches(), gone)
 
 
 class _Metadata:

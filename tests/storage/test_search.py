@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequestError
-from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import graph_root
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.tokens import Form, query_forms, tokenize_texts
@@ -105,7 +104,7 @@ def test_the_structure_counts_every_token_of_every_row_that_has_the_field(tmp_pa
     bodies = {"b": "run running graph", "a": "graph graph", "d": "", "c": None, "e": "the"}
     stored = store(tmp_path, "no index", [Row(key, body) for key, body in bodies.items()])
 
-    text = stored.tables.full_text(stored.handle, "body")
+    text = stored.tables.search.build_text_index(stored.handle, "body")
 
     ids = stored.ids(pa.array(text.row_ids))
     assert ids == ["a", "b", "d", "e"]
@@ -130,11 +129,11 @@ def test_chunks_do_not_change_the_structure(
     words = ["graph", "whale", "run"]
     rows = [Row(f"n{number}", " ".join(words[: number % 4])) for number in range(10)]
     stored = store(tmp_path, "no index", rows)
-    whole = stored.tables.full_text(stored.handle, "body")
+    whole = stored.tables.search.build_text_index(stored.handle, "body")
 
-    monkeypatch.setattr("omnigraph.storage.search.TEXT_CHUNK_ROWS", chunk_rows)
+    monkeypatch.setattr("omnigraph.storage.text_index.TEXT_CHUNK_ROWS", chunk_rows)
     monkeypatch.setattr("omnigraph.storage.tokens.ANALYSED_WORDS", chunk_rows)
-    pieced = stored.tables.full_text(stored.handle, "body")
+    pieced = stored.tables.search.build_text_index(stored.handle, "body")
 
     assert pieced.stems == whole.stems
     for name in ("row_ids", "lengths", "offsets", "documents", "counts"):
@@ -144,9 +143,9 @@ def test_chunks_do_not_change_the_structure(
 def test_an_empty_table_has_an_empty_structure(tmp_path: Path) -> None:
     stored = store(tmp_path, "no index", [Row("a")], gone=["a"])
 
-    text = stored.tables.full_text(stored.handle, "body")
-    kept = stored.tables.vector_column(stored.handle, "vector")
-    row_ids, distances = stored.tables.nearest(stored.handle, "vector", [0.0] * 7, limit=3)
+    text = stored.tables.search.build_text_index(stored.handle, "body")
+    kept = stored.tables.search.read_vectors(stored.handle, "vector")
+    row_ids, distances = stored.tables.search.nearest(stored.handle, "vector", [0.0] * 7, limit=3)
 
     assert (len(text.row_ids), text.stems) == (0, ())
     assert (len(kept.row_ids), kept.vectors.shape) == (0, (0, 7))
@@ -157,17 +156,17 @@ def test_only_texts_are_searched_and_only_vectors_have_distances(tmp_path: Path)
     stored = store(tmp_path, "no index", [Row("a", "text")])
 
     with pytest.raises(BadRequestError, match="not a String column"):
-        stored.tables.full_text(stored.handle, "vector")
+        stored.tables.search.build_text_index(stored.handle, "vector")
     with pytest.raises(BadRequestError, match="not a Vector column"):
-        stored.tables.nearest(stored.handle, "body", [0.0])
+        stored.tables.search.nearest(stored.handle, "body", [0.0])
     with pytest.raises(BadRequestError, match="no column"):
-        stored.tables.full_text(stored.handle, "bdoy")
+        stored.tables.search.build_text_index(stored.handle, "bdoy")
 
 
 def test_the_entity_id_can_be_searched(tmp_path: Path) -> None:
     stored = store(tmp_path, "no index", [Row("one two"), Row("three")])
 
-    text = stored.tables.full_text(stored.handle, "id")
+    text = stored.tables.search.build_text_index(stored.handle, "id")
 
     assert Counter(text.stems) == Counter(["one", "two", "three"])
 
@@ -179,14 +178,11 @@ def test_an_identity_names_one_version_of_one_table(tmp_path: Path) -> None:
     second = store(tmp_path / "b", state, [Row("a")])
     older = first.tables.open_at(first.handle.location, 1)
 
-    def identity(tables: TableStorage, handle: TableHandle) -> tuple[object, ...]:
-        return tables.identity(handle)
-
     root = graph_root(str(tmp_path / "a" / "no_index"))
     reopened = TableStorage(root, durability="process")
     same = reopened.open_at(first.handle.location, first.handle.version)
-    known = identity(first.tables, first.handle)
-    assert known == identity(reopened, same)
-    assert known != identity(first.tables, older)
-    assert known[2:3] == identity(second.tables, second.handle)[2:3]
-    assert known[3] != identity(second.tables, second.handle)[3]
+    known = first.handle.identity
+    assert known == same.identity
+    assert known != older.identity
+    assert known[2:3] == second.handle.identity[2:3]
+    assert known[3] != second.handle.identity[3]

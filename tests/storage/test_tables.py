@@ -34,20 +34,20 @@ def older_than(age: float) -> Predicate:
 
 
 STAGES: dict[str, Callable[[People], StagedTransaction | None]] = {
-    "append": lambda t: t.storage.stage_append(t.head(), people(100, 103)),
-    "append_stream": lambda t: t.storage.stage_append_stream(
+    "append": lambda t: t.storage.rows.stage_append(t.head(), people(100, 103)),
+    "append_stream": lambda t: t.storage.rows.stage_append_stream(
         t.head(), people(100, 103).to_batches(max_chunksize=1)
     ),
-    "merge_insert": lambda t: t.storage.stage_merge_insert(t.head(), people(8, 12, age=7)),
-    "replace_rows": lambda t: t.storage.stage_replace_rows(
+    "merge_insert": lambda t: t.storage.rows.stage_merge_insert(t.head(), people(8, 12, age=7)),
+    "replace_rows": lambda t: t.storage.rows.stage_replace_rows(
         t.head(), people(8, 10, age=7).to_batches(), t.row_ids("p8", "p9")
     ),
-    "overwrite": lambda t: t.storage.stage_overwrite(t.head(), people(50, 52)),
-    "delete": lambda t: t.storage.stage_delete(t.head(), older_than(4.5)),
+    "overwrite": lambda t: t.storage.rows.stage_overwrite(t.head(), people(50, 52)),
+    "delete": lambda t: t.storage.rows.stage_delete(t.head(), older_than(4.5)),
     "create_index": lambda t: (
-        t.storage.stage_create_index(t.head(), IndexSpec("id", IndexKind.BTREE)).transaction
+        t.storage.indexes.stage_create(t.head(), [IndexSpec("id", IndexKind.BTREE)]).transaction
     ),
-    "compaction": lambda t: t.storage.stage_compaction(t.head()),
+    "compaction": lambda t: t.storage.compaction.stage(t.head()),
     "restore": lambda t: t.storage.stage_restore(t.head(), 2),
 }
 
@@ -103,7 +103,7 @@ def test_staging_never_moves_head_and_commit_moves_it_by_one(filled: People, kin
 
     assert staged is not None
     assert filled.storage.head_version(filled.location) == before.version
-    assert filled.storage.count_rows(before) == 10
+    assert filled.storage.reads.count_rows(before) == 10
     committed = filled.commit(staged)
     assert committed.version == before.version + 1 == filled.storage.head_version(filled.location)
     made = filled.storage.read_transaction(filled.location, committed.version)
@@ -112,12 +112,14 @@ def test_staging_never_moves_head_and_commit_moves_it_by_one(filled: People, kin
 
 
 def test_an_upsert_replaces_known_rows_whole_and_inserts_the_others(filled: People) -> None:
-    before = filled.storage.scan(filled.head(), ["id"], with_row_id=True)
+    before = filled.storage.reads.scan(filled.head(), ["id"], with_row_id=True)
     change = pa.table({"id": ["p3", "new"], "age": [33, 44]})
 
-    filled.commit(filled.storage.stage_merge_insert(filled.head(), change))
+    filled.commit(filled.storage.rows.stage_merge_insert(filled.head(), change))
 
-    rows = filled.storage.scan(filled.head(), ["id", "name", "age"], with_row_id=True).to_pylist()
+    rows = filled.storage.reads.scan(
+        filled.head(), ["id", "name", "age"], with_row_id=True
+    ).to_pylist()
     by_id = {row["id"]: row for row in rows}
     assert len(rows) == 11
     assert (by_id["p3"]["age"], by_id["p3"]["name"]) == (33, None)
@@ -129,16 +131,16 @@ def test_an_upsert_replaces_known_rows_whole_and_inserts_the_others(filled: Peop
 def test_rows_are_replaced_by_row_id_and_the_others_stay(filled: People) -> None:
     """Rows of both fragments, in any order, beside rows that are deleted."""
     storage = filled.storage
-    filled.commit(storage.stage_delete(filled.head(), older_than(8.5)))
-    kept = storage.scan(filled.head(), ["id"], with_row_id=True).to_pylist()
+    filled.commit(storage.rows.stage_delete(filled.head(), older_than(8.5)))
+    kept = storage.reads.scan(filled.head(), ["id"], with_row_id=True).to_pylist()
     rows = [people(number, number + 1, age=70 + number) for number in (7, 2, 6)]
     batches = [batch for each in rows for batch in each.to_batches()]
 
     filled.commit(
-        storage.stage_replace_rows(filled.head(), batches, filled.row_ids("p6", "p2", "p7"))
+        storage.rows.stage_replace_rows(filled.head(), batches, filled.row_ids("p6", "p2", "p7"))
     )
 
-    found = storage.scan(filled.head(), ["id", "age"], with_row_id=True).to_pylist()
+    found = storage.reads.scan(filled.head(), ["id", "age"], with_row_id=True).to_pylist()
     ages = {row["id"]: row["age"] for row in found}
     assert len(found) == len(ages) == 9
     assert ages == {f"p{number}": number for number in range(9)} | {"p2": 72, "p6": 76, "p7": 77}
@@ -151,16 +153,16 @@ def test_rows_are_replaced_by_row_id_and_the_others_stay(filled: People) -> None
 def test_an_upsert_finds_rows_that_an_index_does_not_cover(table: People) -> None:
     """A BTREE on the key that lags behind must not turn an update into a second row."""
     table.append(0, 50)
-    index = table.storage.stage_create_index(table.head(), IndexSpec("id", IndexKind.BTREE))
+    index = table.storage.indexes.stage_create(table.head(), [IndexSpec("id", IndexKind.BTREE)])
     table.commit(index.transaction)
     table.append(50, 60)
 
-    table.commit(table.storage.stage_merge_insert(table.head(), people(45, 65, age=1)))
+    table.commit(table.storage.rows.stage_merge_insert(table.head(), people(45, 65, age=1)))
 
     assert table.ids() == sorted(f"p{number}" for number in range(65))
     ones = Compare("age", CompareOp.EQ, pa.scalar(1))
     # p1 has the age 1 as well.
-    assert table.storage.count_rows(table.head(), ones) == 21
+    assert table.storage.reads.count_rows(table.head(), ones) == 21
 
 
 @pytest.mark.accepts("S-054")
@@ -169,7 +171,7 @@ def test_a_merge_with_a_key_twice_is_refused(table: People, ids: list[str]) -> N
     table.append(0, 3)
 
     with pytest.raises(ConstraintError, match="more than once"):
-        table.storage.stage_merge_insert(table.head(), pa.table({"id": ids, "age": [1, 2]}))
+        table.storage.rows.stage_merge_insert(table.head(), pa.table({"id": ids, "age": [1, 2]}))
 
 
 def test_lance_itself_inserts_a_new_key_twice(table: People) -> None:
@@ -190,12 +192,12 @@ def test_lance_itself_inserts_a_new_key_twice(table: People) -> None:
 @pytest.mark.parametrize("stage", ["stage_append", "stage_merge_insert"])
 def test_no_rows_are_refused(table: People, stage: str) -> None:
     with pytest.raises(BadRequestError, match="no rows"):
-        getattr(table.storage, stage)(table.head(), people(0, 0))
+        getattr(table.storage.rows, stage)(table.head(), people(0, 0))
 
 
 def test_an_empty_stream_is_refused(table: People) -> None:
     with pytest.raises(BadRequestError, match="no rows"):
-        table.storage.stage_append_stream(table.head(), iter([]))
+        table.storage.rows.stage_append_stream(table.head(), iter([]))
 
 
 def test_what_a_source_of_rows_raises_comes_through(table: People) -> None:
@@ -207,7 +209,7 @@ def test_what_a_source_of_rows_raises_comes_through(table: People) -> None:
         raise SourceFailed
 
     with pytest.raises(SourceFailed):
-        table.storage.stage_append_stream(table.head(), batches())
+        table.storage.rows.stage_append_stream(table.head(), batches())
     assert table.head().version == 1
 
 
@@ -215,20 +217,20 @@ def test_rows_that_do_not_fit_are_refused_in_our_words(table: People) -> None:
     storage, head = table.storage, table.head()
 
     with pytest.raises(BadRequestError, match="there is no column"):
-        storage.stage_append(head, pa.table({"id": ["x"], "nmae": ["y"]}))
+        storage.rows.stage_append(head, pa.table({"id": ["x"], "nmae": ["y"]}))
     with pytest.raises(BadRequestError, match="'age' does not fit int64"):
-        storage.stage_append(head, pa.table({"id": ["x"], "age": ["old"]}))
+        storage.rows.stage_append(head, pa.table({"id": ["x"], "age": ["old"]}))
     with pytest.raises(ConstraintError, match="'id' is required"):
-        storage.stage_append(head, pa.table({"id": pa.array([None], pa.utf8())}))
+        storage.rows.stage_append(head, pa.table({"id": pa.array([None], pa.utf8())}))
     with pytest.raises(ConstraintError, match="'id' is required"):
-        storage.stage_append(head, pa.table({"age": [1]}))
+        storage.rows.stage_append(head, pa.table({"age": [1]}))
 
 
 @pytest.mark.accepts("S-070")
 def test_an_overwrite_with_no_rows_empties_the_table_in_one_version(filled: People) -> None:
     before = filled.head()
 
-    committed = filled.commit(filled.storage.stage_overwrite(before, SCHEMA.empty_table()))
+    committed = filled.commit(filled.storage.rows.stage_overwrite(before, SCHEMA.empty_table()))
 
     assert committed.version == before.version + 1
     assert committed.row_count == 0
@@ -241,26 +243,26 @@ def test_an_overwrite_with_no_rows_empties_the_table_in_one_version(filled: Peop
 def test_an_overwrite_keeps_the_nature_of_the_table(table: People) -> None:
     table.append(0, 3)
 
-    table.commit(table.storage.stage_overwrite(table.head(), people(7, 9)))
+    table.commit(table.storage.rows.stage_overwrite(table.head(), people(7, 9)))
 
     dataset = lance.dataset(table.location.uri)
     assert table.ids() == ["p7", "p8"]
     assert dataset.has_stable_row_ids
     assert dataset.data_storage_version == "2.2"
     assert b"lance-schema:unenforced-primary-key" in dataset.schema.field("id").metadata
-    assert table.storage.read_blob(table.head(), "photo", entity_id="p8") == b"x" * 8
+    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="p8") == b"x" * 8
 
 
 def test_row_ids_after_an_overwrite_name_the_new_rows(any_table: People) -> None:
     """Lance numbers fragments anew here; what it cached of the old ones must not show."""
     any_table.append(0, 5)
-    before = any_table.storage.scan(any_table.head(), ["id"], with_row_id=True)
-    any_table.storage.take_rows(any_table.head(), before["_rowid"].to_pylist(), ["id"])
+    before = any_table.storage.reads.scan(any_table.head(), ["id"], with_row_id=True)
+    any_table.storage.reads.take_rows(any_table.head(), before["_rowid"].to_pylist(), ["id"])
 
-    any_table.commit(any_table.storage.stage_overwrite(any_table.head(), people(7, 10)))
+    any_table.commit(any_table.storage.rows.stage_overwrite(any_table.head(), people(7, 10)))
 
-    rows = any_table.storage.scan(any_table.head(), ["id"], with_row_id=True)
-    taken = any_table.storage.take_rows(any_table.head(), rows["_rowid"].to_pylist(), ["id"])
+    rows = any_table.storage.reads.scan(any_table.head(), ["id"], with_row_id=True)
+    taken = any_table.storage.reads.take_rows(any_table.head(), rows["_rowid"].to_pylist(), ["id"])
     assert taken["id"].to_pylist() == rows["id"].to_pylist() == ["p7", "p8", "p9"]
     assert set(before["_rowid"].to_pylist()).isdisjoint(rows["_rowid"].to_pylist())
 
@@ -268,9 +270,11 @@ def test_row_ids_after_an_overwrite_name_the_new_rows(any_table: People) -> None
 def test_a_delete_removes_exactly_the_matching_rows(filled: People) -> None:
     """Also when part of a fragment is gone already, and when a whole fragment goes."""
     some = IsIn("id", pa.array(["p1", "p6"]))
-    filled.commit(filled.storage.stage_delete(filled.head(), some))
+    filled.commit(filled.storage.rows.stage_delete(filled.head(), some))
 
-    staged = filled.storage.stage_delete(filled.head(), Compare("age", CompareOp.LT, pa.scalar(6)))
+    staged = filled.storage.rows.stage_delete(
+        filled.head(), Compare("age", CompareOp.LT, pa.scalar(6))
+    )
 
     assert staged is not None
     assert staged.rows == 5
@@ -279,13 +283,13 @@ def test_a_delete_removes_exactly_the_matching_rows(filled: People) -> None:
 
 
 def test_a_delete_of_nothing_stages_nothing(filled: People) -> None:
-    assert filled.storage.stage_delete(filled.head(), older_than(1e9)) is None
+    assert filled.storage.rows.stage_delete(filled.head(), older_than(1e9)) is None
 
 
 def test_a_handle_shows_the_same_rows_for_ever(filled: People) -> None:
     before = filled.head()
 
-    filled.commit(filled.storage.stage_overwrite(before, people(90, 91)))
+    filled.commit(filled.storage.rows.stage_overwrite(before, people(90, 91)))
 
     assert filled.ids(before) == [f"p{number}" for number in range(10)]
     assert filled.ids() == ["p90"]
@@ -293,7 +297,7 @@ def test_a_handle_shows_the_same_rows_for_ever(filled: People) -> None:
 
 def test_a_commit_on_a_moved_head_changes_nothing(filled: People) -> None:
     """Lance alone would rebase the stale write and say nothing."""
-    stale = filled.storage.stage_append(filled.head(), people(100, 101))
+    stale = filled.storage.rows.stage_append(filled.head(), people(100, 101))
     filled.append(200, 201)
 
     with pytest.raises(HeadMoved) as caught:
@@ -308,7 +312,7 @@ def test_a_foreign_commit_in_between_is_detected(
 ) -> None:
     """A writer without our lock commits after the check of HEAD: the rows land one too high."""
     table.append(0, 3)
-    staged = table.storage.stage_append(table.head(), people(10, 12))
+    staged = table.storage.rows.stage_append(table.head(), people(10, 12))
     commit = lance.LanceDataset.commit
 
     def with_a_foreigner_first(*args: Any, **kwargs: Any) -> Any:
@@ -329,7 +333,7 @@ def test_a_commit_that_failed_after_taking_effect_is_found_by_its_uuid(
 ) -> None:
     """An error after the manifest was linked is not a reason to commit the rows twice."""
     table.append(0, 3)
-    staged = table.storage.stage_append(table.head(), people(10, 12))
+    staged = table.storage.rows.stage_append(table.head(), people(10, 12))
     commit = lance.LanceDataset.commit
 
     def fails_too_late(*args: Any, **kwargs: Any) -> Any:
@@ -346,11 +350,11 @@ def test_a_commit_that_failed_after_taking_effect_is_found_by_its_uuid(
 
 def test_a_transaction_is_committed_once(table: People, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lance would apply it again and duplicate the rows; also after a failure it is used up."""
-    done = table.storage.stage_append(table.head(), people(0, 2))
+    done = table.storage.rows.stage_append(table.head(), people(0, 2))
     table.commit(done)
     with pytest.raises(HeadMoved):
         table.storage.commit_staged(done)
-    failed = table.storage.stage_append(table.head(), people(2, 4))
+    failed = table.storage.rows.stage_append(table.head(), people(2, 4))
 
     with monkeypatch.context() as patch:
         patch.setattr(lance.LanceDataset, "commit", raise_io_error)
@@ -367,7 +371,7 @@ def raise_io_error(*args: Any, **kwargs: Any) -> None:
 
 
 def test_a_commit_carries_its_operation(filled: People) -> None:
-    staged = filled.storage.stage_append(filled.head(), people(100, 101))
+    staged = filled.storage.rows.stage_append(filled.head(), people(100, 101))
 
     committed = filled.storage.commit_staged(staged, operation_id="01OPERATION")
 
@@ -390,7 +394,7 @@ def test_a_commit_says_where_its_manifest_is(table: People) -> None:
 
 
 def test_restore_brings_old_rows_back_as_a_new_version(filled: People) -> None:
-    filled.commit(filled.storage.stage_overwrite(filled.head(), people(50, 51)))
+    filled.commit(filled.storage.rows.stage_overwrite(filled.head(), people(50, 51)))
 
     version = filled.storage.restore(filled.location, 2)
 
@@ -402,7 +406,7 @@ def test_the_transaction_of_a_foreign_compaction_is_read(table: People) -> None:
     """Lance's own compaction may rewrite an index, which its Python binding cannot read back."""
     for first in range(0, 40, 10):
         table.append(first, first + 10)
-    index = table.storage.stage_create_index(table.head(), IndexSpec("id", IndexKind.BTREE))
+    index = table.storage.indexes.stage_create(table.head(), [IndexSpec("id", IndexKind.BTREE)])
     table.commit(index.transaction)
     lance.dataset(table.location.uri).optimize.compact_files()
 
@@ -415,7 +419,7 @@ def test_the_transaction_of_a_foreign_compaction_is_read(table: People) -> None:
 
 
 def test_table_state_counts_fragments_and_deleted_rows(filled: People) -> None:
-    filled.commit(filled.storage.stage_delete(filled.head(), older_than(8.5)))
+    filled.commit(filled.storage.rows.stage_delete(filled.head(), older_than(8.5)))
 
     state = filled.storage.table_state(filled.head())
 
@@ -435,35 +439,35 @@ def test_reads_go_by_location_and_version(filled: People) -> None:
 
 
 def test_a_scan_projects_filters_and_limits(filled: People) -> None:
-    rows = filled.storage.scan(
+    rows = filled.storage.reads.scan(
         filled.head(), ["camelCase", "id"], older_than(2), with_row_id=True, limit=3
     )
 
     assert rows.column_names == ["camelCase", "id", "_rowid"]
     assert rows.column("id").to_pylist() == ["p3", "p4", "p5"]
-    assert filled.storage.scan(filled.head(), ["id"], limit=0).num_rows == 0
+    assert filled.storage.reads.scan(filled.head(), ["id"], limit=0).num_rows == 0
 
 
 def test_a_scan_leaves_blobs_out_unless_asked(filled: People) -> None:
     storage, head = filled.storage, filled.head()
 
-    assert "photo" not in storage.scan(head).column_names
+    assert "photo" not in storage.reads.scan(head).column_names
     with pytest.raises(BadRequestError, match="blobs"):
-        storage.scan(head, ["photo"])
-    photos = storage.scan(head, ["id", "photo"], include_blobs=True)
+        storage.reads.scan(head, ["photo"])
+    photos = storage.reads.scan(head, ["id", "photo"], include_blobs=True)
     assert photos.schema.field("photo").type == pa.large_binary()
     assert photos.to_pylist() == people(0, 10).select(["id", "photo"]).to_pylist()
 
 
 def test_a_scan_of_nothing_has_the_schema_of_the_table(filled: People) -> None:
-    rows = filled.storage.scan(filled.head(), ["id", "vector"], older_than(1e9))
+    rows = filled.storage.reads.scan(filled.head(), ["id", "vector"], older_than(1e9))
 
     assert rows.num_rows == 0
     assert rows.schema.field("vector").type == SCHEMA.field("vector").type
 
 
 def test_a_stream_holds_a_batch_at_a_time(filled: People) -> None:
-    batches = filled.storage.scan_stream(filled.head(), ["id"], older_than(1), batch_rows=2)
+    batches = filled.storage.reads.scan_stream(filled.head(), ["id"], older_than(1), batch_rows=2)
 
     first = next(batches)
 
@@ -473,35 +477,37 @@ def test_a_stream_holds_a_batch_at_a_time(filled: People) -> None:
 
 def test_an_unknown_column_is_refused(filled: People) -> None:
     with pytest.raises(BadRequestError, match="nmae"):
-        filled.storage.scan(filled.head(), ["nmae"])
+        filled.storage.reads.scan(filled.head(), ["nmae"])
 
 
 def test_rows_are_taken_by_row_id_in_the_order_given(filled: People) -> None:
-    ids = filled.storage.scan(filled.head(), ["id"], with_row_id=True)
+    ids = filled.storage.reads.scan(filled.head(), ["id"], with_row_id=True)
     row_ids = dict(zip(ids["id"].to_pylist(), ids["_rowid"].to_pylist(), strict=True))
     wanted = ["p7", "p1", "p7", "p0"]
 
-    rows = filled.storage.take_rows(filled.head(), [row_ids[one] for one in wanted], ["id", "age"])
+    rows = filled.storage.reads.take_rows(
+        filled.head(), [row_ids[one] for one in wanted], ["id", "age"]
+    )
 
     assert rows.column("id").to_pylist() == wanted
-    assert filled.storage.take_rows(filled.head(), [], ["id"]).num_rows == 0
+    assert filled.storage.reads.take_rows(filled.head(), [], ["id"]).num_rows == 0
 
 
 def test_a_row_id_that_is_not_there_is_refused(filled: People) -> None:
     with pytest.raises(BadRequestError, match="1 of 2 row ids"):
-        filled.storage.take_rows(filled.head(), [0, 999], ["id"])
+        filled.storage.reads.take_rows(filled.head(), [0, 999], ["id"])
 
 
 def test_a_blob_is_read_by_entity_and_by_row_id(filled: People) -> None:
     storage, head = filled.storage, filled.head()
 
-    assert storage.read_blob(head, "photo", entity_id="p7") == b"x" * 7
-    assert storage.read_blob(head, "photo", entity_id="p3") is None
-    assert storage.read_blob(head, "photo", row_id=8) == b"x" * 8
+    assert storage.reads.read_blob(head, "photo", entity_id="p7") == b"x" * 7
+    assert storage.reads.read_blob(head, "photo", entity_id="p3") is None
+    assert storage.reads.read_blobs(head, "photo", [8, 3]) == [b"x" * 8, None]
     with pytest.raises(NotFoundError, match="nobody"):
-        storage.read_blob(head, "photo", entity_id="nobody")
+        storage.reads.read_blob(head, "photo", entity_id="nobody")
     with pytest.raises(BadRequestError, match="not a Blob"):
-        storage.read_blob(head, "name", entity_id="p7")
+        storage.reads.read_blob(head, "name", entity_id="p7")
 
 
 @pytest.mark.parametrize("size", [0, 10, 200_000, 5_000_000])
@@ -510,13 +516,13 @@ def test_a_blob_of_any_size_survives_upsert_and_compaction(table: People, size: 
     data = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
     rows = pa.table({"id": ["a", "b"], "photo": pa.array([data, None], pa.large_binary())})
     table.append(0, 3)
-    table.commit(table.storage.stage_merge_insert(table.head(), rows))
+    table.commit(table.storage.rows.stage_merge_insert(table.head(), rows))
 
-    table.commit(table.storage.stage_compaction(table.head()))
+    table.commit(table.storage.compaction.stage(table.head()))
 
-    assert table.storage.read_blob(table.head(), "photo", entity_id="a") == data
-    assert table.storage.read_blob(table.head(), "photo", entity_id="b") is None
-    assert table.storage.read_blob(table.head(), "photo", entity_id="p2") == b"xx"
+    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="a") == data
+    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="b") is None
+    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="p2") == b"xx"
 
 
 def test_a_handle_does_not_leave_its_process(filled: People) -> None:
@@ -524,7 +530,7 @@ def test_a_handle_does_not_leave_its_process(filled: People) -> None:
     with pytest.raises(TypeError, match="location and version"):
         pickle.dumps(filled.head())
     with pytest.raises(TypeError, match="process that staged it"):
-        pickle.dumps(filled.storage.stage_append(filled.head(), people(100, 101)))
+        pickle.dumps(filled.storage.rows.stage_append(filled.head(), people(100, 101)))
 
 
 def test_opening_the_same_version_again_opens_nothing(table: People) -> None:

@@ -97,8 +97,8 @@ def answers(graph: og.Graph, **target: Any) -> dict[str, list[dict[str, Any]]]:
 def photos(graph: og.Graph) -> dict[str, bytes | None]:
     tables = graph._store.tables
     handle = handle_of(graph, "node:Author")
-    ids = tables.scan(handle, ["id"])["id"].to_pylist()
-    return {each: tables.read_blob(handle, "photo", entity_id=each) for each in ids}
+    ids = tables.reads.scan(handle, ["id"])["id"].to_pylist()
+    return {each: tables.reads.read_blob(handle, "photo", entity_id=each) for each in ids}
 
 
 def handle_of(graph: og.Graph, table_key: str, branch: str = "main") -> TableHandle:
@@ -107,7 +107,7 @@ def handle_of(graph: og.Graph, table_key: str, branch: str = "main") -> TableHan
 
 def indexes(graph: og.Graph, table_key: str, branch: str = "main") -> dict[str, IndexInfo]:
     """Index name → what it covers."""
-    found = graph._store.tables.describe_indices(handle_of(graph, table_key, branch))
+    found = graph._store.tables.indexes.describe(handle_of(graph, table_key, branch))
     return {each.name: each for each in found}
 
 
@@ -117,7 +117,7 @@ def is_covered(graph: og.Graph, table_key: str) -> bool:
 
 
 def fragments(graph: og.Graph, table_key: str) -> int:
-    return len(graph._store.tables.fragment_ids(handle_of(graph, table_key)))
+    return len(graph._store.tables.reads.fragment_ids(handle_of(graph, table_key)))
 
 
 def rows(graph: og.Graph, table_key: str, **target: int) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def rows(graph: og.Graph, table_key: str, **target: int) -> list[dict[str, Any]]
     version = target.get("version")
     snapshot = graph.snapshot() if version is None else graph.snapshot_at_version(version)
     tables = graph._store.tables
-    found: pa.Table = tables.scan(open_pin(tables, snapshot.entries[table_key]))
+    found: pa.Table = tables.reads.scan(open_pin(tables, snapshot.entries[table_key]))
     return sorted(found.to_pylist(), key=lambda row: str(row["id"]))
 
 

@@ -154,7 +154,7 @@ def test_a_tagged_version_stays(old: og.Graph) -> None:
 def test_files_of_a_write_that_was_given_up_are_reclaimed(old: og.Graph) -> None:
     tables = old._store.tables
     handle = handle_of(old, "node:Paper")
-    staged = tables.stage_append(handle, tables.scan(handle, limit=1))
+    staged = tables.rows.stage_append(handle, tables.reads.scan(handle, limit=1))
     folder = Path(handle.location.uri) / "data"
     left = {each.path for each in staged._operation.fragments[0].files}  # type: ignore[attr-defined]
 
@@ -189,7 +189,7 @@ def test_forks_that_nobody_owns_go_and_the_others_stay(old: og.Graph) -> None:
     orphans = {f"{key}:{fork}" for key in keys for fork in forks}
     assert set(preview.forks_removed) == set(report.forks_removed) == orphans
     uri = tables.root.child(old.snapshot().entries["node:Paper"].table_path)
-    assert set(tables.list_branches(uri)) == {"live"}
+    assert set(tables.forks.list(uri)) == {"live"}
     assert answers(old, branch="child") == answers(old, branch="live")
     assert old.verify().errors == ()
 
@@ -326,4 +326,4 @@ def test_an_open_handle_says_of_a_removed_version_that_it_is_gone(old: og.Graph)
     old.cleanup(keep=1, confirm=True)
 
     with pytest.raises(NotFoundError):
-        other._store.tables.scan(handle)
+        other._store.tables.reads.scan(handle)

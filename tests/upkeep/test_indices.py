@@ -96,7 +96,7 @@ def test_staging_moves_no_head(library: og.Graph) -> None:
     specs = [IndexSpec("id", IndexKind.BTREE), IndexSpec("bio", IndexKind.INVERTED)]
     before = heads(library)
 
-    staged = tables.stage_create_indices(handle_of(library, "node:Author"), specs)
+    staged = tables.indexes.stage_create(handle_of(library, "node:Author"), specs)
 
     assert staged.transaction is not None
     assert heads(library) == before

@@ -19,7 +19,7 @@ def drop_indexes(graph: og.Graph) -> None:
     for key in pins(graph):
         names = list(indexes(graph, key))
         if names:
-            tables.commit_staged(tables.stage_drop_indices(handle_of(graph, key), names))
+            tables.commit_staged(tables.indexes.stage_drop(handle_of(graph, key), names))
     graph.repair(confirm=True, force=True)
 
 

@@ -183,7 +183,7 @@ def test_a_rename_keeps_ids_values_blobs_and_edges(library: og.Graph) -> None:
     snapshot = library.snapshot().entries["node:Writer"]
     location = tables.root.table(snapshot.table_path)
     opened = tables.open_at(location, snapshot.version, incarnation=snapshot.transaction_uuid)
-    blobs = {each: tables.read_blob(opened, "photo", entity_id=each) for each in bytes_before}
+    blobs = {each: tables.reads.read_blob(opened, "photo", entity_id=each) for each in bytes_before}
     assert blobs == bytes_before
 
 

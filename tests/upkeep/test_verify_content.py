@@ -234,8 +234,9 @@ def test_a_graph_without_checksums_gets_them_when_asked(tmp_path: Path) -> None:
     assert before.errors == after.errors == ()
     assert len([each for each in before.warnings if each.check == "content"]) == 4
     assert [each for each in after.warnings if each.check == "content"] == []
-    pinned = graph._store.tables.data_files(*_main_authors(graph))
-    victim = Path(_main_authors(graph)[0].uri) / "data" / pinned.pop()
+    tables = graph._store.tables
+    pinned = tables.reads.fragments(tables.open_at(*_main_authors(graph)))
+    victim = Path(_main_authors(graph)[0].uri) / "data" / pinned[0].files[0]
     with flipped_byte(victim):
         assert named(reader.verify(content=True), victim)
 

@@ -92,7 +92,7 @@ def rows_of(graph: Graph) -> dict[str, list[str]]:
     tables = graph._store.tables
     found = {}
     for key, entry in graph.snapshot().entries.items():
-        rows = tables.scan(open_pin(tables, entry)).to_pylist()
+        rows = tables.reads.scan(open_pin(tables, entry)).to_pylist()
         found[key] = sorted(json.dumps(row, sort_keys=True) for row in rows)
     return found
 

@@ -151,7 +151,7 @@ def _stage_append(
     if rows.num_rows == 0:
         return None
     # In the order the source stored them: one pass over its files instead of a jump per row.
-    return tables.stage_append_stream(
+    return tables.rows.stage_append_stream(
         handle, take_rows(tables, plan.source, rows.sort_by("after")["after"])
     )
 
@@ -180,7 +180,7 @@ def _steps(
 
         def upsert(handle: TableHandle) -> StagedTransaction:
             changed = take_rows(tables, plan.source, updates["after"])
-            return tables.stage_replace_rows(handle, changed, updates["before"].to_numpy())
+            return tables.rows.stage_replace_rows(handle, changed, updates["before"].to_numpy())
 
         after = (
             Failpoint.BRANCH_MERGE_REWRITE_AFTER_MERGE_PRE_DELETE
@@ -192,15 +192,15 @@ def _steps(
     if deletes.num_rows:
 
         def delete(handle: TableHandle) -> StagedTransaction | None:
-            return tables.stage_delete_rows(handle, deletes["before"].to_numpy())
+            return tables.rows.stage_delete_rows(handle, deletes["before"].to_numpy())
 
         after = Failpoint.BRANCH_MERGE_REWRITE_AFTER_DELETE_PRE_INDEX if is_rewrite else None
         yield CommitStep(str(uuid4()), delete, after)
-    indexes = [_spec_of(info) for info in tables.describe_indices(plan.target)]
+    indexes = [_spec_of(info) for info in tables.indexes.describe(plan.target)]
     if is_rewrite and indexes and plan.delta.rows["after"].null_count < len(plan.delta):
 
         def cover(handle: TableHandle) -> StagedTransaction | None:
-            return tables.stage_fold_indices(handle, (), indexes).transaction
+            return tables.indexes.stage_fold(handle, (), indexes).transaction
 
         yield CommitStep(str(uuid4()), cover)
 

@@ -201,7 +201,7 @@ class ChangeSet:
         row_ids = np.asarray(rows.drop_null().to_numpy(), dtype=np.uint64)
         found = (
             image
-            for batch in self.tables.take_stream(handle, row_ids, batch_rows=len(row_ids))
+            for batch in self.tables.reads.take_stream(handle, row_ids, batch_rows=len(row_ids))
             for image in images(batch)
         )
         yield from (next(found) if is_there else None for is_there in there)

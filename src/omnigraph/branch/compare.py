@@ -97,10 +97,10 @@ def candidates_by_row_version(
 
 def _since(tables: TableStorage, ancestor: TableHandle, handle: TableHandle) -> pa.Table:
     """Ids touched between an ancestor and a version; `side` marks the rows for an outer join."""
-    ids, row_ids, made_at = tables.touched_since(handle, ancestor)
+    ids, row_ids, made_at = tables.ancestry.find_touched(handle, ancestor)
     is_new = made_at > ancestor.version
     kept = handle.row_count - int(is_new.sum())
-    gone = tables.gone_since(handle, ancestor, ancestor.row_count - kept)
+    gone = tables.ancestry.find_gone(handle, ancestor, ancestor.row_count - kept)
     lost = pa.table({"id": _ids_of(tables, ancestor, gone), "before": pa.array(gone)})
     made = pa.table({"id": ids.filter(pa.array(is_new)), "after": pa.array(row_ids[is_new])})
     changed = pa.table(
@@ -122,7 +122,7 @@ def _since(tables: TableStorage, ancestor: TableHandle, handle: TableHandle) -> 
 
 
 def _ids_of(tables: TableStorage, handle: TableHandle, row_ids: RowIds) -> pa.Array:
-    batches = tables.take_stream(handle, row_ids, ["id"])
+    batches = tables.reads.take_stream(handle, row_ids, ["id"])
     return pa.concat_arrays([pa.array([], pa.utf8()), *(batch.column("id") for batch in batches)])
 
 
@@ -145,7 +145,7 @@ def candidates_of_one(
 
 
 def _all_ids(tables: TableStorage, handle: TableHandle, name: str) -> pa.Table:
-    return tables.scan(handle, ["id"], with_row_id=True).rename_columns(["id", name])
+    return tables.reads.scan(handle, ["id"], with_row_id=True).rename_columns(["id", name])
 
 
 def _sorted(rows: pa.Table) -> Differences:
@@ -180,8 +180,8 @@ def equal_content(
     size = min(batch_rows(first.schema), batch_rows(second.schema))
     # Rows are paired by id, so of all columns that one need not be read.
     pairs = zip(
-        tables.take_stream(first, first_rows, _compared(first), batch_rows=size),
-        tables.take_stream(second, second_rows, _compared(second), batch_rows=size),
+        tables.reads.take_stream(first, first_rows, _compared(first), batch_rows=size),
+        tables.reads.take_stream(second, second_rows, _compared(second), batch_rows=size),
         strict=True,
     )
     parts = [equal_rows(one, other) for one, other in pairs]
@@ -213,7 +213,7 @@ def take_rows(
     tables: TableStorage, handle: TableHandle, rows: pa.ChunkedArray
 ) -> Iterator[pa.RecordBatch]:
     """The rows with these row ids, in that order, a bounded piece at a time."""
-    return tables.take_stream(handle, _numbers(rows), batch_rows=batch_rows(handle.schema))
+    return tables.reads.take_stream(handle, _numbers(rows), batch_rows=batch_rows(handle.schema))
 
 
 def _numbers(column: pa.ChunkedArray) -> RowIds:

@@ -136,7 +136,7 @@ def _remove_forks(
     for entry in entries:
         uri = environment.tables.root.child(entry.table_path)
         try:
-            for fork in sorted(environment.tables.branch_names(uri)):
+            for fork in sorted(environment.tables.forks.names(uri)):
                 if branch_of_fork(fork) == branch and (entry.table_path, fork) not in kept:
                     _remove_fork(environment.tables, uri, fork)
         except OmnigraphError as error:
@@ -145,4 +145,4 @@ def _remove_forks(
 
 def _remove_fork(tables: TableStorage, uri: str, fork: str) -> None:
     with suppress(ForkInUse):  # another fork stands on it; cleanup removes it after that one
-        tables.delete_branch(uri, fork)
+        tables.forks.delete(uri, fork)

@@ -26,7 +26,7 @@ def open_entry(tables: TableStorage, entry: TableEntry) -> TableHandle:
     handle = tables.open_at(
         location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
     )
-    found = tables.transaction_uuid(handle)
+    found = handle.transaction_uuid
     if entry.transaction_uuid is not None and found is not None and found != entry.transaction_uuid:
         raise NotFoundError(
             f"version {entry.version} of '{entry.table_key}' on branch '{entry.table_branch}' went "
@@ -60,7 +60,7 @@ class Descent:
             TableLocation(first.location.uri, branch),
             min(version, line[branch]),
             # Found through this very handle, so not another branch's of the same name.
-            incarnation=f"before {self.tables.identity(first)}",
+            incarnation=f"before {first.identity}",
         )
 
     def _line(self, handle: TableHandle, other: TableHandle) -> list[tuple[str | None, int]]:
@@ -79,10 +79,10 @@ class Descent:
 
     def _fork(self, uri: str, branch: str) -> BranchInfo | None:
         if (uri, branch) not in self._forks:
-            self._forks[uri, branch] = self.tables.find_branch(uri, branch)
+            self._forks[uri, branch] = self.tables.forks.find(uri, branch)
         return self._forks[uri, branch]
 
 
 def _same_columns(tables: TableStorage, *handles: TableHandle) -> bool:
     """Row versions say nothing about columns that were added or dropped."""
-    return len({tables.field_ids(handle) for handle in handles}) == 1
+    return len({tables.ancestry.field_ids(handle) for handle in handles}) == 1

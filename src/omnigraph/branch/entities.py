@@ -31,6 +31,6 @@ def entry_of(snapshot: Snapshot, table_key: str) -> TableEntry:
 def read_entity(tables: TableStorage, entry: TableEntry, entity_id: str) -> dict[str, Any] | None:
     """One node or edge of a table, None when it is not there."""
     same = IsIn("id", pa.array([entity_id], pa.utf8()))
-    rows = tables.scan(open_entry(tables, entry), predicate=same, limit=1, include_blobs=True)
+    rows = tables.reads.scan(open_entry(tables, entry), predicate=same, limit=1, include_blobs=True)
     found = [image for batch in rows.to_batches() for image in images(batch)]
     return found[0] if found else None

@@ -196,7 +196,7 @@ class MergedGraph:
         """Rows with one of `values`, asked for in several scans when there are many."""
         names, with_row_id = [name for name in columns if name != _ROW_ID], _ROW_ID in columns
         parts = [
-            self.tables.scan(
+            self.tables.reads.scan(
                 handle,
                 names,
                 IsIn(by, values.slice(start, _IDS_PER_SCAN)),
@@ -208,7 +208,7 @@ class MergedGraph:
 
     def _take(self, handle: TableHandle, rows: pa.ChunkedArray, columns: list[str]) -> pa.Table:
         row_ids = np.asarray(rows.drop_null().to_numpy(), dtype=np.uint64)
-        batches = self.tables.take_stream(handle, row_ids, columns)
+        batches = self.tables.reads.take_stream(handle, row_ids, columns)
         return pa.Table.from_batches(batches, _schema(handle, columns))
 
     def _in_source(self, table_key: str) -> TableHandle:

@@ -104,6 +104,8 @@ def _touching(
     either = Or(
         (IsIn("src", pa.array(sources, pa.utf8())), IsIn("dst", pa.array(targets, pa.utf8())))
     )
-    rows = tables.scan(open_entry(tables, entry), ["id", "src", "dst"], either, limit=EDGES_MAX)
+    rows = tables.reads.scan(
+        open_entry(tables, entry), ["id", "src", "dst"], either, limit=EDGES_MAX
+    )
     for row in rows.sort_by("id").to_pylist():
         yield (edge.source, row["src"]), (edge.target, row["dst"])

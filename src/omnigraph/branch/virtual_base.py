@@ -119,7 +119,7 @@ class BaseTable:
     def _find_in(self, handle: TableHandle, place: int, ids: pa.StringArray) -> Rows:
         # Few ids are looked up, many are cheaper found in one pass.
         wanted = IsIn("id", ids) if len(ids) <= _IDS_PER_SCAN else None
-        known = self.tables.scan(handle, ["id"], wanted, with_row_id=True)
+        known = self.tables.reads.scan(handle, ["id"], wanted, with_row_id=True)
         at = pc.index_in(ids, value_set=known["id"].combine_chunks())
         found = known["_rowid"].take(at)
         there = np.asarray(found.is_valid().to_numpy(), dtype=np.bool_)

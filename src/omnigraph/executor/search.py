@@ -26,8 +26,8 @@ from omnigraph.index.cache import RuntimeCache, TableId
 from omnigraph.index.notes import note
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
 from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.search import TextIndex
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.text_index import TextIndex
 from omnigraph.storage.tokens import query_forms
 from omnigraph.storage.vectors import VectorColumn
 
@@ -120,11 +120,11 @@ def _text_index(
     tables: TableStorage, handle: TableHandle, column: str, cache: RuntimeCache | None
 ) -> TextIndex:
     def build() -> TextIndex:
-        return tables.full_text(handle, column)
+        return tables.search.build_text_index(handle, column)
 
     if cache is None:
         return build()
-    return cache.get(("full_text", TableId(*tables.identity(handle)), column), build)
+    return cache.get(("full_text", TableId(*handle.identity), column), build)
 
 
 def _nearest(
@@ -137,14 +137,14 @@ def _nearest(
     cache: RuntimeCache | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     def build() -> VectorColumn:
-        return tables.vector_column(handle, column)
+        return tables.search.read_vectors(handle, column)
 
-    if cache is None or not tables.keeps_vectors(handle, column):
-        is_indexed = candidates is None and tables.searches_by_index(handle, column)
+    if cache is None or not tables.search.is_worth_keeping(handle, column):
+        is_indexed = candidates is None and tables.search.uses_vector_index(handle, column)
         note(f"nearest {column} {'by its vector index' if is_indexed else 'by a scan'}")
-        return tables.nearest(handle, column, query, candidates, limit)
+        return tables.search.nearest(handle, column, query, candidates, limit)
     note(f"nearest {column} among vectors kept in memory")
-    kept = cache.get(("vectors", TableId(*tables.identity(handle)), column), build)
+    kept = cache.get(("vectors", TableId(*handle.identity), column), build)
     return kept.nearest(query, candidates, limit)
 
 

@@ -60,7 +60,7 @@ def read_blob(
     """
     data = None
     if property_name not in handle.absent:
-        data = tables.read_blob(handle, property_name, entity_id=entity_id)
+        data = tables.reads.read_blob(handle, property_name, entity_id=entity_id)
     if data is None:
         raise NotFoundError(f"{property_name} of {key} '{entity_id}' is null: there are no bytes")
     return BlobReader(data)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.cache import RuntimeCache, Sized, TableId
 from omnigraph.index.columns import Column
-from omnigraph.storage.handles import Piece, TableHandle
-from omnigraph.storage.reads import ROW_ID
+from omnigraph.storage.handles import Fragment, TableHandle
+from omnigraph.storage.projection import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
 CHANGED_SHARE = 8
@@ -33,7 +33,7 @@ class Shape:
     """A version and the pieces it consists of."""
 
     handle: TableHandle
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Fragment, ...]
 
     @property
     def nbytes(self) -> int:
@@ -139,19 +139,19 @@ class Earlier:
 
     def tail_row_ids(self, changes: Changes) -> np.ndarray:
         """The row ids of the rows that are new."""
-        rows = self._tables.scan(
+        rows = self._tables.reads.scan(
             self._handle, [], with_row_id=True, fragment_ids=list(changes.added)
         )
         return np.asarray(rows.column(ROW_ID).to_numpy())
 
     def _shape(self) -> Shape:
         def build() -> Shape:
-            return Shape(self._handle, self._tables.pieces(self._handle))
+            return Shape(self._handle, self._tables.reads.fragments(self._handle))
 
         return self._cache.get(("shape", self._id), build)
 
     def _scanned(self, pieces: tuple[int, ...], name: str) -> pa.Array:
-        rows = self._tables.scan(self._handle, [name], fragment_ids=list(pieces))
+        rows = self._tables.reads.scan(self._handle, [name], fragment_ids=list(pieces))
         return rows.column(name).combine_chunks()
 
     def _compared(self, base: TableId) -> Changes | None:
@@ -172,7 +172,7 @@ class Earlier:
 
     def _removed(self, before: TableHandle, base: TableId, changes: Changes) -> IntArray:
         """Positions of rows that are gone, or were written again and stand among the new ones."""
-        gone = self._tables.row_ids_gone(self._handle, before)
+        gone = self._tables.ancestry.find_deleted(self._handle, before)
         if gone is None:
             return _NONE
         ids = self._base_row_ids(before, base)
@@ -186,11 +186,11 @@ class Earlier:
         kept: Any = self._cache.peek(("row ids", base))
         if kept is not None:
             return np.asarray(kept.ids)
-        rows = self._tables.scan(before, [], with_row_id=True)
+        rows = self._tables.reads.scan(before, [], with_row_id=True)
         return np.asarray(rows.column(ROW_ID).to_numpy())
 
 
-def _only_added(before: tuple[Piece, ...], now: tuple[Piece, ...]) -> Changes | None:
+def _only_added(before: tuple[Fragment, ...], now: tuple[Fragment, ...]) -> Changes | None:
     """Which pieces are new, if they all come after those that were there; removed is left open."""
     places = {piece.key: place for place, piece in enumerate(before)}
     found = [places.get(piece.key) for piece in now]

@@ -34,7 +34,7 @@ from omnigraph.index.live import Live
 from omnigraph.index.notes import note
 from omnigraph.index.table_view import FEW_IDS, TableView
 from omnigraph.storage.predicates import IsIn
-from omnigraph.storage.reads import ROW_ID
+from omnigraph.storage.projection import ROW_ID
 
 MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
 _MODES = ("indexed", "csr")

@@ -47,7 +47,7 @@ from omnigraph.storage.predicates import (
     Predicate,
     columns_of,
 )
-from omnigraph.storage.reads import ROW_ID
+from omnigraph.storage.projection import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
 SMALL_TABLE_ROWS = 16_384
@@ -131,7 +131,7 @@ class TableView:
         self, names: Sequence[str], predicate: Predicate, *, with_row_id: bool = False
     ) -> pa.Table:
         """The rows a predicate keeps, straight from the scan; nothing is kept."""
-        return self._tables.scan(self.handle, names, predicate, with_row_id=with_row_id)
+        return self._tables.reads.scan(self.handle, names, predicate, with_row_id=with_row_id)
 
     def has_index(self, name: str) -> bool:
         """Whether a scalar index covers every row of a column."""
@@ -142,7 +142,7 @@ class TableView:
         if self._unindexed is None:
             self._unindexed = {
                 index.column: index.rows_unindexed
-                for index in self._tables.describe_indices(self.handle)
+                for index in self._tables.indexes.describe(self.handle)
                 if index.kind.upper() == "BTREE"
             }
         return self._unindexed
@@ -210,7 +210,7 @@ class TableView:
         return live.meet(self._scanned(And(tuple(pushed)))) if pushed else live
 
     def _scanned(self, predicate: Predicate) -> Live:
-        rows = self._tables.scan(self.handle, [], predicate, with_row_id=True)
+        rows = self._tables.reads.scan(self.handle, [], predicate, with_row_id=True)
         names = ", ".join(columns_of(predicate))
         note(f"pushed the filter on {names} to the scan of {self.table_key}", rows.num_rows)
         positions = self.positions_of_rows(rows.column(ROW_ID).to_numpy())
@@ -252,7 +252,7 @@ class TableView:
     ) -> Iterator[pa.RecordBatch]:
         """The rows that every predicate keeps, a batch of at most `rows` at a time, none kept."""
         predicate = And(tuple(predicates)) if predicates else None
-        return self._tables.scan_stream(self.handle, names, predicate, batch_rows=rows)
+        return self._tables.reads.scan_stream(self.handle, names, predicate, batch_rows=rows)
 
     def derive_ahead(self) -> None:
         """Derive what is kept of earlier versions, before a query has to wait for it."""
@@ -436,7 +436,7 @@ class TableView:
             note(f"carried {name} of {self.table_key} over from version {kept.base.version}")
             return carried_column(kept, lambda: self.earlier.tail(kept.base, kept.changes, name))
         note(f"decoded {name} of {self.table_key}")
-        chunks = self._tables.scan(self.handle, [name]).column(0)
+        chunks = self._tables.reads.scan(self.handle, [name]).column(0)
         return Column(chunks.combine_chunks())
 
     def _gathered(self, name: str, positions: IntArray) -> pa.Array:
@@ -456,7 +456,7 @@ class TableView:
         distinct, place = np.unique(positions, return_inverse=True)
         row_ids = self.row_ids().ids[distinct]
         note(f"fetched {', '.join(names)} of {self.table_key}", len(distinct))
-        rows = self._tables.take_rows(self.handle, row_ids.tolist(), names)
+        rows = self._tables.reads.take_rows(self.handle, row_ids.tolist(), names)
         places = pa.array(place)
         return {name: rows.column(name).combine_chunks().take(places) for name in names}
 
@@ -467,7 +467,7 @@ class TableView:
             staying = kept.changes.of_numbers(kept.entry.ids)
             ids = np.concatenate([staying, self.earlier.tail_row_ids(kept.changes)])
         else:
-            rows = self._tables.scan(self.handle, [], with_row_id=True)
+            rows = self._tables.reads.scan(self.handle, [], with_row_id=True)
             ids = rows.column(ROW_ID).to_numpy()
         return row_ids_of(ids)
 

@@ -27,8 +27,8 @@ from omnigraph.catalog import EdgeType, EntityType, NodeType
 from omnigraph.pipeline.columns import ROW_NUMBER, CheckPlan, KeyColumns, RowNumbers
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.location import graph_root
-from omnigraph.storage.loose import ADDRESS
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.unattached import ADDRESS
 from omnigraph.write.bad_rows import BadRow, excerpt, shortened
 from omnigraph.write.convert import ID
 from omnigraph.write.integrity import (

@@ -20,9 +20,9 @@ from omnigraph.manifest import TableEntry
 from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.model import LoadMode, StagedPart
 from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.loose import ADDRESS, read_loose
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.unattached import ADDRESS, read_unattached
 from omnigraph.write.fork import open_pin
 from omnigraph.write.integrity import UniqueGroup, tuple_keys
 
@@ -100,7 +100,7 @@ class KeyColumns:
                 parts = [staged_part.rows.select(list(columns))]
             else:
                 options = self.plan.storage_options
-                parts = [read_loose(each, columns, options) for each in staged_part.fragments]
+                parts = [read_unattached(each, columns, options) for each in staged_part.fragments]
             row = number << _ROW_BITS
             for part in parts:
                 row_numbers = np.arange(row, row + part.num_rows)
@@ -125,10 +125,10 @@ class KeyColumns:
         if handle.row_count == 0 or (among is not None and len(among) == 0):
             return empty
         if among is not None and by in _PROBED and _is_few(among, handle.row_count):
-            found = self.tables.scan_addresses(handle, names, IsIn(by, among))
+            found = self.tables.reads.scan_addresses(handle, names, IsIn(by, among))
             return pa.concat_tables([empty, *_shaped(found, empty.schema)])
         kept = [empty]
-        for chunk in _chunks(self.tables.scan_addresses(handle, names), empty.schema):
+        for chunk in _chunks(self.tables.reads.scan_addresses(handle, names), empty.schema):
             if among is None:
                 kept.append(self.bucket.select(chunk, chunk[by]))
             else:

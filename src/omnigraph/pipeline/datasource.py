@@ -36,7 +36,6 @@ from pyspark.sql.types import StructType
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.frames import ParquetParts, fresh_spool, partition_number, table_key
 from omnigraph.pipeline.scan import Pin, open_pinned
-from omnigraph.storage.loose import ADDRESS
 from omnigraph.storage.predicates import (
     And,
     Compare,
@@ -47,6 +46,7 @@ from omnigraph.storage.predicates import (
     Predicate,
     TextStartsWith,
 )
+from omnigraph.storage.unattached import ADDRESS
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -180,7 +180,7 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         tables, handle = open_pinned(self._pin)
-        ids = tables.fragment_ids(handle)
+        ids = tables.reads.fragment_ids(handle)
         groups = range(0, len(ids), FRAGMENTS_PER_PARTITION)
         return [_Fragments(ids[at : at + FRAGMENTS_PER_PARTITION]) for at in groups]
 
@@ -194,7 +194,7 @@ class _Reader(DataSourceReader):
             for name, nullable in self._nullable.items()
         ]
         wanted = spark_schema(pa.schema(fields))
-        for batch in tables.scan_addresses(handle, self._names, predicate, partition.ids):
+        for batch in tables.reads.scan_addresses(handle, self._names, predicate, partition.ids):
             yield _spark_batch(batch.drop_columns([ADDRESS]), wanted)
 
 

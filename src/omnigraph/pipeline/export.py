@@ -86,7 +86,7 @@ def slices(plan: ExportPlan, tables: TableStorage, keys: Iterable[str]) -> Itera
     number = 0
     for key in keys:
         handle = open_pin(tables, plan.entries[key])
-        ids = tables.scan(handle, ["id"], with_row_id=True)
+        ids = tables.reads.scan(handle, ["id"], with_row_id=True)
         order = pc.sort_indices(ids["id"].combine_chunks())
         row_ids = ids["_rowid"].combine_chunks().take(order)
         for start in range(0, len(row_ids), ROWS_PER_SLICE):
@@ -101,9 +101,9 @@ def slice_rows(plan: ExportPlan, tables: TableStorage, part: Slice) -> Iterator[
     plain = [name for name in handle.schema.names if name not in blobs]
     for start in range(0, len(part.row_ids), ROWS_PER_FETCH):
         row_ids = part.row_ids.slice(start, ROWS_PER_FETCH).to_pylist()
-        rows = tables.take_rows(handle, row_ids, plain)
+        rows = tables.reads.take_rows(handle, row_ids, plain)
         for name in blobs:
-            values = pa.array(tables.read_blobs(handle, name, row_ids), pa.large_binary())
+            values = pa.array(tables.reads.read_blobs(handle, name, row_ids), pa.large_binary())
             rows = rows.append_column(name, values)
         yield rows
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
-from omnigraph.storage.loose import LooseFragment
+from omnigraph.storage.unattached import UnattachedFragment
 from omnigraph.write.bad_rows import BadRow
 
 Ordinals: TypeAlias = npt.NDArray[np.int64]
@@ -150,7 +150,7 @@ class StagedPart:
     first_ordinal: int = 0
     ordinals: Ordinals | None = None
     rows: pa.Table | None = field(default=None, repr=False)
-    fragments: tuple[LooseFragment, ...] = ()
+    fragments: tuple[UnattachedFragment, ...] = ()
 
     def ordinal(self, row: int) -> int:
         """Which record of its type in the range a row was."""

@@ -18,9 +18,9 @@ from omnigraph.pipeline.engine import CONCURRENCY, CONCURRENCY_VARIABLE, setting
 from omnigraph.pipeline.model import LoadMode, StagedPart
 from omnigraph.pipeline.progress import Reporter
 from omnigraph.storage.handles import StagedTransaction, TableHandle
-from omnigraph.storage.loose import LooseRows
 from omnigraph.storage.scratch import MovedFiles, Scratch
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.unattached import UnattachedFragments
 from omnigraph.write.touched import TouchedTables
 
 _NO_ADDRESSES = np.empty(0, np.uint64)
@@ -76,29 +76,29 @@ class PreparedLoad:
         loose = self._loose(key)
         match self.mode:
             case LoadMode.OVERWRITE:
-                return self.tables.stage_loose_overwrite(handle, loose)
+                return self.tables.unattached.stage_overwrite(handle, loose)
             case LoadMode.MERGE if len(replaced):
-                return self.tables.stage_loose_merge(handle, loose, replaced)
+                return self.tables.unattached.stage_replace(handle, loose, replaced)
             case LoadMode.APPEND | LoadMode.MERGE:
-                return self.tables.stage_loose_append(handle, loose)
+                return self.tables.unattached.stage_append(handle, loose)
 
     def _stage_rows(
         self, handle: TableHandle, rows: pa.Table, replaced: np.ndarray
     ) -> StagedTransaction:
         match self.mode:
             case LoadMode.OVERWRITE:
-                return self.tables.stage_overwrite(handle, rows)
+                return self.tables.rows.stage_overwrite(handle, rows)
             case LoadMode.MERGE if len(replaced):
-                return self.tables.stage_replace(handle, rows.to_batches(), replaced)
+                return self.tables.rows.stage_replace(handle, rows.to_batches(), replaced)
             case LoadMode.APPEND | LoadMode.MERGE:
-                return self.tables.stage_append(handle, rows)
+                return self.tables.rows.stage_append(handle, rows)
 
     def _parts(self, key: str) -> list[StagedPart]:
         return [part for part in self.check.parts if part.table_key == key]
 
-    def _loose(self, key: str) -> LooseRows:
+    def _loose(self, key: str) -> UnattachedFragments:
         fragments = tuple(each for part in self._parts(key) for each in part.fragments)
-        return LooseRows(arrow_schema(self.check.entity(key)), fragments)
+        return UnattachedFragments(arrow_schema(self.check.entity(key)), fragments)
 
     def _rows(self, key: str) -> pa.Table:
         parts = [part.rows for part in self._parts(key) if part.rows is not None]

@@ -90,10 +90,10 @@ class TableScan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in table order, in bounded memory."""
-        return self._tables.scan_stream(self._handle, self.schema.names, include_blobs=True)
+        return self._tables.reads.scan_stream(self._handle, self.schema.names, include_blobs=True)
 
     def to_arrow(self) -> pa.Table:
-        return self._tables.scan(self._handle, self.schema.names, include_blobs=True)
+        return self._tables.reads.scan(self._handle, self.schema.names, include_blobs=True)
 
     def to_pandas(self) -> Any:
         return self.to_arrow().to_pandas()

@@ -25,8 +25,8 @@ from omnigraph.pipeline.model import (
 from omnigraph.pipeline.parse import Group, parse_block
 from omnigraph.pipeline.rows import Faults, GoodRows, good_rows
 from omnigraph.storage.location import table_path
-from omnigraph.storage.loose import LooseFragment, write_loose
 from omnigraph.storage.scratch import refuse_gone
+from omnigraph.storage.unattached import UnattachedFragment, write_unattached
 from omnigraph.write.bad_rows import SHOWN_MAX
 
 
@@ -110,9 +110,9 @@ def _stage_part(plan: LoadPlan, task: RangeTask, group: Group, good: GoodRows) -
 
 def _write_fragments(
     plan: LoadPlan, entity: EntityType, good: GoodRows
-) -> tuple[LooseFragment, ...] | None:
+) -> tuple[UnattachedFragment, ...] | None:
     if plan.scratch_uri is None:
         return None
     refuse_gone(plan.scratch_uri)
     uri = f"{plan.scratch_uri}/{table_path(entity.kind, entity.name)}"
-    return tuple(write_loose(uri, good.table, arrow_schema(entity), plan.storage_options))
+    return tuple(write_unattached(uri, good.table, arrow_schema(entity), plan.storage_options))

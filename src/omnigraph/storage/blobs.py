@@ -12,6 +12,8 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.blob import BlobType, blob_field
 
+PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+
 _NO_URI = pa.scalar(None, pa.utf8())
 _NO_RANGE = pa.scalar(None, pa.uint64())
 
@@ -33,6 +35,14 @@ def stored_schema(logical: pa.Schema) -> pa.Schema:
         for field in logical
     ]
     return pa.schema(fields, metadata=logical.metadata)
+
+
+def keyed_schema(logical: pa.Schema) -> pa.Schema:
+    """The schema Lance is given, with `id` as the primary key."""
+    return pa.schema(
+        field.with_metadata({PRIMARY_KEY: "true"}) if field.name == "id" else field
+        for field in stored_schema(logical)
+    )
 
 
 def logical_schema(stored: pa.Schema) -> pa.Schema:

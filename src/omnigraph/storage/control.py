@@ -28,7 +28,7 @@ from omnigraph.errors import (
     TableNotFound,
     TableVersionNotFound,
 )
-from omnigraph.storage import reads
+from omnigraph.storage.blobs import PRIMARY_KEY
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
@@ -39,9 +39,9 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.operation_files import compacted_files, version_files
 from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.reads import Reads
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.staging import DATA_STORAGE_VERSION
-from omnigraph.storage.tables import PRIMARY_KEY
 from omnigraph.storage.text import open_text_store
 from omnigraph.storage.torn import TornFile, newest_version, torn_refs, torn_versions
 from omnigraph.storage.torn_rows import has_torn_rows
@@ -75,6 +75,7 @@ class ControlTable:
         self._is_local = root.is_local
         self._durability = durability
         self._opener = Opener(options)
+        self._reads = Reads()
         self._recorder = Recorder(options)
         self._texts = open_text_store(root, options, durability)
         self._forks = Forks(self._opener, self._texts, durability, self._recorder)
@@ -143,8 +144,7 @@ class ControlTable:
         location = TableLocation(self.uri, branch)
         dataset = self._open(location, version)
         handle = TableHandle(location, dataset.version, dataset.schema, 0, dataset)
-        batches = reads.scan_stream(handle, columns, predicate)
-        rows = reads.to_table(handle, batches, columns, with_row_id=False, include_blobs=False)
+        rows = self._reads.scan(handle, columns, predicate)
         record(control_reads=1)
         return ControlRows(rows, int(dataset.version))
 

@@ -7,11 +7,9 @@ decoded metadata is shared and nothing can drift to a newer version by accident.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -23,13 +21,11 @@ from lance import LanceDataset
 from omnigraph.errors import StorageError, TableNotFound
 from omnigraph.storage.base_paths import relocate_bases
 from omnigraph.storage.counters import record
-from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import manifest_bytes, rename_columns
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.torn import last_whole_version
 
-HANDLES_MAX = 32
 METADATA_BYTES_MAX = 8 * 1024 * 1024
 """Lance remembers every version that was opened: its default of 1 GiB is a day of writing."""
 INDEX_BYTES_MAX = 256 * 1024 * 1024
@@ -120,33 +116,6 @@ def empty_in_memory(schema: pa.Schema) -> LanceDataset:
         enable_stable_row_ids=True,
         data_storage_version="2.2",
     )
-
-
-class HandleCache:
-    """The most recently used handles by (uri, branch, version, incarnation, columns)."""
-
-    def __init__(self, entries_max: int = HANDLES_MAX) -> None:
-        self._entries: OrderedDict[tuple[object, ...], TableHandle] = OrderedDict()
-        self._entries_max = entries_max
-        self._lock = Lock()
-
-    def get(self, key: tuple[object, ...]) -> TableHandle | None:
-        with self._lock:
-            handle = self._entries.get(key)
-            if handle is not None:
-                self._entries.move_to_end(key)
-            return handle
-
-    def put(self, key: tuple[object, ...], handle: TableHandle) -> None:
-        with self._lock:
-            self._entries[key] = handle
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._entries_max:
-                self._entries.popitem(last=False)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
 
 
 def manifest_path(location: TableLocation, version: int) -> str:

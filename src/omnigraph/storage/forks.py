@@ -8,7 +8,7 @@ misleading error; here both are refused up front and told apart.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -44,6 +44,7 @@ class Forks:
     texts: TextStore
     durability: Durability
     recorder: Recorder
+    on_delete: Callable[[], None] = lambda: None
 
     def create(self, source: TableLocation, version: int, branch: str) -> TableLocation:
         """Fork `branch` from an exact version. The caller holds the table's writer queue."""
@@ -137,6 +138,7 @@ class Forks:
         wait_for_records()  # none may be written where the next fork of this name will be
         self.texts.delete(_ref(uri, branch))
         self._delete_files(uri, branch)
+        self.on_delete()
 
     def _delete_files(self, uri: str, branch: str) -> None:
         """Remove the files of a fork, but not those of a fork `branch/…`, which lie among them."""
@@ -169,6 +171,7 @@ class Forks:
             # `a/b` lies inside the directory of `a`.
             raise ForkInUse(uri, branch)
         self.texts.delete_prefix(f"{uri}/tree/{branch}")
+        self.on_delete()
 
 
 def _ref(uri: str, branch: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from omnigraph.errors import InvariantViolated
+from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import TableLocation
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ class TableHandle:
     absent: frozenset[str] = frozenset()
     shown: ShownColumns | None = None
 
+    @property
+    def transaction_uuid(self) -> str | None:
+        """The UUID of the transaction that made this version, when the version says."""
+        return transaction_uuid(self._dataset)
+
+    @property
+    def identity(self) -> tuple[str, str | None, int, str | None, ShownColumns | None]:
+        """The key under which a structure derived from this version may be kept for ever."""
+        location = self.location
+        return (location.uri, location.branch, self.version, self.transaction_uuid, self.shown)
+
     def __reduce__(self) -> NoReturn:
         # A pickled Lance dataset of a fork comes back as the main lineage.
         raise TypeError("a TableHandle stays in its process: send its location and version instead")
@@ -71,7 +83,7 @@ class StageKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Fragment:
     """A fragment of a version: which one it is, in which files, and how many rows are left."""
 
     fragment_id: int

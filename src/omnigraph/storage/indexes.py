@@ -16,7 +16,6 @@ from lance import LanceDataset, LanceFragment
 from lance.dataset import Index, LanceOperation
 
 from omnigraph.errors import BadRequestError
-from omnigraph.storage import reads
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import to_lance
 from omnigraph.storage.handles import (
@@ -31,6 +30,7 @@ from omnigraph.storage.handles import (
 )
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import IsNull, Not
+from omnigraph.storage.reads import Reads
 from omnigraph.storage.transactions import Stager
 
 FLAT_ROWS_MAX = 1_000_000
@@ -39,25 +39,34 @@ PARTITION_ROWS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class IndexStaging:
-    """Builds indexes without moving HEAD."""
+class Indexes:
+    """Describes the indexes of a version, and builds others without moving HEAD."""
 
     stager: Stager
+    reads: Reads
 
-    def create(self, handle: TableHandle, specs: Sequence[IndexSpec]) -> StagedIndexes:
+    def describe(self, handle: TableHandle) -> list[IndexInfo]:
+        """List the indexes of a version and how far each of them reaches."""
+        with lance_errors("reading indexes", handle.location):
+            found = handle._dataset.describe_indices()
+            pieces = handle._dataset.get_fragments() if found else []
+            fragments = {fragment.fragment_id: _live_rows(fragment) for fragment in pieces}
+        return [_info(index, fragments) for index in found]
+
+    def stage_create(self, handle: TableHandle, specs: Sequence[IndexSpec]) -> StagedIndexes:
         """Build every index that can be built; an index of the same name is replaced."""
-        return self.fold(handle, specs, ())
+        return self.stage_fold(handle, specs, ())
 
-    def fold(
+    def stage_fold(
         self, handle: TableHandle, specs: Sequence[IndexSpec], extended: Sequence[IndexSpec]
     ) -> StagedIndexes:
         """Build `specs` anew, and give each of `extended` one more segment over what it lacks."""
-        lacking = _uncovered_fragments(handle)
+        lacking = _list_uncovered(handle)
         built: list[tuple[IndexSpec, Index]] = []
         pending: list[NotTrainable] = []
         for spec in (*specs, *extended):
             only = lacking[spec.name] if spec in extended else None
-            outcome = _build(handle, spec, only)
+            outcome = self._build(handle, spec, only)
             if isinstance(outcome, NotTrainable):
                 pending.append(outcome)
             else:
@@ -80,20 +89,52 @@ class IndexStaging:
         record(index_builds=len(built))
         return StagedIndexes(staged, tuple(spec for spec, _ in built), tuple(pending))
 
-    def drop(self, handle: TableHandle, names: Collection[str]) -> StagedTransaction:
+    def stage_drop(self, handle: TableHandle, names: Collection[str]) -> StagedTransaction:
         """Stage the removal of indexes by name. Answers do not change."""
         removed = _existing_segments(handle._dataset, set(names))
         operation = LanceOperation.CreateIndex([], removed)
         return self.stager.stage(handle, StageKind.CREATE_INDEX, operation, rows=0)
 
+    def _build(
+        self, handle: TableHandle, spec: IndexSpec, only: list[int] | None = None
+    ) -> Index | NotTrainable:
+        """Build one index over the whole version, or over some of its fragments."""
+        if spec.column not in handle.schema.names:
+            raise BadRequestError(f"there is no column '{spec.column}' to index")
+        if handle.row_count == 0:
+            return NotTrainable(spec, "the table is empty")
+        match spec.kind:
+            case IndexKind.BTREE:
+                return _segment(handle, spec, "BTREE", only)
+            case IndexKind.INVERTED:
+                segment = _segment(handle, spec, "INVERTED", only, with_position=True)
+                with lance_errors("building an index", handle.location):
+                    # Without this step the commit succeeds and every search then fails.
+                    return handle._dataset.merge_existing_index_segments([segment])
+            case IndexKind.VECTOR:
+                return self._build_vector(handle, spec, only)
+            case _:
+                assert_never(spec.kind)
 
-def describe(handle: TableHandle) -> list[IndexInfo]:
-    """List the indexes of a version and how far each of them reaches."""
-    with lance_errors("reading indexes", handle.location):
-        found = handle._dataset.describe_indices()
-        pieces = handle._dataset.get_fragments() if found else []
-        fragments = {fragment.fragment_id: _live_rows(fragment) for fragment in pieces}
-    return [_info(index, fragments) for index in found]
+    def _build_vector(
+        self, handle: TableHandle, spec: IndexSpec, only: list[int] | None
+    ) -> Index | NotTrainable:
+        vectors = self._count_values(handle, spec.column, only)
+        if vectors == 0:
+            return NotTrainable(spec, f"no row has a value in '{spec.column}'")
+        column_type = handle.schema.field(spec.column).type
+        assert pa.types.is_fixed_size_list(column_type), column_type
+        index_type, options = _vector_shape(vectors, column_type.list_size)
+        return _segment(handle, spec, index_type, only, metric="L2", **options)
+
+    def _count_values(self, handle: TableHandle, column: str, only: list[int] | None) -> int:
+        present = Not(IsNull(column))
+        if only is None:
+            return self.reads.count_rows(handle, present)
+        with lance_errors("counting rows", handle.location):
+            fragments = [handle._dataset.get_fragment(each) for each in only]
+            text = to_lance(present, handle.schema)
+            return sum(fragment.count_rows(text) for fragment in fragments if fragment is not None)
 
 
 def _info(index: Any, fragments: Mapping[int, int]) -> IndexInfo:
@@ -115,7 +156,7 @@ def _live_rows(fragment: LanceFragment) -> int:
     return int(fragment.metadata.physical_rows - (deleted.num_deleted_rows or 0 if deleted else 0))
 
 
-def _uncovered_fragments(handle: TableHandle) -> dict[str, list[int]]:
+def _list_uncovered(handle: TableHandle) -> dict[str, list[int]]:
     """Index name → the fragments it says nothing about."""
     with lance_errors("reading indexes", handle.location):
         every = [fragment.fragment_id for fragment in handle._dataset.get_fragments()]
@@ -126,50 +167,6 @@ def _uncovered_fragments(handle: TableHandle) -> dict[str, list[int]]:
         )
         for index in known
     }
-
-
-def _build(
-    handle: TableHandle, spec: IndexSpec, only: list[int] | None = None
-) -> Index | NotTrainable:
-    """Build one index over the whole version, or over some of its fragments."""
-    if spec.column not in handle.schema.names:
-        raise BadRequestError(f"there is no column '{spec.column}' to index")
-    if handle.row_count == 0:
-        return NotTrainable(spec, "the table is empty")
-    match spec.kind:
-        case IndexKind.BTREE:
-            return _segment(handle, spec, "BTREE", only)
-        case IndexKind.INVERTED:
-            segment = _segment(handle, spec, "INVERTED", only, with_position=True)
-            with lance_errors("building an index", handle.location):
-                # Without this step the commit succeeds and every search then fails.
-                return handle._dataset.merge_existing_index_segments([segment])
-        case IndexKind.VECTOR:
-            return _build_vector(handle, spec, only)
-        case _:
-            assert_never(spec.kind)
-
-
-def _build_vector(
-    handle: TableHandle, spec: IndexSpec, only: list[int] | None
-) -> Index | NotTrainable:
-    vectors = _count_values(handle, spec.column, only)
-    if vectors == 0:
-        return NotTrainable(spec, f"no row has a value in '{spec.column}'")
-    column_type = handle.schema.field(spec.column).type
-    assert pa.types.is_fixed_size_list(column_type), column_type
-    index_type, options = _vector_shape(vectors, column_type.list_size)
-    return _segment(handle, spec, index_type, only, metric="L2", **options)
-
-
-def _count_values(handle: TableHandle, column: str, only: list[int] | None) -> int:
-    present = Not(IsNull(column))
-    if only is None:
-        return reads.count_rows(handle, present)
-    with lance_errors("counting rows", handle.location):
-        fragments = [handle._dataset.get_fragment(each) for each in only]
-        text = to_lance(present, handle.schema)
-        return sum(fragment.count_rows(text) for fragment in fragments if fragment is not None)
 
 
 def _vector_shape(vectors: int, dimension: int) -> tuple[str, dict[str, int]]:

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from lance import LanceDataset
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 _FIELD, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _BASE_PATH = 1, 11, 12, 18
 _FIELD_NAME, _FIELD_ID, _FIELD_PARENT = 2, 3, 4

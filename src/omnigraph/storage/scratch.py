@@ -199,7 +199,8 @@ def _remove_moved(moved: MovedFiles, tables: TableStorage) -> None:
     for version in range(moved.version + 1, head + 1):
         # A version that cleanup has taken away took its files with it.
         with suppress(NotFoundError):
-            unnamed -= tables.data_files(location, version)
+            fragments = tables.reads.fragments(tables.open_at(location, version))
+            unnamed -= {name for each in fragments for name in each.files}
     remove_files(f"{location.physical_uri}/data", sorted(unnamed), tables.storage_options)
 
 

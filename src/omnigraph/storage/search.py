@@ -1,120 +1,140 @@
-"""Search: the text structure of one column of one table version.
+"""Search: text and vector columns of one table version.
 
-Why full text does not ask Lance's inverted index. Measured on 14.0.2: for the same rows the order
-by score differs between no index, an index with an unindexed tail, and an index whose rows were
-partly deleted; fuzzy queries miss words that stand in the unindexed tail only; stop words are
-looked for after stemming. A query may not change its answer because an index was built, so the
-words are counted here, from the rows of the version and nothing else. The structure of a version
-never changes: it is kept and evicted, never invalidated.
+Distance is squared L2. Up to `EXACT_COMPONENTS_MAX` numbers in the column the answer is exact, by
+brute force over a stream of vectors or over a `VectorColumn` that the caller keeps; both give the
+same rows with the same distances. Beyond that, and only when every row is a candidate and the
+column has a vector index, Lance answers with that index and the rows it misses: faster, and
+approximate.
 """
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError
-from omnigraph.storage import reads
+from omnigraph.storage import vectors
+from omnigraph.storage.counters import record
 from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.indexes import Indexes
+from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import IsNull, Not
-from omnigraph.storage.tokens import Form, tokenize_texts
+from omnigraph.storage.projection import ROW_ID, column_type
+from omnigraph.storage.reads import Reads
+from omnigraph.storage.text_index import TextIndex, build_text_index
+from omnigraph.storage.vectors import NearestRows, VectorColumn
 
-TEXT_CHUNK_ROWS = 8_192
+_PROBES_MIN = 20
+_REFINE_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
-class TextIndex:
-    """Where every token of one text column stands.
+class Search:
+    """Builds what searches use, and finds the nearest vectors."""
 
-    Documents are the rows that have the field, numbered in the order of their entity ids, so
-    that a stable sort breaks ties by id. The postings of form i are `documents` and `counts`
-    from `offsets[i]` to `offsets[i + 1]`; forms are sorted, so those of one stem are neighbours.
-    """
+    reads: Reads
+    indexes: Indexes
 
-    row_ids: np.ndarray
-    lengths: np.ndarray
-    stems: tuple[str, ...] = field(repr=False)
-    surfaces: tuple[str, ...] = field(repr=False)
-    offsets: np.ndarray
-    documents: np.ndarray
-    counts: np.ndarray
-    nbytes: int
+    def build_text_index(self, handle: TableHandle, column: str) -> TextIndex:
+        """Count the tokens of one text column. Costs a scan: keep it by `identity`."""
+        if not pa.types.is_string(column_type(handle, column)):
+            raise BadRequestError(f"'{column}' is not a String column: it has no text to search")
+        columns = list(dict.fromkeys(["id", column]))
+        rows = self.reads.scan(handle, columns, Not(IsNull(column)), with_row_id=True)
+        return build_text_index(rows, column)
 
-    def forms_of_stem(self, stem: str) -> range:
-        """The forms with exactly this stem."""
-        return range(bisect_left(self.stems, stem), bisect_right(self.stems, stem))
+    def read_vectors(self, handle: TableHandle, column: str) -> VectorColumn:
+        """Every vector of one column. Costs a scan: keep it by `identity`."""
+        dimension = _dimension(handle, column)
+        rows = self.reads.scan(handle, ["id", column], Not(IsNull(column)), with_row_id=True)
+        order = pc.sort_indices(rows, sort_keys=[("id", "ascending")])
+        rows = rows.take(order).combine_chunks()
+        components = vectors.to_components(rows.column(column), dimension)
+        known = ~np.isnan(components).any(axis=1)
+        row_ids = np.asarray(rows.column(ROW_ID).to_numpy(), dtype=np.uint64)
+        return VectorColumn(row_ids[known], components[known])
 
-    def postings(self, forms: range) -> tuple[np.ndarray, np.ndarray]:
-        """Documents and counts of neighbouring forms; a document occurs once per form."""
-        first, last = self.offsets[forms.start], self.offsets[forms.stop]
-        return self.documents[first:last], self.counts[first:last]
+    def is_worth_keeping(self, handle: TableHandle, column: str) -> bool:
+        """Whether the vectors of this column are few enough to keep in memory."""
+        return handle.row_count * _dimension(handle, column) <= vectors.KEPT_COMPONENTS_MAX
 
-    def counts_of_stem(self, stem: str) -> tuple[np.ndarray, np.ndarray]:
-        """The documents that have the stem, each once, and how often they have it."""
-        forms = self.forms_of_stem(stem)
-        documents, counts = self.postings(forms)
-        if len(forms) < 2:
-            return documents, counts
-        distinct, places = np.unique(documents, return_inverse=True)
-        return distinct, np.bincount(places, weights=counts)
+    def uses_vector_index(self, handle: TableHandle, column: str) -> bool:
+        """Whether `nearest` without candidates asks the vector index rather than every row."""
+        if handle.row_count * _dimension(handle, column) <= vectors.EXACT_COMPONENTS_MAX:
+            return False
+        return any(index.column == column for index in self.indexes.describe(handle))
 
+    def nearest(
+        self,
+        handle: TableHandle,
+        column: str,
+        query: Sequence[float],
+        candidates: pa.UInt64Array | None = None,
+        limit: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Row ids by squared L2 distance to `query`, ties by entity id, and the distances.
 
-def build_text_index(handle: TableHandle, column: str) -> TextIndex:
-    """Read one text column of one version and count its tokens."""
-    rows = _documents(handle, column)
-    texts = rows.column(column).chunks
-    found = tokenize_texts(texts)
-    documents = rows.num_rows
-    # One sort groups the tokens by form and, within a form, by document.
-    keys = found.form_ids * np.int64(max(documents, 1)) + found.documents
-    pairs, counts = np.unique(keys, return_counts=True)
-    pair_forms, pair_documents = np.divmod(pairs, max(documents, 1))
-    offsets = np.searchsorted(pair_forms, np.arange(len(found.forms) + 1))
-    arrays = (
-        np.asarray(rows.column(reads.ROW_ID).to_numpy(), dtype=np.uint64),
-        np.bincount(found.documents, minlength=documents).astype(np.uint32),
-        offsets.astype(np.int64),
-        pair_documents.astype(np.uint32),
-        counts.astype(np.uint32),
-    )
-    return _text_index(found.forms, *arrays)
+        Rows without a vector, or with a null or NaN component, are left out. Only `candidates`
+        are considered when given.
+        """
+        dimension = _dimension(handle, column)
+        vector = vectors.to_query_vector(query, dimension)
+        if candidates is None and limit is not None and self.uses_vector_index(handle, column):
+            found: Iterator[pa.RecordBatch] = iter(_ask_index(handle, column, vector, limit))
+        else:
+            found = self._read_candidates(handle, column, candidates)
+        best = NearestRows(limit)
+        for batch in found:
+            components = vectors.to_components(batch.column(column), dimension)
+            distances = vectors.square_distances(components, vector)
+            best.add(batch.column("id"), batch.column(ROW_ID), distances)
+        return best.sort()
 
-
-def column_type(handle: TableHandle, column: str) -> pa.DataType:
-    """The logical type of one column; a name the table does not have is refused."""
-    reads.projection(handle.schema, [column], include_blobs=True)
-    return handle.schema.field(column).type
-
-
-def _documents(handle: TableHandle, column: str) -> pa.Table:
-    """The rows that have the field, by entity id: text and row id, in bounded chunks."""
-    if not pa.types.is_string(column_type(handle, column)):
-        raise BadRequestError(f"'{column}' is not a String column: it has no text to search")
-    columns = list(dict.fromkeys(["id", column]))
-    batches = reads.scan_stream(handle, columns, Not(IsNull(column)), with_row_id=True)
-    schema = reads.result_schema(handle.schema, columns, with_row_id=True)
-    rows = pa.Table.from_batches(batches, schema)
-    order = pc.sort_indices(rows, sort_keys=[("id", "ascending")])
-    # A column may hold more than the 2 GiB that small offsets reach.
-    texts = rows.column(column).cast(pa.large_utf8())
-    rows = rows.set_column(rows.column_names.index(column), column, texts)
-    parts = [
-        rows.take(order.slice(start, TEXT_CHUNK_ROWS)).combine_chunks()
-        for start in range(0, len(order), TEXT_CHUNK_ROWS)
-    ]
-    return pa.concat_tables(parts) if parts else rows
+    def _read_candidates(
+        self, handle: TableHandle, column: str, candidates: pa.UInt64Array | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Ids, row ids and vectors of the candidates, in bounded batches."""
+        if candidates is not None and len(candidates) <= vectors.TAKE_ROWS_MAX:
+            wanted = pc.unique(candidates)
+            rows = self.reads.take_rows(handle, wanted.to_pylist(), ["id", column])
+            yield from rows.append_column(ROW_ID, wanted).to_batches()
+            return
+        present = Not(IsNull(column))
+        for batch in self.reads.scan_stream(
+            handle, ["id", column], present, with_row_id=True, batch_rows=vectors.BATCH_ROWS
+        ):
+            if candidates is None:
+                yield batch
+            else:
+                yield batch.filter(pc.is_in(batch.column(ROW_ID), candidates))
 
 
-def _text_index(forms: Sequence[Form], *arrays: np.ndarray) -> TextIndex:
-    row_ids, lengths, offsets, documents, counts = arrays
-    stems = tuple(form.stem for form in forms)
-    surfaces = tuple(form.surface for form in forms)
-    words = sum(map(sys.getsizeof, stems)) + sum(map(sys.getsizeof, surfaces)) + 16 * len(forms)
-    nbytes = words + sum(array.nbytes for array in arrays)
-    return TextIndex(row_ids, lengths, stems, surfaces, offsets, documents, counts, nbytes)
+def _ask_index(
+    handle: TableHandle, column: str, vector: np.ndarray, limit: int
+) -> list[pa.RecordBatch]:
+    options: dict[str, Any] = {
+        "column": column,
+        "q": vector,
+        "k": limit,
+        "metric": "l2",
+        "minimum_nprobes": _PROBES_MIN,
+        "refine_factor": _REFINE_FACTOR,
+    }
+    with lance_errors("searching vectors", handle.location, handle.version):
+        rows = handle._dataset.scanner(
+            columns=["id", column, "_distance"], nearest=options, prefilter=True, with_row_id=True
+        ).to_table()
+    record(scans=1, rows_scanned=rows.num_rows)
+    return list(rows.to_batches())
+
+
+def _dimension(handle: TableHandle, column: str) -> int:
+    stored = column_type(handle, column)
+    if not pa.types.is_fixed_size_list(stored):
+        raise BadRequestError(f"'{column}' is not a Vector column: it has no distance")
+    return int(stored.list_size)

@@ -18,13 +18,15 @@ from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.errors import BadRequestError, ConstraintError, InvariantViolated
-from omnigraph.storage import reads
-from omnigraph.storage.blobs import is_blob, to_stored, to_stored_batches
+from omnigraph.storage.blobs import is_blob, keyed_schema, to_stored, to_stored_batches
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import session
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.reads import Reads
+from omnigraph.storage.row_addresses import to_addresses
+from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.transactions import Stager
 
 DATA_STORAGE_VERSION: Final = "2.2"
@@ -38,20 +40,23 @@ class RowStaging:
     """Stages changes of rows."""
 
     stager: Stager
+    reads: Reads
 
-    def append(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
+    def stage_append(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage new rows. Whether they are new is the caller's knowledge."""
         if rows.num_rows == 0:
             raise BadRequestError("there are no rows to append")
-        return self._appended(handle, iter(conform(rows, handle.schema).to_batches()))
+        return self._stage_append(handle, iter(conform(rows, handle.schema).to_batches()))
 
-    def append_stream(
+    def stage_append_stream(
         self, handle: TableHandle, batches: Iterable[pa.RecordBatch]
     ) -> StagedTransaction:
         """Stage new rows as they come, holding only a few batches in memory."""
-        return self._appended(handle, _conformed(batches, handle.schema))
+        return self._stage_append(handle, _conform_stream(batches, handle.schema))
 
-    def merge_insert(self, handle: TableHandle, rows: pa.Table, key: str) -> StagedTransaction:
+    def stage_merge_insert(
+        self, handle: TableHandle, rows: pa.Table, key: str = "id"
+    ) -> StagedTransaction:
         """Stage an upsert: a row with a known key is replaced whole, the others are inserted."""
         if rows.num_rows == 0:
             raise BadRequestError("there are no rows to merge")
@@ -72,48 +77,52 @@ class RowStaging:
         record(stage_merge_insert_calls=1, stage_merge_insert_rows=rows.num_rows)
         return staged
 
-    def overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
+    def stage_overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage the replacement of all rows, also by none. Indexes go; they are derived."""
         if rows.num_rows == 0:
             operation: _Written = LanceOperation.Overwrite(handle._dataset.schema, [])
         else:
             conformed = conform(rows, handle.schema)
-            operation = self._written(handle, iter(conformed.to_batches()), mode="overwrite")
+            operation = self._write(handle, iter(conformed.to_batches()), mode="overwrite")
         return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows.num_rows)
 
-    def rewrite(
-        self, handle: TableHandle, stored: pa.Schema, batches: Iterable[pa.RecordBatch]
+    def stage_rewrite(
+        self, handle: TableHandle, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     ) -> StagedTransaction:
-        """Stage the replacement of all rows by rows of other columns, in bounded memory."""
-        written = self._written(handle, iter(batches), mode="overwrite", stored=stored)
+        """Stage the replacement of all rows and columns; `batches` are in the new `schema`."""
+        stored = keyed_schema(schema)
+        written = self._write(handle, iter(batches), mode="overwrite", stored=stored)
         rows = sum(fragment.physical_rows for fragment in written.fragments)
         operation = written if rows else LanceOperation.Overwrite(stored, [])
         return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows)
 
-    def delete(self, handle: TableHandle, predicate: Predicate) -> StagedTransaction | None:
+    def stage_delete(self, handle: TableHandle, predicate: Predicate) -> StagedTransaction | None:
         """Stage the removal of the matching rows; None when there is none."""
-        return self.delete_at(handle, reads.scan_addresses(handle, predicate))
+        return self._delete_at(handle, self.reads.find_addresses(handle, predicate))
 
-    def delete_at(self, handle: TableHandle, addresses: np.ndarray) -> StagedTransaction | None:
-        """Stage the removal of the rows at these addresses; None when there is none."""
+    def stage_delete_rows(self, handle: TableHandle, row_ids: RowIds) -> StagedTransaction | None:
+        """Stage the removal of the rows with these row ids; None when there is none."""
+        return self._delete_at(handle, to_addresses(handle, row_ids))
+
+    def _delete_at(self, handle: TableHandle, addresses: np.ndarray) -> StagedTransaction | None:
         if len(addresses) == 0:
             return None
         with lance_errors("staging a delete", handle.location):
-            updated, removed = deleted_fragments(handle._dataset, addresses)
+            updated, removed = write_deletions(handle._dataset, addresses)
         # The predicate is a remark in Lance's transaction; the deletion files say what goes.
         operation = LanceOperation.Delete(updated, removed, "staged delete")
         return self.stager.stage(handle, StageKind.DELETE, operation, rows=len(addresses))
 
-    def replace_stream(
+    def stage_replace(
         self, handle: TableHandle, batches: Iterable[pa.RecordBatch], addresses: np.ndarray
     ) -> StagedTransaction:
         """Stage rows in place of those at `addresses`, holding only a few batches in memory.
 
         No join: the caller knows which rows go. They get new row ids.
         """
-        written = self._written(handle, _conformed(batches, handle.schema), mode="append")
+        written = self._write(handle, _conform_stream(batches, handle.schema), mode="append")
         with lance_errors("staging a replacement", handle.location):
-            updated, removed = deleted_fragments(handle._dataset, addresses)
+            updated, removed = write_deletions(handle._dataset, addresses)
         operation = LanceOperation.Update(
             removed_fragment_ids=removed,
             updated_fragments=updated,
@@ -124,10 +133,16 @@ class RowStaging:
         record(stage_update_rows=rows)
         return staged
 
-    def _appended(
+    def stage_replace_rows(
+        self, handle: TableHandle, batches: Iterable[pa.RecordBatch], row_ids: RowIds
+    ) -> StagedTransaction:
+        """The same, in place of the rows with these row ids."""
+        return self.stage_replace(handle, batches, to_addresses(handle, row_ids))
+
+    def _stage_append(
         self, handle: TableHandle, batches: Iterator[pa.RecordBatch]
     ) -> StagedTransaction:
-        operation = self._written(handle, batches, mode="append")
+        operation = self._write(handle, batches, mode="append")
         rows = sum(fragment.physical_rows for fragment in operation.fragments)
         if rows == 0:
             raise BadRequestError("there are no rows to append")
@@ -135,7 +150,7 @@ class RowStaging:
         record(stage_append_calls=1, stage_append_rows=rows)
         return staged
 
-    def _written(
+    def _write(
         self,
         handle: TableHandle,
         batches: Iterator[pa.RecordBatch],
@@ -188,7 +203,9 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _conform_stream(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
 
@@ -221,7 +238,7 @@ def _refuse_duplicate_keys(rows: pa.Table, key: str) -> None:
     raise ConstraintError(f"{len(repeated)} keys occur more than once in one merge: {shown}")
 
 
-def deleted_fragments(
+def write_deletions(
     dataset: LanceDataset, addresses: np.ndarray
 ) -> tuple[list[FragmentMetadata], list[int]]:
     """Write deletion files for the rows at `addresses`: changed fragments, ids of emptied ones."""

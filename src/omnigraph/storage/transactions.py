@@ -41,7 +41,6 @@ from omnigraph.storage.lance_errors import lance_errors, translate
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.operation_files import commit_files, staged_bytes, staged_files
-from omnigraph.storage.reads import row_count
 from omnigraph.storage.recorder import Recorder
 
 OPERATION_ID = "omnigraph.operation_id"
@@ -114,7 +113,7 @@ class Committer:
         self.recorder.record_commit(
             staged.location, dataset.version, made_by, staged._operation, staged.checksums
         )
-        committed = committed_version(staged.location, dataset, staged.uuid)
+        committed = describe_version(staged.location, dataset, staged.uuid)
         record(commits=1)
         return committed, dataset
 
@@ -157,12 +156,10 @@ class Committer:
         )
 
 
-def committed_version(
-    location: TableLocation, dataset: LanceDataset, uuid: str
-) -> CommittedVersion:
+def describe_version(location: TableLocation, dataset: LanceDataset, uuid: str) -> CommittedVersion:
     """Describe a version for the manifest."""
     with lance_errors("counting rows", location):
-        rows = row_count(dataset)
+        rows = int(dataset.count_rows())
     return CommittedVersion(
         location,
         dataset.version,

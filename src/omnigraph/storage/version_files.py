@@ -31,7 +31,18 @@ class VersionFile:
     fragment_id: int | None = None
 
 
-def files_of(handle: TableHandle) -> list[VersionFile]:
+def list_needed_files(handle: TableHandle) -> list[VersionFile]:
+    """Every file that a read of this version may touch, its own included."""
+    return [*_own_files(handle), *_content_files(handle)]
+
+
+def find_damaged_files(handle: TableHandle, options: Mapping[str, str]) -> dict[str, str]:
+    """URI → what is wrong with it, of every file this version needs. Looks, reads nothing."""
+    found = {file.uri: _find_problem(file, options) for file in _content_files(handle)}
+    return {uri: problem for uri, problem in found.items() if problem is not None}
+
+
+def _content_files(handle: TableHandle) -> list[VersionFile]:
     """Every data file, deletion file and index of the version."""
     with lance_errors("listing the files of a table", handle.location):
         dataset = handle._dataset
@@ -39,7 +50,7 @@ def files_of(handle: TableHandle) -> list[VersionFile]:
         return [*_fragment_files(dataset, bases, handle), *_index_files(dataset, bases, handle)]
 
 
-def own_files_of(handle: TableHandle) -> list[VersionFile]:
+def _own_files(handle: TableHandle) -> list[VersionFile]:
     """The file of the version itself, and that of its transaction."""
     name = f"{manifest_path(handle.location, handle.version).rpartition('/')[2]}"
     top = handle.location.physical_uri
@@ -50,7 +61,7 @@ def own_files_of(handle: TableHandle) -> list[VersionFile]:
     return files
 
 
-def problem_of(file: VersionFile, options: Mapping[str, str]) -> str | None:
+def _find_problem(file: VersionFile, options: Mapping[str, str]) -> str | None:
     """What is wrong with a file, in words; None when it is there and whole."""
     top, _, name = file.uri.rpartition("/")
     found = Files(top, options).find(name)
@@ -61,16 +72,6 @@ def problem_of(file: VersionFile, options: Mapping[str, str]) -> str | None:
         files = f" in {len(found)} files" if file.kind == "index" else ""
         return f"has {size} bytes{files} instead of {file.size}"
     return None
-
-
-def first_ids(handle: TableHandle, fragment_id: int, count: int) -> list[str]:
-    """The ids of the first rows of a fragment, as far as they can be read."""
-    with lance_errors("reading the rows of a file", handle.location):
-        fragment = handle._dataset.get_fragment(fragment_id)
-        if fragment is None:
-            return []
-        rows = fragment.scanner(columns=["id"], limit=count).to_table()
-        return [str(each) for each in rows["id"].to_pylist()]
 
 
 def _fragment_files(

@@ -59,7 +59,7 @@ def read_graph(snapshot: Snapshot, catalog: Catalog, tables: TableStorage) -> Gr
     def entities(table_key: str) -> list[Entity]:
         entry = snapshot.entries[table_key]
         location = tables.root.table(entry.table_path, entry.table_branch)
-        table = tables.scan(tables.open_at(location, entry.version))
+        table = tables.reads.scan(tables.open_at(location, entry.version))
         for place, field in enumerate(table.schema):
             if pa.types.is_date(field.type):
                 ticks = pa.int32() if pa.types.is_date32(field.type) else pa.int64()

@@ -38,18 +38,18 @@ def breaking(
     word, members = rule
     if word == "card":
         assert isinstance(new, EdgeType)
-        yield _beyond_bounds(new, tables.scan(handle, ["src"])["src"].combine_chunks())
+        yield _beyond_bounds(new, tables.reads.scan(handle, ["src"])["src"].combine_chunks())
         return
     names = _old_names(old, new, members)
     if len(names) < len(members):
         return  # a property that is new as well: null in every row, which no rule minds
     if word in ("unique", "key"):
-        rows = tables.scan(handle, ["id", *names]).rename_columns(["id", *members])
+        rows = tables.reads.scan(handle, ["id", *names]).rename_columns(["id", *members])
         yield _repeated(new, members, rows)
         return
     batches = (
         batch.rename_columns(["id", *members])
-        for batch in tables.scan_stream(handle, ["id", *names])
+        for batch in tables.reads.scan_stream(handle, ["id", *names])
     )
     yield from _outside(new, word, members, batches)
 

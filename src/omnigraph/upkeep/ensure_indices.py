@@ -91,7 +91,7 @@ def _stage_all(
         handle = open_pin(environment.tables, entry)
         plan = plan_indexes(environment.tables, handle, wanted_indexes(entities[key]))
         if plan.missing:
-            staged = environment.tables.stage_create_indices(handle, plan.missing)
+            staged = environment.tables.indexes.stage_create(handle, plan.missing)
             found[key] = _Built(entry, handle, staged)
     hit(Failpoint.ENSURE_INDICES_POST_STAGE_PRE_COMMIT_BTREE)
     return found
@@ -117,7 +117,7 @@ def _commit(
         if not owns_lineage(branch, each.entry.table_branch):
             # A table of an ancestor branch: the index belongs on a lineage of our own.
             handle = fork_for_write(environment.tables, environment.coordinator, each.entry, branch)
-            staged = environment.tables.stage_create_indices(handle, staged.built)
+            staged = environment.tables.indexes.stage_create(handle, staged.built)
         assert staged.transaction is not None
         works[key] = TableWork(each.entry, handle, (staged_before(staged.transaction),))
     if works:

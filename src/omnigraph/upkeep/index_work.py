@@ -59,7 +59,7 @@ def plan_indexes(
     """What the declared indexes of this version lack."""
     if handle.row_count == 0:
         return IndexPlan()
-    known = {info.name: info for info in tables.describe_indices(handle)}
+    known = {info.name: info for info in tables.indexes.describe(handle)}
     lagging = [spec for spec in wanted if spec.name in known and _lags(known[spec.name])]
     anew = tuple(spec for spec in lagging if _is_built_anew(known[spec.name], handle))
     return IndexPlan(
@@ -75,7 +75,7 @@ def existing_btrees(
     """The BTREE indexes, which a compaction takes coverage from, that lag this far at most."""
     return tuple(
         IndexSpec(info.column, IndexKind.BTREE, info.name)
-        for info in tables.describe_indices(handle)
+        for info in tables.indexes.describe(handle)
         if info.kind.lower() == IndexKind.BTREE.value and info.rows_unindexed <= rows_unindexed_max
     )
 

@@ -163,14 +163,14 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
     wanted = wanted_indexes(entity)
     plan = plan_indexes(tables, handle, wanted)
     anew = [spec.name for spec in plan.anew if spec.kind is not IndexKind.BTREE]
-    compaction = tables.stage_compaction(handle, without=anew)
+    compaction = tables.compaction.stage(handle, without=anew)
     pending: list[NotTrainable] = []
 
     def fold(at: TableHandle) -> StagedTransaction | None:
         left = plan_indexes(tables, at, wanted)
         if left.is_empty:
             return None
-        staged = tables.stage_fold_indices(at, left.built, left.extended)
+        staged = tables.indexes.stage_fold(at, left.built, left.extended)
         pending[:] = staged.pending
         return staged.transaction
 
@@ -181,13 +181,13 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
             steps.append(staged_before(folded))
     else:
         if anew:
-            steps.append(staged_before(tables.stage_drop_indices(handle, anew)))
+            steps.append(staged_before(tables.indexes.stage_drop(handle, anew)))
         steps.append(staged_before(compaction))
         if handle.row_count:
             # The structural BTREE indexes always have to be caught up with a compaction.
             steps.append(_required(fold))
     work = TableWork(entry, handle, tuple(steps)) if steps else None
-    return _Prepared(entry, work, frozenset(tables.fragment_ids(handle)), pending)
+    return _Prepared(entry, work, frozenset(tables.reads.fragment_ids(handle)), pending)
 
 
 def _required(fold: Callable[[TableHandle], StagedTransaction | None]) -> Stage:
@@ -213,7 +213,7 @@ def _row(
     if each.work is None:
         return row
     entry = state.entries[key]
-    now = frozenset(environment.tables.fragment_ids(open_pin(environment.tables, entry)))
+    now = frozenset(environment.tables.reads.fragment_ids(open_pin(environment.tables, entry)))
     return replace(
         row,
         fragments_removed=len(each.fragments - now),

@@ -35,7 +35,7 @@ def reclaim_forks(
     for key, path in sorted(paths.items()):
         uri = environment.tables.root.child(path)
         try:
-            forks = environment.tables.list_branches(uri)
+            forks = environment.tables.forks.list(uri)
             removed += [
                 f"{key}:{fork}"
                 for fork in children_first(forks)
@@ -66,7 +66,7 @@ def _reclaim(
             return False
         try:
             if not is_dry_run:
-                environment.tables.delete_branch(uri, fork)
+                environment.tables.forks.delete(uri, fork)
         except ForkInUse:
             return False  # a fork that is owned stands on it
         return True

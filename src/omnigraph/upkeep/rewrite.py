@@ -25,7 +25,7 @@ def rewritten_rows(
     schema = arrow_schema(new)
     wanted = [source for source in sources.values() if source is not None]
     small = BATCH_ROWS_WITH_BLOBS if blob_columns(handle.schema) else BATCH_ROWS
-    for batch in tables.scan_stream(handle, wanted, include_blobs=True, batch_rows=small):
+    for batch in tables.reads.scan_stream(handle, wanted, include_blobs=True, batch_rows=small):
         yield pa.RecordBatch.from_arrays(
             [_column(batch, sources, field) for field in schema], schema=schema
         )
@@ -42,4 +42,6 @@ def stage_rewrite(
     tables: TableStorage, handle: TableHandle, old: EntityType, new: EntityType
 ) -> StagedTransaction:
     """Stage the table in its new columns; indexes go, they are derived."""
-    return tables.stage_rewrite(handle, arrow_schema(new), rewritten_rows(tables, handle, old, new))
+    return tables.rows.stage_rewrite(
+        handle, arrow_schema(new), rewritten_rows(tables, handle, old, new)
+    )

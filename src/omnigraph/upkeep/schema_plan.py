@@ -173,7 +173,7 @@ class _Look:
     ) -> Iterator[pa.Array]:
         handle = open_pin(self.tables, self.snapshot.entries[old.table_key])
         columns = ["id"] if held is None or held.type.is_blob else ["id", held.name]
-        for batch in self.tables.scan_stream(handle, columns):
+        for batch in self.tables.reads.scan_stream(handle, columns):
             ids = batch.column("id")
             yield (
                 ids

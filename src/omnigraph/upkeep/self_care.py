@@ -54,7 +54,7 @@ def _compact_table_if_due(environment: WriteEnvironment, branch: str, table_key:
     handle = tables.open_at(location, entry.version, incarnation=entry.transaction_uuid)
     if tables.table_state(handle).small_fragments < SMALL_FRAGMENTS_MAX:
         return
-    staged = tables.stage_compaction(handle, MERGED_FRAGMENT_ROWS)
+    staged = tables.compaction.stage(handle, MERGED_FRAGMENT_ROWS)
     if staged is not None:
         _commit_compaction(
             environment, branch, TableWork(entry, handle, _steps(tables, handle, staged))
@@ -70,7 +70,7 @@ def _steps(
         return (staged_before(compaction),)
 
     def catch_up(at: TableHandle) -> StagedTransaction:
-        staged = tables.stage_fold_indices(at, (), btrees).transaction
+        staged = tables.indexes.stage_fold(at, (), btrees).transaction
         assert staged is not None, "a compaction always takes coverage away"
         return staged
 

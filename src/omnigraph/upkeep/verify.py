@@ -35,6 +35,7 @@ from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.content import ref_of
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.version_files import find_damaged_files
 from omnigraph.upkeep.findings import Finding, Severity, Verification
 from omnigraph.upkeep.verify_files import BACKUP, UNREADABLE, FileCheck, reason_of
 from omnigraph.write.bad_rows import BadRows
@@ -73,7 +74,7 @@ def verify_graph(
     findings.sort(key=lambda each: each.severity is not Severity.ERROR)
     if record:
         for uri, paths in verifier.files.unrecorded().items():
-            environment.tables.record_files(uri, paths)
+            environment.tables.recorder.record_files(uri, paths)
     return Verification(
         tuple(findings),
         branches_checked=verifier.branches_checked,
@@ -206,7 +207,7 @@ class _Verifier:
             return handle
         if lineage in self._broken:
             return None
-        damaged = self.tables.damaged_files(handle)
+        damaged = find_damaged_files(handle, self.tables.storage_options)
         for uri, problem in sorted(damaged.items()):
             if not self.files.knows(uri):
                 yield Finding("files", subject, f"the file '{uri}' {problem}", BACKUP, file=uri)
@@ -255,7 +256,9 @@ class _Verifier:
     def _key_columns(self, entity: EntityType, handle: TableHandle) -> pa.Table:
         members = [name for group in unique_groups(entity) for name in group.members]
         wanted = dict.fromkeys([*entity.structural_columns, *members])
-        return self.tables.scan(handle, [name for name in wanted if name in handle.schema.names])
+        return self.tables.reads.scan(
+            handle, [name for name in wanted if name in handle.schema.names]
+        )
 
     def _keys(self, entity: EntityType, rows: pa.Table) -> Iterator[Finding]:
         yield from _bad("keys", entity, duplicate_ids(entity, rows["id"].combine_chunks()))
@@ -267,7 +270,7 @@ class _Verifier:
     def _indexes(self, entity: EntityType, handle: TableHandle) -> Iterator[Finding]:
         if handle.row_count == 0:
             return
-        built = {each.column: each for each in self.tables.describe_indices(handle)}
+        built = {each.column: each for each in self.tables.indexes.describe(handle)}
         for column, kind in declared_indexes(entity):
             found = built.get(column)
             if found is not None and found.rows_unindexed <= 0:

@@ -24,11 +24,12 @@ from omnigraph.storage.content import (
     MISSING,
     DatasetContent,
     FileProblem,
+    inspect_dataset,
     latest_version_file,
 )
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.recorder import version_file, version_of
-from omnigraph.storage.version_files import VersionFile
+from omnigraph.storage.version_files import VersionFile, list_needed_files
 from omnigraph.upkeep.findings import Finding, Severity
 from omnigraph.write.environment import WriteEnvironment
 
@@ -75,7 +76,9 @@ class FileCheck:
         """Compare every dataset with its records. Comes before anything is read."""
         controls = [self._tables.root.child(name) for name in CONTROL_TABLES]
         for uri in [*controls, *self._tables.dataset_uris()]:
-            self.datasets[uri] = self._tables.inspect(uri, content=self._content)
+            self.datasets[uri] = inspect_dataset(
+                uri, self._tables.storage_options, content=self._content
+            )
 
     @property
     def files_checked(self) -> int:
@@ -105,7 +108,7 @@ class FileCheck:
         uri = handle.location.uri
         self._keys[uri] = table_key
         damaged = None
-        for file in self._tables.needed_files(handle):
+        for file in list_needed_files(handle):
             self._needs[file.uri].append(Need(table_key, branch, handle, file))
             if damaged is None and file.kind in _ROWS and self._damaged_in(file, uri):
                 damaged = file.uri
@@ -246,9 +249,12 @@ class FileCheck:
         if need.file.fragment_id is None or "id" not in need.handle.schema.names:
             return ""
         try:
-            ids = self._tables.first_ids(need.handle, need.file.fragment_id, IDS_SHOWN)
+            rows = self._tables.reads.scan(
+                need.handle, ["id"], fragment_ids=[need.file.fragment_id], limit=IDS_SHOWN
+            )
         except UNREADABLE:
             return ""
+        ids = rows["id"].to_pylist()
         return f" from {', '.join(map(repr, ids))} on" if ids else ""
 
     def _commit(self, uri: str, problem: FileProblem, branches: tuple[str, ...]) -> str | None:

@@ -56,12 +56,12 @@ class _MutatedGraph:
         self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
         handle = self.staging.pending[entity.table_key].handle
-        committed = self.staging.tables.scan(handle, columns, IsIn(by, values))
+        committed = self.staging.tables.reads.scan(handle, columns, IsIn(by, values))
         return split_surviving(committed, self._gone_ids(entity))[0]
 
     def lost_edges(self, edge: EdgeType) -> pa.Table:
         handle = self.staging.pending[edge.table_key].handle
-        return self.staging.tables.scan(handle, [ID, "src"], IsIn(ID, self._gone_ids(edge)))
+        return self.staging.tables.reads.scan(handle, [ID, "src"], IsIn(ID, self._gone_ids(edge)))
 
     def exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> None:
         return None
@@ -74,7 +74,7 @@ class _MutatedGraph:
             gone, new = self._gone_ids(node), self.new_rows(node)[ID].combine_chunks()
         asked = pc.unique(ids)
         asked = asked.filter(pc.invert(pc.is_in(asked, gone)))
-        committed = self.staging.tables.scan(handle, [ID], IsIn(ID, asked))
+        committed = self.staging.tables.reads.scan(handle, [ID], IsIn(ID, asked))
         return pa.concat_arrays([new, committed[ID].combine_chunks()])
 
     def deleted_nodes(self, node_name: str) -> pa.Array | None:

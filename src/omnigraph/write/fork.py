@@ -88,9 +88,9 @@ def _reclaim(
     uri = tables.root.child(entry.table_path)
     try:
         if collision.has_ref:
-            tables.delete_branch(uri, collision.branch)
+            tables.forks.delete(uri, collision.branch)
         else:
-            tables.delete_fork_tree(uri, collision.branch)
+            tables.forks.delete_tree(uri, collision.branch)
     except ForkInUse:
         return False
     return True

@@ -38,17 +38,17 @@ def empty_table(tables: TableStorage, location: TableLocation) -> None:
     """Make the latest version of a table that no branch shows an empty one."""
     handle = tables.open_at(location, tables.head_version(location), incarnation="purge")
     if handle.row_count:
-        tables.commit_staged(tables.stage_overwrite(handle, handle.schema.empty_table()))
+        tables.commit_staged(tables.rows.stage_overwrite(handle, handle.schema.empty_table()))
 
 
 def _remove_forks(tables: TableStorage, uri: str) -> None:
     """Forks of deleted branches would keep the versions they came from."""
-    left = set(tables.list_branches(uri))
+    left = set(tables.forks.list(uri))
     while left:
         removed = set()
         for branch in left:
             try:
-                tables.delete_branch(uri, branch)
+                tables.forks.delete(uri, branch)
             except ForkInUse:
                 continue  # its child goes first
             removed.add(branch)

@@ -133,11 +133,11 @@ class MutationStaging:
     def _stage(self, handle: TableHandle, pending: PendingTable) -> StagedTransaction | None:
         match pending.mode:
             case PendingMode.APPEND:
-                return self.tables.stage_append(handle, pending.upserts())
+                return self.tables.rows.stage_append(handle, pending.upserts())
             case PendingMode.MERGE:
-                return self.tables.stage_merge_insert(handle, pending.upserts(), key="id")
+                return self.tables.rows.stage_merge_insert(handle, pending.upserts(), key="id")
             case None:
-                return self.tables.stage_delete(handle, IsIn("id", pending.deleted_ids()))
+                return self.tables.rows.stage_delete(handle, IsIn("id", pending.deleted_ids()))
 
     def scan(
         self,
@@ -149,10 +149,10 @@ class MutationStaging:
         pending = self.touch(entity)
         shown = pending.upserts() if pending.batches else None
         if shown is None:
-            return self.tables.scan(
+            return self.tables.reads.scan(
                 pending.handle, columns=columns, predicate=predicate, include_blobs=True
             )
-        return self.tables.scan_with_pending(
+        return self.tables.reads.scan_with_pending(
             pending.handle,
             shown,
             columns=columns,

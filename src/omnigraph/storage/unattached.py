@@ -25,15 +25,11 @@ from omnigraph.errors import StorageError
 from omnigraph.storage.blobs import stored_schema, to_stored
 from omnigraph.storage.checksums import Checksums, checksum_files
 from omnigraph.storage.counters import record
-from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.masks import to_mask
 from omnigraph.storage.objects import move_files
 from omnigraph.storage.operation_files import existing_files
-from omnigraph.storage.predicates import Predicate, columns_of
-from omnigraph.storage.reads import fill_absent
-from omnigraph.storage.staging import DATA_STORAGE_VERSION, deleted_fragments
+from omnigraph.storage.staging import DATA_STORAGE_VERSION, write_deletions
 from omnigraph.storage.transactions import Stager
 
 ADDRESS = "_rowaddr"
@@ -41,7 +37,7 @@ ROWS_PER_FRAGMENT_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class LooseFragment:
+class UnattachedFragment:
     """One fragment: where its `data` directory is, and what Lance says about it, as JSON.
 
     `checksums` are by path from there; on an object store they are taken after the commit.
@@ -58,12 +54,12 @@ class LooseFragment:
         return [file["path"] for file in json.loads(self.metadata)["files"]]
 
 
-def write_loose(
+def write_unattached(
     uri: str,
     rows: pa.Table,
     schema: pa.Schema,
     storage_options: Mapping[str, str] | None = None,
-) -> list[LooseFragment]:
+) -> list[UnattachedFragment]:
     """Write rows of a logical schema below `uri`; several fragments when there are very many."""
     stored = stored_schema(schema)
     with lance_errors("writing rows of a load", uri):
@@ -78,7 +74,7 @@ def write_loose(
             storage_options=dict(storage_options or {}) or None,
         )
         return [
-            LooseFragment(
+            UnattachedFragment(
                 uri,
                 fragment.physical_rows,
                 json.dumps(fragment.to_json()),
@@ -95,8 +91,8 @@ def _checksums(uri: str, fragment: FragmentMetadata) -> Checksums:
     return checksum_files(existing_files(LanceOperation.Append([fragment]), uri), uri)
 
 
-def read_loose(
-    fragment: LooseFragment,
+def read_unattached(
+    fragment: UnattachedFragment,
     columns: Sequence[str],
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
@@ -113,11 +109,11 @@ def read_loose(
 
 
 @dataclass(frozen=True, slots=True)
-class LooseRows:
+class UnattachedFragments:
     """All loose fragments of one table, and the logical schema they were written with."""
 
     schema: pa.Schema
-    fragments: tuple[LooseFragment, ...]
+    fragments: tuple[UnattachedFragment, ...]
 
     @property
     def rows(self) -> int:
@@ -131,39 +127,39 @@ class LooseRows:
 
 
 @dataclass(frozen=True, slots=True)
-class LooseStaging:
+class UnattachedStaging:
     """Turns loose fragments into the staged change of a table."""
 
     stager: Stager
     storage_options: Mapping[str, str]
 
-    def append(self, handle: TableHandle, loose: LooseRows) -> StagedTransaction:
+    def stage_append(self, handle: TableHandle, loose: UnattachedFragments) -> StagedTransaction:
         """Stage the fragments as new rows."""
-        operation = LanceOperation.Append(self._adopted(handle, loose))
+        operation = LanceOperation.Append(self._adopt(handle, loose))
         staged = self.stager.stage(
             handle, StageKind.APPEND, operation, rows=loose.rows, checksums=loose.checksums
         )
         record(stage_append_calls=1, stage_append_rows=loose.rows)
         return staged
 
-    def overwrite(self, handle: TableHandle, loose: LooseRows) -> StagedTransaction:
+    def stage_overwrite(self, handle: TableHandle, loose: UnattachedFragments) -> StagedTransaction:
         """Stage the fragments as all the rows there are."""
-        adopted = self._adopted(handle, loose)
+        adopted = self._adopt(handle, loose)
         operation = LanceOperation.Overwrite(handle._dataset.lance_schema, adopted)
         return self.stager.stage(
             handle, StageKind.OVERWRITE, operation, rows=loose.rows, checksums=loose.checksums
         )
 
-    def replace(
-        self, handle: TableHandle, loose: LooseRows, addresses: np.ndarray
+    def stage_replace(
+        self, handle: TableHandle, loose: UnattachedFragments, addresses: np.ndarray
     ) -> StagedTransaction:
         """Stage the fragments as new rows, and the removal of the rows at `addresses`."""
         with lance_errors("staging a merge", handle.location):
-            updated, removed = deleted_fragments(handle._dataset, addresses)
+            updated, removed = write_deletions(handle._dataset, addresses)
         operation = LanceOperation.Update(
             removed_fragment_ids=removed,
             updated_fragments=updated,
-            new_fragments=self._adopted(handle, loose),
+            new_fragments=self._adopt(handle, loose),
         )
         staged = self.stager.stage(
             handle, StageKind.UPDATE, operation, rows=loose.rows, checksums=loose.checksums
@@ -171,7 +167,7 @@ class LooseStaging:
         record(stage_update_rows=loose.rows)
         return staged
 
-    def _adopted(self, handle: TableHandle, loose: LooseRows) -> list[FragmentMetadata]:
+    def _adopt(self, handle: TableHandle, loose: UnattachedFragments) -> list[FragmentMetadata]:
         """Move the files into the table; files that are there already stay."""
         move_files(
             [(f"{each.uri}/data", name) for each in loose.fragments for name in each.file_names],
@@ -179,57 +175,11 @@ class LooseStaging:
             self.storage_options,
         )
         ids = _field_ids(handle._dataset, stored_schema(loose.schema))
-        return [_renumbered(each, ids) for each in loose.fragments]
-
-
-def scan_addresses_of(
-    handle: TableHandle,
-    columns: Sequence[str],
-    predicate: Predicate | None = None,
-    fragment_ids: Sequence[int] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield columns of a table, with the physical address of every row, in bounded memory."""
-    dataset = handle._dataset
-    mask = None
-    read = [name for name in columns if name not in handle.absent]
-    if predicate is not None and not handle.absent.isdisjoint(columns_of(predicate)):
-        mask, predicate = predicate, None
-        needed = [name for name in columns_of(mask) if name not in handle.absent]
-        read = list(dict.fromkeys([*read, *needed]))
-    with lance_errors("reading a table", handle.location, handle.version):
-        options: dict[str, Any] = {
-            "columns": read,
-            "with_row_address": True,
-            "blob_handling": "all_binary",
-        }
-        if predicate is not None:
-            assert is_pushable(predicate, handle.schema), predicate
-            options |= {"filter": to_lance(predicate, handle.schema), "prefilter": True}
-        if fragment_ids is not None:
-            options["fragments"] = [dataset.get_fragment(each) for each in fragment_ids]
-        batches = iter(dataset.scanner(batch_size=1 << 16, **options).to_reader())
-    rows = 0
-    while True:
-        with lance_errors("reading a table", handle.location, handle.version):
-            batch = next(batches, None)
-        if batch is None:
-            break
-        if handle.absent:
-            batch = fill_absent(handle, batch)
-        if mask is not None:
-            batch = batch.filter(to_mask(mask, batch))
-        rows += batch.num_rows
-        yield batch.select([*columns, ADDRESS])
-    record(scans=1, rows_scanned=rows)
-
-
-def referenced_files(dataset: LanceDataset) -> set[str]:
-    """The names of the data files that a version consists of."""
-    return {file.path for fragment in dataset.get_fragments() for file in fragment.metadata.files}
+        return [_renumber(each, ids) for each in loose.fragments]
 
 
 def _field_ids(dataset: LanceDataset, written: pa.Schema) -> dict[int, int]:
-    """Field id as `write_loose` numbers it → the id the table uses, columns matched by name."""
+    """Field id as `write_unattached` numbers it → the one of the table, matched by column name."""
     in_table = {field.name(): field for field in dataset.lance_schema.fields()}
     fresh = {field.name(): field for field in LanceSchema.from_pyarrow(written).fields()}
     if in_table.keys() != fresh.keys():
@@ -244,7 +194,7 @@ def _id_pairs(pairs: Iterable[tuple[Any, Any]]) -> Iterator[tuple[int, int]]:
         yield from _id_pairs(zip(fresh.children(), known.children(), strict=True))
 
 
-def _renumbered(fragment: LooseFragment, ids: Mapping[int, int]) -> FragmentMetadata:
+def _renumber(fragment: UnattachedFragment, ids: Mapping[int, int]) -> FragmentMetadata:
     metadata = json.loads(fragment.metadata)
     for file in metadata["files"]:
         file["fields"] = [ids.get(each, each) for each in file["fields"]]

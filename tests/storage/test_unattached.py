@@ -8,15 +8,14 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.storage.loose import LooseRows, read_loose, write_loose
-from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.unattached import UnattachedFragments, read_unattached, write_unattached
 from tests.storage.conftest import SCHEMA, People, people
 
 
-def loose(people_table: People, rows: pa.Table, schema: pa.Schema = SCHEMA) -> LooseRows:
+def loose(people_table: People, rows: pa.Table, schema: pa.Schema = SCHEMA) -> UnattachedFragments:
     uri = f"{people_table.storage.root}/__load/x/nodes/p"
     options = people_table.storage.storage_options
-    return LooseRows(schema, tuple(write_loose(uri, rows, schema, options)))
+    return UnattachedFragments(schema, tuple(write_unattached(uri, rows, schema, options)))
 
 
 def test_loose_rows_can_be_read_before_any_table_knows_them(any_table: People) -> None:
@@ -24,7 +23,7 @@ def test_loose_rows_can_be_read_before_any_table_knows_them(any_table: People) -
 
     (fragment,) = written.fragments
     options = any_table.storage.storage_options
-    assert read_loose(fragment, ["age", "id"], options).to_pydict() == {
+    assert read_unattached(fragment, ["age", "id"], options).to_pydict() == {
         "age": [0, 1, 2, 3, 4],
         "id": ["p0", "p1", "p2", "p3", "p4"],
     }
@@ -35,9 +34,9 @@ def test_an_append_adopts_loose_rows_blobs_and_all(any_table: People) -> None:
     storage = any_table.storage
     written = loose(any_table, people(0, 4))
 
-    any_table.commit(storage.stage_loose_append(any_table.head(), written))
+    any_table.commit(storage.unattached.stage_append(any_table.head(), written))
 
-    rows = storage.scan(any_table.head(), include_blobs=True)
+    rows = storage.reads.scan(any_table.head(), include_blobs=True)
     assert rows.to_pylist() == people(0, 4).to_pylist()
 
 
@@ -45,16 +44,16 @@ def test_a_merge_replaces_rows_and_adds_the_others_in_one_version(any_table: Peo
     any_table.append(0, 4)
     storage = any_table.storage
     handle = any_table.head()
-    batches = storage.scan_addresses(handle, ["id"])
+    batches = storage.reads.scan_addresses(handle, ["id"])
     found = pa.Table.from_batches(batches).filter(pa.array([False, True, False, True]))
     addresses = np.asarray(found["_rowaddr"].to_numpy(), dtype=np.uint64)
     rows = pa.concat_tables([people(1, 2, age=70), people(3, 4, age=70), people(9, 10, age=70)])
 
     committed = any_table.commit(
-        storage.stage_loose_merge(handle, loose(any_table, rows), addresses)
+        storage.unattached.stage_replace(handle, loose(any_table, rows), addresses)
     )
 
-    ages = storage.scan(any_table.head(), ["id", "age"]).to_pylist()
+    ages = storage.reads.scan(any_table.head(), ["id", "age"]).to_pylist()
     assert {row["id"]: row["age"] for row in ages} == {
         "p0": 0,
         "p1": 70,
@@ -69,7 +68,7 @@ def test_an_overwrite_adopts_loose_rows_as_all_there_is(any_table: People) -> No
     any_table.append(0, 4)
 
     written = loose(any_table, people(7, 9))
-    any_table.commit(any_table.storage.stage_loose_overwrite(any_table.head(), written))
+    any_table.commit(any_table.storage.unattached.stage_overwrite(any_table.head(), written))
 
     assert any_table.ids() == ["p7", "p8"]
 
@@ -85,13 +84,11 @@ def test_columns_find_their_place_in_a_table_that_changed(table: People, tmp_pat
     schema = pa.schema([*fields[:2], pa.field("nick", pa.utf8()), *fields[2:]])
     rows = people(5, 7).drop_columns(["name"]).append_column("nick", pa.array(["x", "y"]))
 
-    for stage in (
-        TableStorage.stage_loose_append,
-        TableStorage.stage_loose_overwrite,
-    ):
+    unattached = table.storage.unattached
+    for stage in (unattached.stage_append, unattached.stage_overwrite):
         written = loose(table, rows.select(schema.names).cast(schema), schema)
-        table.commit(stage(table.storage, table.head(), written))
-        found = table.storage.scan(table.head(), ["id", "nick", "age", "camelCase"])
+        table.commit(stage(table.head(), written))
+        found = table.storage.reads.scan(table.head(), ["id", "nick", "age", "camelCase"])
         assert (
             found.slice(found.num_rows - 2).to_pylist()
             == rows.select(["id", "nick", "age", "camelCase"]).to_pylist()

@@ -1,0 +1,93 @@
+"""Ancestry: what changed between a version of a table and one that came from it.
+
+Lance stamps every row with the version that created it and the one that last changed it, and a
+fork goes on counting where it left. Rows only ever change by moving to a new data file, and a row
+keeps its row id for as long as it lives. So, from an older version to a newer one of the same
+line of descent, only data files that the older one does not have can hold touched rows, and what
+is gone are the row ids that are missing. Neither costs a look at the rows that stayed.
+
+None of this holds across a change of columns; `field_ids` tells whether there was one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.storage.base_paths import RelocatedDataset
+from omnigraph.storage.counters import record
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.reads import Reads
+from omnigraph.storage.row_addresses import file_names, to_numbers
+from omnigraph.storage.row_ids import RowIds
+
+CREATED = "_row_created_at_version"
+UPDATED = "_row_last_updated_at_version"
+_NO_ROWS: RowIds = np.empty(0, dtype=np.uint64)
+
+
+class Ancestry:
+    """Compares a version of a table with an ancestor of it. Thread-safe."""
+
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
+
+    def field_ids(self, handle: TableHandle) -> tuple[tuple[str, int], ...]:
+        """Name and identity of every column: a column dropped and made again has another one."""
+        with lance_errors("reading the columns of a table", handle.location, handle.version):
+            fields = handle._dataset.lance_schema.fields()
+        return tuple((field.name(), field.id()) for field in fields)
+
+    def find_touched(
+        self, handle: TableHandle, ancestor: TableHandle
+    ) -> tuple[pa.Array, RowIds, RowIds]:
+        """Ids, row ids and creating versions of the rows made or changed after `ancestor`."""
+        known = {file_names(fragment) for fragment in ancestor._dataset.get_fragments()}
+        with lance_errors("reading a table", handle.location, handle.version):
+            fragments = handle._dataset.get_fragments()
+            new = [each for each in fragments if file_names(each) not in known]
+            if not new:
+                return pa.array([], pa.utf8()), _NO_ROWS, _NO_ROWS
+            rows = handle._dataset.scanner(
+                columns=["id", CREATED, UPDATED],
+                with_row_id=True,
+                with_row_address=True,
+                fragments=new,
+            ).to_table()
+        record(scans=1, rows_scanned=rows.num_rows)
+        # Not filtered by Lance: a row that compaction moved is in a new file, yet untouched.
+        touched = rows.filter(pc.greater(rows[UPDATED], ancestor.version))
+        row_ids = to_numbers(touched[ROW_ID])
+        self._reads.addresses.put(handle, row_ids, to_numbers(touched[ROW_ADDRESS]))
+        return touched["id"].combine_chunks(), row_ids, to_numbers(touched[CREATED])
+
+    def find_gone(self, handle: TableHandle, ancestor: TableHandle, count: int) -> RowIds:
+        """The row ids of `ancestor`, `count` of them, that are not there any more."""
+        if count == 0:
+            return _NO_ROWS
+        gone = self.find_deleted(handle, ancestor)
+        if gone is None or len(gone) != count:
+            before, now = self._row_ids(ancestor), self._row_ids(handle)
+            gone = np.setdiff1d(before, now, assume_unique=True)
+        return gone
+
+    def find_deleted(self, handle: TableHandle, ancestor: TableHandle) -> RowIds | None:
+        """Row ids deleted since `ancestor`, as Lance reports them from the two manifests.
+
+        None when Lance cannot tell. A caller that knows how many there are compares the count.
+        """
+        if isinstance(handle._dataset, RelocatedDataset):
+            return None  # Lance would open the ancestor with the base paths of its file
+        try:
+            delta = handle._dataset.delta(compared_against=ancestor.version)
+            return to_numbers(delta.get_deleted_row_ids().read_all()[ROW_ID])
+        except (OSError, ValueError, RuntimeError):
+            # A fork has no versions of its own from before it was made.
+            return None
+
+    def _row_ids(self, handle: TableHandle) -> RowIds:
+        """The row id of every row; reads no data file."""
+        return to_numbers(self._reads.scan(handle, [], with_row_id=True)[ROW_ID])

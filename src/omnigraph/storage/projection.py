@@ -1,0 +1,62 @@
+"""Projection: which columns a read returns, and under which schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from omnigraph.errors import BadRequestError
+from omnigraph.storage.blobs import blob_columns
+from omnigraph.storage.handles import TableHandle
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+
+
+def projection(
+    schema: pa.Schema, columns: Sequence[str] | None, *, include_blobs: bool
+) -> list[str]:
+    """The columns a scan returns; names it does not have are refused."""
+    blobs = set(blob_columns(schema))
+    if columns is None:
+        return [name for name in schema.names if include_blobs or name not in blobs]
+    unknown = [name for name in columns if name not in schema.names]
+    if unknown:
+        raise BadRequestError(f"there is no column {unknown} — the table has {schema.names}")
+    if not include_blobs and blobs.intersection(columns):
+        raise BadRequestError(f"{sorted(blobs.intersection(columns))} are blobs: ask for them")
+    return list(columns)
+
+
+def column_type(handle: TableHandle, column: str) -> pa.DataType:
+    """The logical type of one column; a name the table does not have is refused."""
+    projection(handle.schema, [column], include_blobs=True)
+    return handle.schema.field(column).type
+
+
+def result_schema(
+    schema: pa.Schema,
+    columns: Sequence[str],
+    *,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+) -> pa.Schema:
+    """The schema of a scan's result: logical fields, then the row id or the row address."""
+    fields = [schema.field(name).remove_metadata() for name in columns]
+    if with_row_id:
+        fields.append(pa.field(ROW_ID, pa.uint64()))
+    if with_row_address:
+        fields.append(pa.field(ROW_ADDRESS, pa.uint64()))
+    return pa.schema(fields)
+
+
+def to_schema(handle: TableHandle, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of `schema`, in its order; those that the version does not have are null."""
+    columns = [
+        pa.nulls(batch.num_rows, field.type)
+        if field.name in handle.absent
+        else batch.column(field.name)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,134 @@
+"""Row addresses: where rows lie in one version, as fragment id and position in the fragment.
+
+To find rows by their row ids Lance expands all row ids of a table and takes deleted rows out
+first. Finding them here, from what fragments record, costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from lance import LanceFragment
+
+from omnigraph.lru import Lru
+from omnigraph.storage.counters import record
+from omnigraph.storage.filters import at_addresses
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
+
+CACHED_VERSIONS_MAX = 8
+CACHED_ROWS_MAX = 262_144
+LOOKUP_TABLE_ROWS_MIN = 100_000
+LOOKUP_ROWS_MAX = 8_192
+_NOWHERE = np.uint64(2**64 - 1)
+
+
+class AddressCache:
+    """The addresses of rows that were listed a moment ago, by version."""
+
+    def __init__(self) -> None:
+        self._cache: Lru[tuple[object, ...], tuple[RowIds, RowIds]] = Lru(CACHED_VERSIONS_MAX)
+
+    def put(self, handle: TableHandle, row_ids: RowIds, addresses: RowIds) -> None:
+        """Keep the addresses of these rows, unless they are very many."""
+        if len(row_ids) <= CACHED_ROWS_MAX:
+            order = np.argsort(row_ids)
+            self._cache.put(handle.identity, (row_ids[order], addresses[order]))
+
+    def find(self, handle: TableHandle, row_ids: RowIds) -> RowIds | None:
+        """The address of each row; None unless all of them are known."""
+        known = self._cache.get(handle.identity)
+        if known is None or len(known[0]) == 0:
+            return None
+        at = np.minimum(np.searchsorted(known[0], row_ids), len(known[0]) - 1)
+        return known[1][at] if np.array_equal(known[0][at], row_ids) else None
+
+
+def to_addresses(handle: TableHandle, row_ids: RowIds) -> RowIds:
+    """The address of each row id; all of them have to be live rows of this version.
+
+    Of a row that moved, the address in the later fragment is found.
+    """
+    order = np.argsort(row_ids)
+    wanted = row_ids[order]
+    found = np.full(len(wanted), _NOWHERE, dtype=np.uint64)
+    with lance_errors("reading a table", handle.location, handle.version):
+        parts = list(_fragment_rows(handle))
+    for ids, addresses in parts:
+        sorter = None if bool(np.all(ids[:-1] < ids[1:])) else np.argsort(ids)
+        at = np.minimum(np.searchsorted(ids, wanted, sorter=sorter), len(ids) - 1)
+        at = at if sorter is None else sorter[at]
+        is_here = ids[at] == wanted
+        found[is_here] = addresses[at[is_here]]
+    assert not np.any(found == _NOWHERE), "a row id is not in this version"
+    back = np.empty_like(found)
+    back[order] = found
+    return back
+
+
+def _fragment_rows(handle: TableHandle) -> Iterator[tuple[RowIds, RowIds]]:
+    """Row ids and addresses of the rows of each fragment, in their order."""
+    for fragment in handle._dataset.get_fragments():
+        first = np.uint64(fragment.fragment_id << 32)
+        try:
+            ids = physical_row_ids(fragment.metadata)
+        except UnknownSequence:
+            rows = fragment.scanner(columns=[], with_row_id=True, with_row_address=True).to_table()
+            record(scans=1, rows_scanned=rows.num_rows)
+            if rows.num_rows:
+                yield to_numbers(rows[ROW_ID]), to_numbers(rows[ROW_ADDRESS])
+            continue
+        if len(ids):
+            yield ids, np.arange(len(ids), dtype=np.uint64) + first
+
+
+def take_at(handle: TableHandle, addresses: RowIds | None, columns: list[str]) -> pa.Table | None:
+    """The rows at these addresses, straight from their fragments; None when that is not possible.
+
+    A fragment counts its rows without the deleted ones, so one that has deletions is left alone.
+    """
+    if addresses is None:
+        return None
+    order = np.argsort(addresses)
+    in_order = addresses[order]
+    fragments = (in_order >> np.uint64(32)).astype(np.int64)
+    parts = []
+    for fragment_id in np.unique(fragments).tolist():
+        fragment = handle._dataset.get_fragment(fragment_id)
+        if fragment is None or fragment.metadata.deletion_file is not None:
+            return None
+        offsets = in_order[fragments == fragment_id] & np.uint64(0xFFFFFFFF)
+        parts.append(fragment.take(offsets.tolist(), columns=columns))
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_tables(parts).take(pa.array(back))
+
+
+def take_by_id(handle: TableHandle, row_ids: RowIds, columns: list[str]) -> pa.Table:
+    """The rows with these row ids, found as Lance does, or in a large table by their addresses."""
+    if handle.row_count >= LOOKUP_TABLE_ROWS_MIN and len(row_ids) <= LOOKUP_ROWS_MAX:
+        addresses = to_addresses(handle, row_ids)
+        rows = handle._dataset.scanner(
+            columns=columns,
+            filter=at_addresses(addresses.tolist()),
+            with_row_address=True,
+        ).to_table()
+        known = to_numbers(rows[ROW_ADDRESS])
+        order = np.argsort(known)
+        if len(known) == len(row_ids) and len(np.unique(row_ids)) == len(row_ids):
+            return rows.take(pa.array(order[np.searchsorted(known[order], addresses)]))
+    return handle._dataset._take_rows(row_ids.tolist(), columns=columns)
+
+
+def to_numbers(column: pa.Array | pa.ChunkedArray) -> RowIds:
+    """A column of row ids, addresses or versions as an array."""
+    return np.asarray(column.to_numpy(), dtype=np.uint64)
+
+
+def file_names(fragment: LanceFragment) -> tuple[str, ...]:
+    """The data files of a fragment: the same files hold the same rows, but for deleted ones."""
+    return tuple(sorted(file.path for file in fragment.metadata.files))
