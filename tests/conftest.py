@@ -1,4 +1,4 @@
-"""Suite-wide hooks: which acceptance rows a run has proved."""
+"""Suite-wide settings and hooks: property tests, the order of tests, proved acceptance rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.depth import IS_TORTURE
 from tests.small_disk import disk
 
 __all__ = ["disk"]
 
-# A busy machine is no failure: no test has a time to keep.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# A busy machine is no failure: no example has a deadline. `make test` draws the same examples on
+# every run, so that a change is to blame for a failure; `make torture` draws new ones.
+settings.register_profile("test", deadline=None, derandomize=True, database=None)
+settings.register_profile("torture", deadline=None, print_blob=True)
+settings.load_profile("torture" if IS_TORTURE else "test")
 
 RESULTS_VARIABLE = "OMNIGRAPH_ACCEPTANCE_RESULTS"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the slow tests first: one that starts last keeps a single worker busy at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.hookimpl(wrapper=True)

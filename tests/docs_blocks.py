@@ -29,9 +29,12 @@ from unittest.mock import patch
 
 from omnigraph import Catalog, build_catalog, compile_query, parse_query, parse_schema
 from omnigraph.errors import OmnigraphError
+from tests.console import commands
+from tests.depth import IS_TORTURE
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+FIRST_PAGE = ROOT / "docs" / "start" / "install.md"
 SILENT = frozenset({"text", "json", "sh", "yaml", ""})
 RUNNABLE = ("omnigraph", "cat", "echo", "mv", "cp")
 _ANSWERED = frozenset({"error", "output"})
@@ -182,7 +185,7 @@ def _session(block: Block) -> str:
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=folder,
-            env={**os.environ, **_fixed()},
+            env={**os.environ, **_fixed(), "PATH": _path(block)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
@@ -193,16 +196,27 @@ def _session(block: Block) -> str:
     return "\n".join(f"$ {command}\n{output}" for command, output in pairs)
 
 
+def _path(block: Block) -> str:
+    """Where an example finds our commands: those installed, or in sessions of most pages quicker
+    ones; `make torture` has the installed ones everywhere."""
+    is_quick = block.language == "console" and block.path != FIRST_PAGE and not IS_TORTURE
+    folders = [sysconfig.get_path("scripts"), os.environ["PATH"]]
+    return os.pathsep.join([str(commands()), *folders] if is_quick else folders)
+
+
 def _fixed() -> dict[str, str]:
-    """The environment that every example runs in: our command, and output that never varies."""
-    path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
-    return {"PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+    """The environment that every example runs in: output that never varies."""
+    return {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def _printed(block: Block) -> str:
     names: dict[str, object] = {"__name__": "docs"}
     printed = ""
-    with _example_folder() as folder, contextlib.chdir(folder), patch.dict(os.environ, _fixed()):
+    with (
+        _example_folder() as folder,
+        contextlib.chdir(folder),
+        patch.dict(os.environ, {**_fixed(), "PATH": _path(block)}),
+    ):
         for each in blocks_of(block.path):
             if each.language == "python" and each.line <= block.line:
                 printed = _run_python(each, names)

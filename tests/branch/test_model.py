@@ -26,6 +26,7 @@ from omnigraph.upkeep.content_keeping import TableWork, commit_work, staged_befo
 from omnigraph.write.environment import queue_keys
 from omnigraph.write.sidecar import WriterKind
 from tests.branch.people import State, change, joined, merged, new_people, state_of
+from tests.depth import depth
 
 NAMES = ["alice", "bob", "carol", "eve"]
 TABLES = ["node:Person", "edge:Knows"]
@@ -48,7 +49,7 @@ steps = st.lists(
 )
 
 EXAMPLES = settings(
-    max_examples=10,
+    max_examples=depth(5, 50),
     deadline=None,
     # A failing script is short as it is, and every attempt to shorten it costs seconds.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -22,10 +22,11 @@ from omnigraph.index import RuntimeCache, adjacency, relations, table_view
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.ir.query import QueryIR
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
+from tests.depth import depth
 from tests.executor.query_strategies import Draw, Query, draw_query, draw_records, draw_schema
 
-PARTS = 4
-GRAPHS_PER_PART = 20
+PARTS = 2
+GRAPHS_PER_PART = depth(10, 40)
 QUERIES_PER_GRAPH = 25
 
 
@@ -101,7 +102,6 @@ def run_all_ways(
 @settings(
     max_examples=GRAPHS_PER_PART,
     deadline=None,
-    database=None,
     suppress_health_check=list(HealthCheck),
     # A case is small as it is drawn; shrinking would build a graph for every attempt.
     phases=[Phase.generate],

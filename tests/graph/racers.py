@@ -1,8 +1,7 @@
-"""What the processes of a race do. Each is spawned, opens the graph itself and reports back."""
+"""What the processes of a race do. Each opens the graph itself and reports back."""
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from typing import Any
@@ -10,19 +9,17 @@ from typing import Any
 import omnigraph as og
 from omnigraph.errors import ConstraintError, ExpectedVersionMismatch
 from tests.graph.reading import add
-
-SPAWN = multiprocessing.get_context("spawn")
-"""Lance is not safe to fork."""
+from tests.processes import PROCESSES
 
 TIMEOUT_SECONDS = 280
 
 
 def race(racers: list[tuple[Callable[..., Any], tuple[Any, ...]]], uri: str) -> list[Any]:
     """Run every racer in a process of its own, started together; returns what each returns."""
-    together = SPAWN.Barrier(len(racers))
-    answers = SPAWN.Queue()
+    together = PROCESSES.Barrier(len(racers))
+    answers = PROCESSES.Queue()
     processes = [
-        SPAWN.Process(target=_run, args=(number, racer, uri, together, arguments, answers))
+        PROCESSES.Process(target=_run, args=(number, racer, uri, together, arguments, answers))
         for number, (racer, arguments) in enumerate(racers)
     ]
     for process in processes:

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import omnigraph as og
+from tests.depth import depth
 from tests.graph.racers import (
     delete_nodes,
     insert_edges,
@@ -28,15 +29,16 @@ def is_whole(graph: og.Graph) -> bool:
 
 @pytest.mark.accepts("S-123")
 def test_upserts_of_the_same_keys_double_nothing_and_lose_nothing(graph: og.Graph) -> None:
-    """4 processes × 100 upserts of 10 keys, while a fifth keeps opening the graph."""
-    writers = [(upsert_keys, (number, 10, 100)) for number in range(4)]
+    """Four processes upsert the same ten keys, while a fifth keeps opening the graph."""
+    count = depth(20, 100)
+    writers = [(upsert_keys, (number, 10, count)) for number in range(4)]
 
     *acknowledged, _ = race([*writers, (open_again, (5,))], graph.uri)
 
     answers = [answer for one in acknowledged for answer in one]
     commits = {commit.commit_id: commit for commit in graph.commits()}
-    assert len(answers) == 400
-    assert len(commits) == 401
+    assert len(answers) == 4 * count
+    assert len(commits) == 4 * count + 1
     assert names(graph) == [f"k{number}" for number in range(10)]
     in_order = sorted(answers, key=lambda answer: commits[answer[2]].manifest_version)
     assert ages(graph) == {name: age for name, age, _ in in_order}
@@ -45,7 +47,7 @@ def test_upserts_of_the_same_keys_double_nothing_and_lose_nothing(graph: og.Grap
 
 @pytest.mark.accepts("S-145")
 def test_an_edge_and_the_delete_of_its_node_never_leave_the_edge_dangling(graph: og.Graph) -> None:
-    rounds = 200
+    rounds = depth(40, 200)
     people = ["hub", *(f"n{number}" for number in range(rounds))]
     graph.load([{"type": "Person", "data": {"name": name}} for name in people], mode="append")
 
@@ -64,7 +66,7 @@ def test_an_edge_and_the_delete_of_its_node_never_leave_the_edge_dangling(graph:
 
 @pytest.mark.accepts("S-145", "S-146")
 def test_of_processes_that_update_one_row_from_one_view_exactly_one_wins(graph: og.Graph) -> None:
-    rounds = 12
+    rounds = depth(5, 12)
     graph.load([{"type": "Person", "data": {"name": "hub"}}], mode="append")
     first = pins(graph)["node:Person"]
 
@@ -78,7 +80,7 @@ def test_of_processes_that_update_one_row_from_one_view_exactly_one_wins(graph: 
 
 
 def test_a_strict_insert_of_one_key_has_exactly_one_winner(graph: og.Graph) -> None:
-    rounds = 10
+    rounds = depth(5, 10)
 
     outcomes = race([(insert_one_key, (rounds,)) for _ in range(3)], graph.uri)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, OmnigraphError
+from tests.depth import depth
 from tests.graph.reading import ADD, add, ages, links, names, new_graph, reopen, rows
 
 HOSTILE = [
@@ -71,7 +72,7 @@ def test_every_string_is_its_own_key(tmp_path: Path) -> None:
     assert sorted(names(graph)) == sorted(set(HOSTILE) - set(HOSTILE[::6]))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=depth(10, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=st.text(max_size=30), other=st.sampled_from(HOSTILE))
 def test_a_string_comes_back_as_it_went_in(graph: og.Graph, text: str, other: str) -> None:
     """In keys, endpoints, values and predicates; a model in Python says what must be there."""

@@ -22,6 +22,7 @@ from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.jobs import LONG_BYTES
 from omnigraph.server.settings import ServedGraph
+from tests.depth import IS_TORTURE, sample
 from tests.http.serving import INSERT, Client, Served, make_graph, ndjson, served, single
 from tests.http.test_process import started
 
@@ -120,7 +121,7 @@ def test_writes_of_both_processes_to_one_table_all_take_effect(apart: Client) ->
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("OMNIGRAPH_TORTURE") != "1", reason="part of make torture")
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_a_large_load_waits_for_the_process_and_runs_on_spark_there(
     own: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,12 +233,15 @@ def test_a_graph_in_an_object_store_is_written_by_the_server_alone() -> None:
 
 @pytest.mark.parametrize(
     "point",
-    [
-        Failpoint.COMMIT_AFTER_STAGE,
-        Failpoint.COMMIT_AFTER_TABLE,
-        Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
-        Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
-    ],
+    sample(
+        [
+            Failpoint.COMMIT_AFTER_STAGE,
+            Failpoint.COMMIT_AFTER_TABLE,
+            Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+            Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+        ],
+        every=3,
+    ),
 )
 def test_a_killed_write_process_leaves_a_whole_graph_and_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Failpoint

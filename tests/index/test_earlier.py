@@ -21,6 +21,7 @@ from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.predicates import Compare, CompareOp
 from omnigraph.storage.tables import TableStorage
 from tests.branch.bulk import write_bulk
+from tests.depth import depth
 
 SCHEMA = """
 node Person { slug: String @key  name: String?  age: I64?  team: String?  score: F64? }
@@ -111,7 +112,7 @@ def change(graph: og.Graph, choice: random.Random) -> None:
             graph.mutate("query q($n: I64) { delete Knows where since = $n }", params={"n": number})
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(depth(2, 12)))
 @pytest.mark.parametrize("is_ranked", [False, True])
 def test_what_is_carried_over_is_what_reading_anew_gives(
     graph: og.Graph, seed: int, is_ranked: bool, monkeypatch: pytest.MonkeyPatch

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import omnigraph as og
+from tests.processes import PROCESSES
 
 OPTIONS: dict[str, Any] = {"durability": "process", "self_care": False}
 
@@ -60,9 +60,8 @@ class Remote:
     """A handle in a process of its own."""
 
     def __init__(self, uri: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(uri, there), daemon=True)
+        self._here, there = PROCESSES.Pipe()
+        self._process = PROCESSES.Process(target=_serve, args=(uri, there), daemon=True)
         self._process.start()
         there.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConflictError, KeyConflict
+from tests.depth import depth
 from tests.graph.reading import new_graph, rows_at, sidecars
 from tests.model.reference import SCHEMA, Link, Person, Refused, State
 
@@ -248,7 +248,7 @@ class GraphMachine(RuleBasedStateMachine):
 
 TestGraphModel = pytest.mark.xdist_group("model")(GraphMachine.TestCase)
 TestGraphModel.settings = settings(
-    max_examples=int(os.environ.get("OMNIGRAPH_MODEL_EXAMPLES", "80")),
+    max_examples=depth(25, 1_000),
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -10,20 +10,19 @@ A failure shows its seed and its steps. `replay` runs such a list again, and sho
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from pprint import pformat
 
 import pytest
 
+from tests.depth import IS_TORTURE, depth
 from tests.model.history_actors import Actor, Local, Remote
 from tests.model.history_base import Step
 from tests.model.history_scenarios import SCENARIOS
 from tests.model.history_steps import ALL, Chooser
 from tests.model.history_world import World
 
-IS_TORTURE = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 STEPS, STEPS_TORTURE = 60, 110
 STEPS_BETWEEN_CHECKS = 20
 
@@ -67,7 +66,7 @@ def test_a_short_history_is_what_the_model_says(name: str, tmp_path: Path) -> No
     replay(tmp_path / "graph", SCENARIOS[name])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(depth(1, 3)))
 def test_a_random_history_is_what_the_model_says(seed: int, tmp_path: Path) -> None:
     run_seed(tmp_path / "graph", seed, STEPS)
 

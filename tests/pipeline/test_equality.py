@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import omnigraph as og
 from omnigraph.errors import OmnigraphError
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
+from tests.depth import depth
 from tests.pipeline.conftest import SCHEMA, SPARK, unclaimed_files
 
 NAMES = st.sampled_from(["ann", "bob", "cy", "dee", "eve"])
@@ -92,7 +93,7 @@ def test_every_engine_gives_the_same_graph(
         engine = "spark"
 
     @settings(
-        max_examples=6 if other == "spark" else 30,
+        max_examples=depth(2, 20) if other == "spark" else depth(10, 100),
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -116,7 +117,7 @@ def test_every_engine_gives_the_same_graph(
 def test_columns_that_are_checked_together_give_the_same_answer(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=depth(8, 50), deadline=None, suppress_health_check=list(HealthCheck))
     @given(LOADS)
     def agree(loads: Any) -> None:
         top = tmp_path_factory.mktemp("threads")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,11 @@ import pytest
 import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
+from omnigraph.testing.crash import CrashRunner
+from tests.depth import depth
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
+
+WORK = "tests.pipeline.load_work"
 
 CHILD = """
 import sys, omnigraph as og
@@ -96,12 +101,24 @@ def assert_whole(path: Path) -> bool:
     return is_new
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_load_killed_at_any_point_is_whole(graph_path: Path, data: Path, point: str) -> None:
-    child = run(graph_path, data, "merge", "inline", **{ENVIRONMENT_VARIABLE: point})
-    output, errors = finish(child)
+@pytest.fixture(scope="module")
+def runner() -> Iterator[CrashRunner]:
+    with CrashRunner([WORK]) as zygote:
+        yield zygote
 
-    assert child.returncode == -signal.SIGKILL, output + errors
+
+def load_to_death(runner: CrashRunner, graph: Path, data: Path, mode: str, point: str) -> None:
+    arguments = {"path": str(graph), "data": str(data), "mode": mode, "arm": point}
+    died = runner.run(f"{WORK}:load", arguments)
+    assert died.was_killed, died
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_load_killed_at_any_point_is_whole(
+    runner: CrashRunner, graph_path: Path, data: Path, point: str
+) -> None:
+    load_to_death(runner, graph_path, data, "merge", point)
+
     is_new = assert_whole(graph_path)
     landed = ("commit.after_table=kill@2", "mutation", "graph_publish", "recovery")
     assert is_new is point.startswith(landed)
@@ -117,15 +134,13 @@ def test_a_load_killed_at_any_point_is_whole(graph_path: Path, data: Path, point
     ],
 )
 def test_an_overwrite_killed_amid_its_commits_is_rolled_forward_or_back(
-    graph_path: Path, data: Path, point: str, is_new: bool
+    runner: CrashRunner, graph_path: Path, data: Path, point: str, is_new: bool
 ) -> None:
     """Its sidecar says that a load was under way, and which tables it replaces, from where."""
     with og.open(graph_path) as graph:
         graph.load([person("gone"), knows("gone", "p0")], mode="append")
         before = {key: entry.version for key, entry in graph.snapshot().entries.items()}
-    child = run(graph_path, data, "overwrite", "inline", **{ENVIRONMENT_VARIABLE: point})
-    output, errors = finish(child)
-    assert child.returncode == -signal.SIGKILL, output + errors
+    load_to_death(runner, graph_path, data, "overwrite", point)
 
     (path,) = (graph_path / "__recovery").glob("*.json")
     sidecar = json.loads(path.read_text())
@@ -160,7 +175,7 @@ def test_a_live_load_is_not_swept_by_another(graph_path: Path, data: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(depth(2, 15)))
 def test_a_load_killed_at_a_random_moment_is_whole(graph_path: Path, data: Path, seed: int) -> None:
     slow = {ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.02"}
     child = run(graph_path, data, "merge", "inline", **slow)

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from omnigraph.testing.crash import CrashRunner
+from tests.depth import IS_TORTURE, depth
 from tests.power.calls import Call
 from tests.power.disk import Disk
 from tests.power.recording import Recording, record, replay
 from tests.power.states import CrashState, crash_states
 
-ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
-SEED = int(os.environ.get("OMNIGRAPH_POWER_SEED", time.time_ns() % 1_000_000))
+SEED = int(os.environ.get("OMNIGRAPH_POWER_SEED", depth(1, time.time_ns() % 1_000_000)))
 CHECKS = "tests.power.checks"
 PTRACE = "tests.power.ptrace"
 THOROUGH_EVERY = 8
@@ -116,14 +116,14 @@ def test_no_power_cut_loses_what_was_acknowledged(
     every_writer: Recording, runner: CrashRunner
 ) -> None:
     """Insert, update, delete, loads, branches, merges, schema, optimize, indices, cleanup."""
-    per_step = 24 if ALL else 1
+    per_step = depth(1, 24)
 
     wrong = survey(every_writer, per_step, runner)
 
     assert not wrong, describe(wrong)
 
 
-@pytest.mark.skipif(not ALL, reason="part of make torture")
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_no_power_cut_during_a_load_on_spark_loses_anything(
     tmp_path: Path, runner: CrashRunner
 ) -> None:

@@ -9,7 +9,7 @@ after the sidecar's delete                  new         none
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from omnigraph.failpoints import Failpoint as Point
@@ -17,7 +17,6 @@ from tests.recovery.work import BRANCH
 
 TABLE_COUNTS = (1, 2, 5)
 MATRIX_MIN = 400
-SAMPLE_MIN = 150
 
 FORWARD, BACK, DISCARDED = "RolledForward", "RolledBack", "OrphanedBranchDiscarded"
 
@@ -192,15 +191,16 @@ def init_cells() -> Iterator[Cell]:
         yield Cell("init", "init", count, "", Point.INIT_AFTER_COORDINATOR_INIT, 1, "new")
 
 
-def sampled(cells: list[Cell]) -> list[Cell]:
-    """Three cells of ten, and the first cell of each point that would be left out."""
-    chosen = [cell for place, cell in enumerate(cells) if place % 10 in (0, 3, 6)]
-    points = {point for cell in chosen for point in (cell.point, cell.recovery_point)}
-    for cell in cells:
-        if not {cell.point, cell.recovery_point} <= {*points, None}:
-            chosen.append(cell)
-            points |= {cell.point, cell.recovery_point}
-    return chosen
+def features(cell: Cell) -> set[Hashable]:
+    """What a sample has to show at least once."""
+    return {
+        (cell.group, cell.writer),
+        (cell.group, cell.template),
+        (cell.group, cell.count),
+        (cell.group, cell.rows, cell.audit),
+        (cell.group, cell.point),
+        (cell.group, "then", cell.recovery_point),
+    }
 
 
 GRAPH_CELLS = [

@@ -1,36 +1,36 @@
 """A process that dies anywhere leaves a whole graph: every cell of the matrix, one death each.
 
-`make test` runs three cells of ten, `make torture` all of them.
+`make test` runs cells that show every writer, every point and every end; `make torture` runs all.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Hashable
 from typing import Any
 
 import pytest
 
 from omnigraph.failpoints import Failpoint
 from omnigraph.testing.crash import Outcome, run_spawned
+from tests.depth import IS_TORTURE, cover, depth
 from tests.recovery.cells import (
     BACK,
     FORWARD,
     GRAPH_CELLS,
     INIT_CELLS,
     MATRIX_MIN,
-    SAMPLE_MIN,
     Cell,
-    sampled,
+    features,
 )
 from tests.recovery.conftest import ACKED, WORK, Cellar
 
-pytestmark = pytest.mark.slow
+# One worker builds the graphs that the sample starts from.
+pytestmark = [pytest.mark.slow, *([] if IS_TORTURE else [pytest.mark.xdist_group("crashes")])]
 
-ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
-RUN_CELLS = GRAPH_CELLS if ALL else sampled(GRAPH_CELLS)
-RUN_INIT_CELLS = INIT_CELLS if ALL else sampled(INIT_CELLS)
+RUN_CELLS = cover(GRAPH_CELLS, features)
+RUN_INIT_CELLS = cover(INIT_CELLS, features)
 CONFIRM = Failpoint.RECOVERY_SIDECAR_CONFIRM  # only a merge confirms
-SPAWNED = [cell for cell in GRAPH_CELLS if cell.group == "writers"][:: 12 if ALL else 80]
+SPAWNED = [cell for cell in GRAPH_CELLS if cell.group == "writers"][:: depth(300, 12)]
 
 
 def die(cellar: Cellar, cell: Cell, place: str) -> Outcome:
@@ -118,10 +118,14 @@ def test_a_process_started_from_nothing_dies_the_same_way(cellar: Cellar, cell: 
 
 def test_the_matrix_is_as_large_as_promised() -> None:
     cells = [*GRAPH_CELLS, *INIT_CELLS]
-    sample = [*sampled(GRAPH_CELLS), *sampled(INIT_CELLS)]
 
     assert len(set(map(str, cells))) == len(cells) >= MATRIX_MIN
-    assert len(sample) >= SAMPLE_MIN
+
+
+def test_the_sample_shows_every_writer_point_and_end() -> None:
+    everything = set[Hashable]().union(*map(features, GRAPH_CELLS))
+
+    assert set[Hashable]().union(*map(features, RUN_CELLS)) == everything
 
 
 def test_every_point_of_a_writer_is_in_the_matrix() -> None:

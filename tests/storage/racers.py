@@ -1,8 +1,7 @@
-"""What the processes of the race tests run. Spawned: Lance does not survive a fork."""
+"""What the processes of the race tests run."""
 
 from __future__ import annotations
 
-import multiprocessing as mp
 import time
 from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
@@ -16,7 +15,6 @@ from omnigraph.storage.location import graph_root
 from omnigraph.storage.queues import writer_queues
 
 ROWS = pa.schema([pa.field("object_id", pa.utf8()), pa.field("writer", pa.int64())])
-SPAWN = mp.get_context("spawn")
 
 
 def row(object_id: str, writer: int) -> pa.Table:

@@ -22,8 +22,9 @@ from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.location import graph_root
 from omnigraph.storage.predicates import Compare, CompareOp
+from tests.processes import PROCESSES
 from tests.storage.conftest import Store
-from tests.storage.racers import ROWS, SPAWN, control, merge_each_round, row
+from tests.storage.racers import ROWS, control, merge_each_round, row
 
 
 @pytest.fixture
@@ -123,10 +124,10 @@ def test_the_mark_can_be_set_on_an_old_table(tmp_path: Path) -> None:
 
 
 def race(store: Store, *, fenced: bool, same_key: bool, writers: int, rounds: int) -> list[Any]:
-    barrier, out = SPAWN.Barrier(writers), SPAWN.Queue()
+    barrier, out = PROCESSES.Barrier(writers), PROCESSES.Queue()
     arguments = (store.root.uri, store.storage_options, fenced)
     processes = [
-        SPAWN.Process(
+        PROCESSES.Process(
             target=merge_each_round, args=(*arguments, number, rounds, barrier, same_key, out)
         )
         for number in range(writers)

@@ -14,7 +14,8 @@ import pytest
 from omnigraph.errors import ConflictError, InvariantViolated
 from omnigraph.storage.location import GraphRoot, graph_root
 from omnigraph.storage.queues import LOCK_DIRECTORY, writer_queues
-from tests.storage.racers import SPAWN, count_up, hold
+from tests.processes import PROCESSES
+from tests.storage.racers import count_up, hold
 
 A, B = ("node:A", None), ("node:B", "x")
 
@@ -124,7 +125,7 @@ def test_processes_and_threads_exclude_each_other(root: GraphRoot, tmp_path: Pat
     counter = tmp_path / "counter"
     counter.write_text("0")
     arguments = (root.uri, str(counter), 30)
-    processes = [SPAWN.Process(target=count_up, args=arguments) for _ in range(3)]
+    processes = [PROCESSES.Process(target=count_up, args=arguments) for _ in range(3)]
     threads = [threading.Thread(target=count_up, args=arguments) for _ in range(2)]
     workers: list[Any] = [*processes, *threads]
     for worker in workers:
@@ -137,8 +138,8 @@ def test_processes_and_threads_exclude_each_other(root: GraphRoot, tmp_path: Pat
 
 
 def test_a_killed_holder_blocks_nobody(root: GraphRoot) -> None:
-    held = SPAWN.Event()
-    process = SPAWN.Process(target=hold, args=(root.uri, held))
+    held = PROCESSES.Event()
+    process = PROCESSES.Process(target=hold, args=(root.uri, held))
     process.start()
     assert held.wait(60)
     assert not is_free(root, A)
@@ -153,8 +154,8 @@ def test_a_killed_holder_blocks_nobody(root: GraphRoot) -> None:
 
 def test_waiting_can_be_interrupted(root: GraphRoot) -> None:
     """Ctrl-C reaches a writer that waits for another process, and leaves nothing held."""
-    held = SPAWN.Event()
-    process = SPAWN.Process(target=hold, args=(root.uri, held))
+    held = PROCESSES.Event()
+    process = PROCESSES.Process(target=hold, args=(root.uri, held))
     process.start()
     assert held.wait(60)
     timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))

@@ -17,14 +17,12 @@ import pytest
 from omnigraph.errors import ParseError
 from omnigraph.syntax import parse_query, parse_schema
 from omnigraph.testing.strategies import HOSTILE_NAMES, HOSTILE_VARIANTS
+from tests.depth import depth
 from tests.syntax.print_query import print_query
 from tests.syntax.print_schema import print_schema
 
-EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", "50000"))
-BATCHES = 4
-
-# Asked for by number, this is a long run and belongs to the slow suite.
-pytestmark = [pytest.mark.slow] if "OMNIGRAPH_FUZZ_EXAMPLES" in os.environ else []
+EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", "12000"))
+BATCHES = depth(1, 4)
 
 LARK_WORDS = re.compile(
     r"Token\(|__ANON|Expected one of|No terminal|Unexpected|lark|\b[A-Z_]{2,}_KW\b"

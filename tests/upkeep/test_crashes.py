@@ -6,14 +6,13 @@ with its sidecar, before its files        old         RolledBack
 with its files, before its publish        new         RolledForward
 after its publish, with a sidecar         new         RolledForward
 
-`make test` runs every fifth cell, `make torture` all of them.
+`make test` runs cells that show every writer, point and end; `make torture` runs all of them.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,10 @@ import pytest
 
 from omnigraph.failpoints import Failpoint as Point
 from omnigraph.testing.crash import CrashRunner, Outcome
+from tests.depth import IS_TORTURE, cover
 
-pytestmark = pytest.mark.slow
+# One worker builds the graphs that the sample starts from.
+pytestmark = [pytest.mark.slow, *([] if IS_TORTURE else [pytest.mark.xdist_group("upkeep")])]
 
 WORK = "tests.upkeep.work"
 BACK, FORWARD = "RolledBack", "RolledForward"
@@ -122,7 +123,18 @@ def upkeep_cells() -> Iterator[Cell]:
 
 
 CELLS = [*schema_cells(), *recovery_cells(), *upkeep_cells()]
-RUN_CELLS = CELLS if os.environ.get("OMNIGRAPH_TORTURE") == "1" else CELLS[::5]
+
+
+def features(cell: Cell) -> set[Hashable]:
+    return {
+        cell.writer,
+        ("at", cell.point),
+        ("then", cell.recovery_point),
+        (cell.ends, cell.audit),
+    }
+
+
+RUN_CELLS = cover(CELLS, features)
 
 
 class Cellar:

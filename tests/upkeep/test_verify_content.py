@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from omnigraph.storage.lance_manifest import manifest_in, replace_base_paths, wi
 from omnigraph.storage.location import TableLocation
 from omnigraph.testing.crash import run_spawned
 from omnigraph.upkeep.findings import Finding, Verification
+from tests.depth import depth
 from tests.upkeep.damage import (
     BRANCH,
     files_below,
@@ -27,8 +27,6 @@ from tests.upkeep.damage import (
     without,
 )
 from tests.upkeep.graphs import fill, new_library, reopen
-
-TORTURE = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +56,12 @@ def test_a_sound_graph_is_clean_to_the_last_byte(kinds: og.Graph) -> None:
 
 
 def test_a_flipped_byte_in_any_file_is_found_and_named(kinds: og.Graph) -> None:
-    """Eight files at a time, of different tables and kinds; in a torture run each on its own."""
+    """Many files at a time, of different tables and kinds; in a torture run each on its own."""
     everything = files_below(Path(kinds.uri))
     logs = [path for path in everything if path.parent.name == "_checksums"]
     others = sorted(set(everything) - set(logs))  # a damaged log may hide one of these
     missed: list[Path] = []
-    for batch in [*batches(others, 1 if TORTURE else 8), *([log] for log in logs)]:
+    for batch in [*batches(others, depth(24, 1)), *([log] for log in logs)]:
         with ExitStack() as damage:
             for path in batch:
                 damage.enter_context(flipped_byte(path))
@@ -82,7 +80,7 @@ def test_a_file_that_is_gone_is_found_without_reading_content(kinds: og.Graph) -
     # branch that are gone look as if a cleanup had let go of them.
     exempt = {*refs, *root.rglob("_checksums/*"), *root.glob("__commits/*")}
     missed: list[Path] = []
-    for batch in batches(sorted(set(files_below(root)) - exempt), 1 if TORTURE else 8):
+    for batch in batches(sorted(set(files_below(root)) - exempt), depth(24, 1)):
         with ExitStack() as damage:
             for path in batch:
                 damage.enter_context(without(path))
