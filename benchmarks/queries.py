@@ -27,7 +27,7 @@ import omnigraph as og
 from benchmarks import social
 from benchmarks.harness import Figure
 from omnigraph.compiler import compile_query, require_read
-from omnigraph.executor.execute import planned
+from omnigraph.executor.execute import prepare_query
 from omnigraph.index import RuntimeCache
 
 PEOPLE = int(os.environ.get("OMNIGRAPH_BENCH_PEOPLE", str(social.PEOPLE)))
@@ -171,7 +171,7 @@ def _compiling(graph: og.Graph) -> Iterator[Figure]:
 
     def prepare(text: str) -> list[float]:
         ir = require_read(compile_query(text, catalog, "q7"))
-        planned(ir, snapshot, catalog, cache)
+        prepare_query(ir, snapshot, catalog, cache)
         return []
 
     cpu, _, _ = _measured(lambda: prepare(social.QUERIES))

@@ -1,10 +1,9 @@
-"""At once: do something only if nobody has to wait for it, as on the thread of an event loop.
+"""Nonblocking: run code on a thread that must not block, such as the thread of an event loop.
 
-    with nonblocking():    run what follows, or give it up with WouldBlock
-    may_block()       said by code that is about to read, build, compile or wait
+    with nonblocking():    run the block, or stop it with WouldBlock
+    may_block()            called by code that is about to read, build, compile or wait
 
-Who has given up asks again where waiting is allowed. So what takes time has to say so before it
-has changed anything.
+On WouldBlock the caller retries in a thread. So code calls `may_block` before it changes anything.
 """
 
 from __future__ import annotations
@@ -15,7 +14,10 @@ from contextlib import contextmanager
 
 
 class WouldBlock(BaseException):
-    """What was to be done at once takes time. Nothing is wrong, so nobody in between handles it."""
+    """The block cannot finish without blocking.
+
+    Control flow, not a failure: a BaseException, so that no `except Exception` in between stops it.
+    """
 
 
 class _Thread(threading.local):
@@ -27,10 +29,10 @@ _thread = _Thread()
 
 @contextmanager
 def nonblocking() -> Iterator[None]:
-    """In the block, this thread does what it can do without waiting.
+    """Forbid this thread to block inside the `with` block.
 
     Raises:
-        WouldBlock: There is something that it cannot; nothing was done.
+        WouldBlock: The work has to block. It was stopped before it had any effect.
     """
     before, _thread.is_nonblocking = _thread.is_nonblocking, True
     try:
@@ -40,10 +42,10 @@ def nonblocking() -> Iterator[None]:
 
 
 def may_block() -> None:
-    """Say that what comes now may take long: it reads, builds, compiles or waits.
+    """Declare that what follows may take long: it reads, builds, compiles or waits.
 
     Raises:
-        WouldBlock: The caller wants no such thing.
+        WouldBlock: The thread is inside `nonblocking()`.
     """
     if _thread.is_nonblocking:
         raise WouldBlock

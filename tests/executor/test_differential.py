@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from omnigraph.compiler import bind_params, compile_query, require_read
 from omnigraph.executor import execute, kernels, weights
 from omnigraph.graph import Graph, init
-from omnigraph.index import RuntimeCache, adjacency, relations, table_view
+from omnigraph.index import RuntimeCache, adjacency, relations, thresholds
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.ir.query import QueryIR
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
@@ -84,7 +84,7 @@ def run_all_ways(
 
     run(warm)
     run(warm)
-    with patch.object(table_view, "SMALL_TABLE_ROWS", 0):
+    with patch.object(thresholds, "SMALL_TABLE_ROWS", 0):
         with patch.object(relations, "_BUILD_COST", build_cost):
             run(RuntimeCache(budget_bytes=1))
         with (

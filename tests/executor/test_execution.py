@@ -14,7 +14,8 @@ from omnigraph.errors import NotFoundError, ResourceLimitError
 from omnigraph.executor import execute, explain
 from omnigraph.executor import rows as rows_module
 from omnigraph.graph import Graph, init
-from omnigraph.index import DerivedStore, RuntimeCache, table_view
+from omnigraph.index import DerivedStore, RuntimeCache, thresholds
+from omnigraph.index.keys import DistinctKey, EndpointsKey, PerEdgeKey
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.storage.counters import counting
 from tests.executor.people import SCHEMA, make_graph, person
@@ -24,12 +25,8 @@ from tests.executor.running import run_query
 @pytest.fixture
 def large_tables() -> Iterator[None]:
     """Treat every table as a large one."""
-    with patch.object(table_view, "SMALL_TABLE_ROWS", 0):
+    with patch.object(thresholds, "SMALL_TABLE_ROWS", 0):
         yield
-
-
-def kinds(cache: RuntimeCache) -> set[str]:
-    return {str(key[0]) for key in cache.kept() if isinstance(key, tuple)}
 
 
 def explained(graph: Graph, source: str, cache: RuntimeCache) -> str:
@@ -45,11 +42,12 @@ def test_adjacency_is_built_only_for_what_is_traversed(people: Graph) -> None:
     cache = RuntimeCache()
 
     run_query(people, "query q() { match { $p: Person } return { $p.name } }", cache=cache)
-    assert not {"distinct", "stored", "endpoints"} & kinds(cache)
+    adjacency = (DistinctKey, PerEdgeKey, EndpointsKey)
+    assert not any(isinstance(key, adjacency) for key in cache.list_keys())
 
     run_query(people, "query q() { match { $p: Person $p knows $o } return { $o } }", cache=cache)
     run_query(people, "query q() { match { $p: Person $p knows $o } return { $o } }", cache=cache)
-    built = [key for key in cache.kept() if isinstance(key, tuple) and key[0] == "distinct"]
+    built = [key for key in cache.list_keys() if isinstance(key, DistinctKey)]
     assert len(built) == 1
 
 
@@ -130,11 +128,11 @@ def test_a_new_version_of_one_table_keeps_what_the_others_derived(tmp_path: Path
     cache = RuntimeCache()
     query = "query q() { match { $p: Person $p livesIn $t } return { count($p) as n } }"
     run_query(graph, query, cache=cache)
-    before = {key for key in cache.kept() if isinstance(key, tuple) and key[0] == "distinct"}
+    before = {key for key in cache.list_keys() if isinstance(key, DistinctKey)}
 
     graph.mutate('query m() { insert Note { slug: "n9" } }')
     assert run_query(graph, query, cache=cache).rows() == [{"n": 3}]
-    after = {key for key in cache.kept() if isinstance(key, tuple) and key[0] == "distinct"}
+    after = {key for key in cache.list_keys() if isinstance(key, DistinctKey)}
     graph.mutate('query m() { insert Person { name: "ed" } }')
     graph.mutate('query m() { insert LivesIn { from: "ed", to: "Oslo" } }')
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import omnigraph as og
 from omnigraph.compiler import bind_params, compile_query, require_read
 from omnigraph.errors import OmnigraphError, ParseError
-from omnigraph.index import RuntimeCache, table_view
+from omnigraph.index import RuntimeCache, thresholds
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.storage.tokens import query_forms
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
@@ -136,7 +136,7 @@ def compare(graph: og.Graph, plain: Plain, source: str, params: dict[str, str]) 
     expected = as_texts(evaluate(ir, bound, plain.data), source)
     assert as_texts(graph.query(source, params=params).rows(), source) == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_view, "SMALL_TABLE_ROWS", 0)
+        patch.setattr(thresholds, "SMALL_TABLE_ROWS", 0)
         cold = run_query(graph, source, params, cache=RuntimeCache(budget_bytes=1)).rows()
     assert as_texts(cold, source) == expected
 

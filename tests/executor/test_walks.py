@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from omnigraph.executor.kernels import expand, reach, runs_between, sum_along, walk
 from omnigraph.graph import Graph
-from omnigraph.index import Live
-from omnigraph.index.adjacency import Endpoints, Relation, distinct_relation
+from omnigraph.index import Selection
+from omnigraph.index.adjacency import Endpoints, Relation, build_distinct_relation
 from tests.executor.running import run_query
 
 SIZE = 6
@@ -21,7 +21,7 @@ edges_strategy = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_s
 
 def relation_of(edges: Edges) -> Relation:
     pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    return distinct_relation(Endpoints(pairs[:, 0], pairs[:, 1]), (SIZE, SIZE))
+    return build_distinct_relation(Endpoints(pairs[:, 0], pairs[:, 1]), (SIZE, SIZE))
 
 
 def distances(edges: Edges, start: int) -> dict[int, int]:
@@ -77,14 +77,14 @@ def test_sums_and_reach_agree_with_the_edges(edges: Edges, weights: list[int]) -
     """Whatever way along the edges is chosen."""
     relation = relation_of(edges)
     distinct = set(edges)
-    children = Live(SIZE, mask=np.array(weights) > 0)
+    children = Selection(SIZE, mask=np.array(weights) > 0)
 
     for given_weights in (np.array(weights), np.array(weights, dtype=float)):
         total = sum_along(lambda: relation.forward, lambda: relation.backward, given_weights, SIZE)
         assert total.tolist() == [
             sum(weights[b] for a, b in distinct if a == node) for node in range(SIZE)
         ]
-    for parents in (Live(SIZE), Live(SIZE, positions=np.array([0, 3]))):
+    for parents in (Selection(SIZE), Selection(SIZE, positions=np.array([0, 3]))):
         found = reach(lambda: relation.forward, lambda: relation.backward, parents, children)
         assert found.positions().tolist() == sorted(
             {a for a, b in distinct if weights[b] > 0 and parents.mask()[a]}

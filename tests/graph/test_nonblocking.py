@@ -1,6 +1,6 @@
-"""At once: a look-up in memory is answered without waiting, all else says that it takes time.
+"""Nonblocking: a look-up in memory is answered without blocking, all else raises WouldBlock.
 
-Either way an answer is the one that the same query gives where waiting is allowed.
+Either way an answer is the one that the same query gives in a thread that may block.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pytest
 import omnigraph as og
 from omnigraph.compiler import compile as compiling
 from omnigraph.errors import BadRequestError
-from omnigraph.index import table_view
+from omnigraph.index import thresholds
+from omnigraph.index.keys import ColumnKey, PlanKey, PostingsKey, RanksKey
 from omnigraph.nonblocking import WouldBlock, nonblocking
 from omnigraph.storage.counters import Counters, counting
 
@@ -76,7 +77,7 @@ def new_person(number: int) -> dict[str, Any]:
 
 
 def warm(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]]:
-    """Ask where waiting is allowed, until nothing has to be read any more."""
+    """Query in a thread that may block, until everything is in memory."""
     time.sleep(0.05)  # files that have just changed are looked at each time
     for _ in range(3):
         rows = graph.query(source, params=params).rows()
@@ -84,7 +85,7 @@ def warm(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]]:
 
 
 def query_nonblocking(graph: og.Graph, source: str, **params: Any) -> list[dict[str, Any]] | None:
-    """The answer, or None when it takes time."""
+    """The answer, or None when the query would block."""
     try:
         with nonblocking():
             return graph.query(source, params=params).rows()
@@ -96,13 +97,13 @@ def query_nonblocking(graph: og.Graph, source: str, **params: Any) -> list[dict[
     ("source", "params"),
     [
         (BY_KEY, {"slug": "p7"}),
-        (BY_KEY, {"slug": "nobody"}),
+        (BY_KEY, {"slug": "missing"}),
         (BY_UNIQUE, {"n": 7}),
         (BY_DAY, {"day": "2026-01-07"}),
         (WITH_MORE, {"slug": "p7"}),
     ],
 )
-def test_a_lookup_of_one_node_in_memory_is_answered_at_once(
+def test_a_lookup_of_one_node_in_memory_does_not_block(
     graph: og.Graph, source: str, params: dict[str, Any]
 ) -> None:
     expected = warm(graph, source, **params)
@@ -114,7 +115,7 @@ def test_a_lookup_of_one_node_in_memory_is_answered_at_once(
 
 
 @pytest.mark.parametrize("what", SLOW)
-def test_a_query_whose_cost_has_a_size_takes_time_however_warm_it_is(
+def test_a_query_whose_cost_grows_with_the_table_blocks_however_warm_it_is(
     graph: og.Graph, what: str
 ) -> None:
     source = f"query q() {{ {SLOW[what]} }}"
@@ -123,7 +124,7 @@ def test_a_query_whose_cost_has_a_size_takes_time_however_warm_it_is(
     assert query_nonblocking(graph, source) is None
 
 
-def test_the_first_question_takes_time_and_reads_nothing(graph: og.Graph) -> None:
+def test_the_first_query_would_block_and_reads_nothing(graph: og.Graph) -> None:
     time.sleep(0.05)
     for _ in range(5):
         with counting() as counters:
@@ -135,23 +136,23 @@ def test_the_first_question_takes_time_and_reads_nothing(graph: og.Graph) -> Non
 
 
 def test_giving_up_counts_as_no_use(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a column would be decoded that was asked for once."""
-    monkeypatch.setattr(table_view, "SMALL_TABLE_ROWS", 10)
+    """Otherwise one query, retried often, would get its column decoded."""
+    monkeypatch.setattr(thresholds, "SMALL_TABLE_ROWS", 10)
     time.sleep(0.05)
     graph.query(BY_KEY, params={"slug": "p7"})
-    touches = dict(graph._cache._touches)
+    touches = dict(graph._cache._touches._entries)
     for _ in range(50):
         assert query_nonblocking(graph, BY_KEY, slug="p7") is None
 
     assert touches
-    assert graph._cache._touches == touches
+    assert graph._cache._touches._entries == touches
 
 
-def test_a_large_column_is_not_gone_through_at_once(
+def test_a_large_column_is_not_compared_without_blocking(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dates are compared one by one, which takes as long as there are many."""
-    monkeypatch.setattr(table_view, "SMALL_TABLE_ROWS", 10)
+    monkeypatch.setattr(thresholds, "SMALL_TABLE_ROWS", 10)
     expected = warm(graph, BY_DAY, day="2026-01-07")
     assert query_nonblocking(graph, BY_DAY, day="2026-01-07") is None
 
@@ -159,24 +160,24 @@ def test_a_large_column_is_not_gone_through_at_once(
     assert query_nonblocking(graph, BY_DAY, day="2026-01-07") == expected
 
 
-@pytest.mark.parametrize("kind", ["plan", "ranks", "postings", "column"])
-def test_nothing_is_built_at_once(graph: og.Graph, kind: str) -> None:
+@pytest.mark.parametrize("kind", [PlanKey, RanksKey, PostingsKey, ColumnKey])
+def test_nothing_is_built_without_blocking(graph: og.Graph, kind: type) -> None:
     warm(graph, BY_KEY, slug="p7")
     cache = graph._cache
-    lost = [key for key in cache.kept() if isinstance(key, tuple) and key[0] == kind]
+    lost = [key for key in cache.list_keys() if isinstance(key, kind)]
     assert lost
     for key in lost:
         cache._drop(key)
-    kept = set(cache.kept())
+    kept = set(cache.list_keys())
 
     assert query_nonblocking(graph, BY_KEY, slug="p7") is None
-    assert set(cache.kept()) == kept
+    assert set(cache.list_keys()) == kept
 
 
-def test_no_table_is_opened_at_once(graph: og.Graph) -> None:
+def test_no_table_is_opened_without_blocking(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
     graph._store.tables.forget()
-    graph._cache._recent.clear()
+    graph._cache.recent.clear()
 
     with counting() as counters:
         assert query_nonblocking(graph, BY_KEY, slug="p7") is None
@@ -184,7 +185,7 @@ def test_no_table_is_opened_at_once(graph: og.Graph) -> None:
     assert counters == Counters()
 
 
-def test_no_text_is_compiled_at_once(graph: og.Graph) -> None:
+def test_no_text_is_compiled_without_blocking(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
     compiling._compiled.cache_clear()
     compiling.parsed_file.cache_clear()
@@ -193,7 +194,7 @@ def test_no_text_is_compiled_at_once(graph: og.Graph) -> None:
     assert compiling.parsed_file.cache_info().currsize == 0
 
 
-def test_many_new_rows_are_not_gone_through_at_once(
+def test_many_new_rows_are_not_compared_without_blocking(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a version that is looked up by the ranks of the one before."""
@@ -202,14 +203,14 @@ def test_many_new_rows_are_not_gone_through_at_once(
     expected = warm(graph, BY_KEY, slug="p104")
     assert query_nonblocking(graph, BY_KEY, slug="p104") == expected == [{"name": "n104", "age": 5}]
 
-    monkeypatch.setattr(table_view, "NEW_ROWS_RANKED_MAX", 7)
+    monkeypatch.setattr(thresholds, "NEW_ROWS_RANKED_MAX", 7)
     assert query_nonblocking(graph, BY_KEY, slug="p104") is None
 
 
-def test_new_rows_are_ranked_ahead_once_they_are_looked_up_often(
+def test_new_rows_are_ranked_by_prefetch_once_they_are_looked_up_often(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_view, "FEW_ROWS", 0)
+    monkeypatch.setattr(thresholds, "FEW_ROWS", 0)
     with og.open(graph.uri, config={"read_ahead": True}, durability="process") as ahead:
         warm(ahead, BY_KEY, slug="p7")
         for number in range(100, 106):
@@ -223,7 +224,7 @@ def test_new_rows_are_ranked_ahead_once_they_are_looked_up_often(
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_an_answer_at_once_is_never_from_before_a_write(graph: og.Graph, is_ours: bool) -> None:
+def test_a_nonblocking_answer_is_never_from_before_a_write(graph: og.Graph, is_ours: bool) -> None:
     writer = graph if is_ours else og.open(graph.uri, durability="process")
     answered = 0
     for number in range(8):
@@ -240,13 +241,13 @@ def test_an_answer_at_once_is_never_from_before_a_write(graph: og.Graph, is_ours
     assert answered == 8
 
 
-def test_the_past_takes_time(graph: og.Graph) -> None:
+def test_a_query_of_an_earlier_commit_would_block(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
     with pytest.raises(WouldBlock), nonblocking():
         graph.query(BY_KEY, params={"slug": "p7"}, commit=graph.commits()[0].commit_id)
 
 
-def test_long_arrays_of_parameters_take_time(graph: og.Graph) -> None:
+def test_long_arrays_of_parameters_would_block(graph: og.Graph) -> None:
     source = BY_KEY.replace("$slug: String", "$slug: String, $many: [I64]")
     warm(graph, source, slug="p7", many=[1])
     few, many = [1] * 256, [1] * 257
@@ -256,7 +257,7 @@ def test_long_arrays_of_parameters_take_time(graph: og.Graph) -> None:
     assert query_nonblocking(graph, source, slug="p7", many=[1], other=many) is None
 
 
-def test_mistakes_are_told_at_once_in_the_same_words(graph: og.Graph) -> None:
+def test_a_nonblocking_query_reports_mistakes_in_the_same_words(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
     for params in ({}, {"slug": 7}, {"slug": "p7", "other": {}}):
         with pytest.raises(BadRequestError) as expected:
@@ -266,7 +267,7 @@ def test_mistakes_are_told_at_once_in_the_same_words(graph: og.Graph) -> None:
         assert str(raised.value) == str(expected.value)
 
 
-def test_a_closed_graph_answers_nothing_at_once(graph: og.Graph) -> None:
+def test_a_closed_graph_refuses_a_nonblocking_query(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
     graph.close()
     with pytest.raises(BadRequestError, match="is closed"), nonblocking():

@@ -10,9 +10,9 @@ from omnigraph.index.adjacency import (
     FewRuns,
     Pairs,
     Runs,
-    distinct_relation,
-    kept_pairs,
-    stored_relation,
+    build_distinct_relation,
+    build_edge_relation,
+    select_pairs,
 )
 
 #  0 → 1 (twice), 0 → 2, 1 → 1, 2 → 0, and an edge whose target is gone
@@ -28,7 +28,7 @@ def runs(csr: Runs) -> list[list[int]]:
 
 @pytest.mark.accepts("S-168")
 def test_a_distinct_relation_has_each_neighbour_once_in_both_directions() -> None:
-    relation = distinct_relation(ENDS, (3, 3))
+    relation = build_distinct_relation(ENDS, (3, 3))
 
     assert runs(relation.forward) == [[1, 2], [1], [0]]
     assert runs(relation.backward) == [[2], [0, 1], [0]]
@@ -36,7 +36,7 @@ def test_a_distinct_relation_has_each_neighbour_once_in_both_directions() -> Non
 
 @pytest.mark.accepts("S-168")
 def test_a_stored_relation_keeps_parallel_edges_and_names_each() -> None:
-    relation = stored_relation(ENDS, (3, 3))
+    relation = build_edge_relation(ENDS, (3, 3))
 
     assert runs(relation.forward) == [[1, 1, 2], [1], [0]]
     assert relation.forward.edges is not None
@@ -45,8 +45,8 @@ def test_a_stored_relation_keeps_parallel_edges_and_names_each() -> None:
 
 
 def test_an_edge_leads_both_ways_and_a_loop_once() -> None:
-    assert runs(distinct_relation(ENDS, (3, 3), both=True).forward) == [[1, 2], [0, 1], [0]]
-    assert runs(stored_relation(ENDS, (3, 3), both=True).forward) == [
+    assert runs(build_distinct_relation(ENDS, (3, 3), both=True).forward) == [[1, 2], [0, 1], [0]]
+    assert runs(build_edge_relation(ENDS, (3, 3), both=True).forward) == [
         [1, 1, 2, 2],
         [0, 0, 1],
         [0, 0],
@@ -56,18 +56,18 @@ def test_an_edge_leads_both_ways_and_a_loop_once() -> None:
 def test_edges_that_are_not_kept_relate_nothing() -> None:
     keep = np.array([False, True, True, False, True, True])
 
-    assert runs(kept_pairs(ENDS, (3, 3), keep).forward) == [[1, 2], [], [0]]
+    assert runs(select_pairs(ENDS, (3, 3), keep).forward) == [[1, 2], [], [0]]
 
 
 def test_pairs_seen_backwards_are_the_same_pairs() -> None:
     pairs = Pairs(np.array([1, 0, 1]), np.array([4, 2, 0]), None, (2, 5))
 
     assert runs(pairs.forward) == [[2], [0, 4]]
-    assert runs(pairs.reversed().forward) == runs(pairs.backward) == [[1], [], [0], [], [1]]
+    assert runs(pairs.reverse().forward) == runs(pairs.backward) == [[1], [], [0], [], [1]]
 
 
 def test_facts_of_a_side_are_those_of_its_runs() -> None:
-    csr = distinct_relation(ENDS, (3, 3)).forward
+    csr = build_distinct_relation(ENDS, (3, 3)).forward
 
     assert csr.degree.tolist() == [2, 1, 1]
     assert csr.is_total
@@ -79,7 +79,7 @@ def test_facts_of_a_side_are_those_of_its_runs() -> None:
 def test_no_edges_make_an_empty_relation(sizes: tuple[int, int]) -> None:
     nothing = np.empty(0, dtype=np.int64)
 
-    relation = distinct_relation(Endpoints(nothing, nothing), sizes)
+    relation = build_distinct_relation(Endpoints(nothing, nothing), sizes)
 
     assert (relation.forward.size, relation.backward.size) == sizes
     assert len(relation.forward.targets) == 0
@@ -94,6 +94,6 @@ def test_runs_of_a_few_positions_are_those_of_the_whole() -> None:
     assert runs(few)[90] == [0, 2]
     starts, ends = few.runs(np.array([90, 4, 3]))
     assert (ends - starts).tolist() == [2, 0, 1]
-    assert few.holders().positions().tolist() == [3, 7, 90]
+    assert few.with_neighbour().positions().tolist() == [3, 7, 90]
     assert np.flatnonzero(few.loops).tolist() == [7]
     assert not isinstance(pairs.backward, FewRuns)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.index.arrays import sorted_distinct
-from omnigraph.index.columns import ordered_numbers, ranked
+from omnigraph.index.arrays import sort_distinct
+from omnigraph.index.columns import rank_values, to_sort_keys
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from omnigraph.index.columns import ordered_numbers, ranked
     ],
 )
 def test_ranks_follow_the_values_with_null_first(array: pa.Array, codes: list[int]) -> None:
-    assert ranked(array).codes.tolist() == codes
+    assert rank_values(array).codes.tolist() == codes
 
 
 MANY = 3_000
@@ -47,7 +47,7 @@ def test_many_values_are_ranked_as_few_are(make: Any, first: int, repeated: int)
     values += values[:repeated]
     array = pa.array(values).slice(first)
 
-    ranks = ranked(array)
+    ranks = rank_values(array)
 
     kept = values[first:]
     expected = sorted(
@@ -62,20 +62,20 @@ def test_many_values_are_ranked_as_few_are(make: Any, first: int, repeated: int)
 def test_many_values_and_one_that_equals_nothing_are_ranked(odd: float | None) -> None:
     values = [odd, *(float(number) for number in range(MANY)), odd]
 
-    codes = ranked(pa.array(values, pa.float64())).codes
+    codes = rank_values(pa.array(values, pa.float64())).codes
 
     assert codes[0] == codes[-1] == (0 if odd is None else MANY + 1)
     assert codes[1:-1].tolist() == list(range(1, MANY + 1))
 
 
 def test_ranks_turn_back_into_values() -> None:
-    ranks = ranked(pa.array(["b", None, "a"]))
+    ranks = rank_values(pa.array(["b", None, "a"]))
 
     assert ranks.decode(np.array([2, 0, 1])).to_pylist() == ["b", None, "a"]
 
 
 def test_equal_lists_have_equal_ranks() -> None:
-    codes = ranked(pa.array([["a", "b"], ["a"], None, ["a", "b"]])).codes
+    codes = rank_values(pa.array([["a", "b"], ["a"], None, ["a", "b"]])).codes
 
     assert codes[0] == codes[3]
     assert len({int(code) for code in codes}) == 3
@@ -83,7 +83,7 @@ def test_equal_lists_have_equal_ranks() -> None:
 
 @pytest.mark.parametrize("values", [[2**63 - 1, -(2**63), 0], [2.5, -1.0, 0.0]])
 def test_numbers_without_nulls_sort_as_they_are(values: list[Any]) -> None:
-    numbers = ordered_numbers(pa.array(values))
+    numbers = to_sort_keys(pa.array(values))
 
     assert [values[place] for place in np.argsort(numbers)] == sorted(values)
 
@@ -91,5 +91,5 @@ def test_numbers_without_nulls_sort_as_they_are(values: list[Any]) -> None:
 def test_sorted_distinct_agrees_with_a_set() -> None:
     numbers = np.array([5, 1, 5, 3, 1])
 
-    assert sorted_distinct(numbers).tolist() == [1, 3, 5]
-    assert sorted_distinct(numbers[:0]).tolist() == []
+    assert sort_distinct(numbers).tolist() == [1, 3, 5]
+    assert sort_distinct(numbers[:0]).tolist() == []

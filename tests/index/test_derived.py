@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnigraph.index.adjacency import Endpoints, Relation, distinct_relation
+from omnigraph.index.adjacency import Endpoints, Relation, build_distinct_relation
 from omnigraph.index.derived import DIRECTORY, ENTRIES_MAX, DerivedStore
 
 ENDS = Endpoints(np.array([0, 2, 0]), np.array([1, 0, 2]))
@@ -15,7 +15,7 @@ ENDS = Endpoints(np.array([0, 2, 0]), np.array([1, 0, 2]))
 
 @pytest.fixture
 def relation() -> Relation:
-    return distinct_relation(ENDS, (3, 3))
+    return build_distinct_relation(ENDS, (3, 3))
 
 
 def test_a_saved_relation_is_mapped_by_the_next_open(tmp_path: Path, relation: Relation) -> None:
@@ -41,7 +41,7 @@ def test_a_graph_that_was_moved_maps_what_it_kept(tmp_path: Path, relation: Rela
 
 def test_a_symmetric_relation_stays_symmetric(tmp_path: Path) -> None:
     store = DerivedStore(tmp_path, is_writable=True)
-    store.save("both", distinct_relation(ENDS, (3, 3), both=True))
+    store.save("both", build_distinct_relation(ENDS, (3, 3), both=True))
 
     found = store.load("both")
 

@@ -16,13 +16,13 @@ def test_a_flipped_byte_in_any_derived_file_is_named(tmp_path: Path) -> None:
     back = Csr(np.array([0, 1, 3]), np.array([0, 1, 1], dtype=np.uint32), None)
     store.save("knows", Relation(csr, back))
 
-    assert store.damaged() == {}
+    assert store.find_damage() == {}
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 5
     for path in files:
         whole = path.read_bytes()
         for place in (0, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-            assert store.damaged(), (path, place)
+            assert store.find_damage(), (path, place)
         path.write_bytes(whole)
-    assert store.damaged() == {}
+    assert store.find_damage() == {}

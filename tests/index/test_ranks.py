@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from omnigraph.index.columns import _VALUES_LISTED, ranked
+from omnigraph.index.columns import _VALUES_LISTED, rank_values
 
 
 def texts(count: int) -> list[str]:
@@ -16,19 +16,19 @@ def texts(count: int) -> list[str]:
 @pytest.mark.parametrize("count", [100, _VALUES_LISTED + 100])
 def test_a_text_is_found_by_its_rank(count: int) -> None:
     values = texts(count)
-    ranks = ranked(pa.array([*values, None]))
+    ranks = rank_values(pa.array([*values, None]))
 
     for value in values[:: max(1, count // 50)]:
-        rank = ranks.rank_of(value)
+        rank = ranks.find_rank(value)
         assert rank == sorted(values).index(value) + 1
         assert ranks.values[rank - 1].as_py() == value
     for stranger in ("", "zz", "\U0010ffff", "\ud800", values[5][:-1] + "x"):
-        assert ranks.rank_of(stranger) is None
+        assert ranks.find_rank(stranger) is None
 
 
 @pytest.mark.parametrize("count", [100, _VALUES_LISTED + 100])
 def test_a_number_is_found_by_its_rank(count: int) -> None:
-    ranks = ranked(pa.array([3 * n - count for n in range(count)], pa.int64()))
+    ranks = rank_values(pa.array([3 * n - count for n in range(count)], pa.int64()))
 
-    assert [ranks.rank_of(3 * n - count) for n in (0, 7, count - 1)] == [1, 8, count]
-    assert [ranks.rank_of(value) for value in (1 - count, 10**30, -(10**30))] == [None] * 3
+    assert [ranks.find_rank(3 * n - count) for n in (0, 7, count - 1)] == [1, 8, count]
+    assert [ranks.find_rank(value) for value in (1 - count, 10**30, -(10**30))] == [None] * 3

@@ -10,7 +10,7 @@ from omnigraph import build_catalog, compile_query, parse_schema
 from omnigraph.compiler import require_read
 from omnigraph.planner import Plan, Statistics, format_plan, make_plan
 from omnigraph.planner.choose_root import choose_trees
-from omnigraph.planner.pattern import Pattern, Step
+from omnigraph.planner.pattern import Hop, Pattern
 
 CATALOG = build_catalog(
     parse_schema(
@@ -127,12 +127,12 @@ def test_variables_without_a_traversal_between_them_are_trees_of_their_own() -> 
     assert [tree.is_counted for tree in found.match.trees] == [True, True]
 
 
-class Passes(tuple[Step, ...]):
+class Passes(tuple[Hop, ...]):
     """Steps that count how often they are gone through."""
 
     made = 0
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[Hop]:
         type(self).made += 1
         return super().__iter__()
 
@@ -147,17 +147,17 @@ def test_a_long_pattern_is_planned_in_proportion(
     (tree,) = plan(f"match {{ $v0: Person {path} }} return {{ {returned} }}").match.trees
     pattern = Pattern(
         nodes=dict.fromkeys(tree.variables, "Person"),
-        steps=Passes(branch.step for branch in tree.branches),
+        hops=Passes(branch.hop for branch in tree.branches),
     )
     looks = 0
-    other_end = Step.other_end
+    other_end = Hop.other_end
 
-    def counted(step: Step, variable: str) -> str:
+    def counted(hop: Hop, variable: str) -> str:
         nonlocal looks
         looks += 1
-        return other_end(step, variable)
+        return other_end(hop, variable)
 
-    monkeypatch.setattr(Step, "other_end", counted)
+    monkeypatch.setattr(Hop, "other_end", counted)
     monkeypatch.setattr(Passes, "made", 0)
     needed = frozenset({"v0"} if "name" in returned else ())
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.index.arrays import BoolArray
-from omnigraph.index.columns import comparable
+from omnigraph.index.columns import to_comparable
 from omnigraph.ir.expressions import CompareKind
 from omnigraph.types import repeat
 
@@ -33,7 +33,7 @@ def compare(left: Side, kind: CompareKind, right: Side, rows: int) -> BoolArray:
         case CompareKind.LIST_CONTAINS:
             return _list_contains(_array(left, rows), _array(right, rows))
         case _:
-            return _ordered(_array(left, rows), kind, _array(right, rows))
+            return _compare_values(_array(left, rows), kind, _array(right, rows))
 
 
 def _array(side: Side, rows: int) -> pa.Array:
@@ -50,11 +50,11 @@ def _by_distinct_pair(
     text_codes = texts.indices.fill_null(0).to_numpy().astype(np.int64)
     part_codes = parts.indices.fill_null(0).to_numpy().astype(np.int64)
     width = max(len(parts.dictionary), 1)
-    pairs, place = np.unique((text_codes * width + part_codes)[known], return_inverse=True)
+    pairs, index = np.unique((text_codes * width + part_codes)[known], return_inverse=True)
     left_texts, right_texts = texts.dictionary.to_pylist(), parts.dictionary.to_pylist()
     verdicts = [holds(left_texts[pair // width], right_texts[pair % width]) for pair in pairs]
     answer = np.zeros(rows, dtype=bool)
-    answer[known] = np.array(verdicts, dtype=bool)[place]
+    answer[known] = np.array(verdicts, dtype=bool)[index]
     return answer
 
 
@@ -64,13 +64,13 @@ def _list_contains(lists: pa.Array, members: pa.Array) -> BoolArray:
     wanted = members.take(parents)
     if pa.types.is_float32(elements.type) and pa.types.is_float64(wanted.type):
         wanted = wanted.cast(pa.float32(), safe=False)
-    equal = _ordered(elements, CompareKind.EQUAL, wanted)
+    equal = _compare_values(elements, CompareKind.EQUAL, wanted)
     answer = np.zeros(len(lists), dtype=bool)
     answer[parents.to_numpy()[equal]] = True
     return answer
 
 
-def _ordered(left: pa.Array, kind: CompareKind, right: pa.Array) -> BoolArray:
+def _compare_values(left: pa.Array, kind: CompareKind, right: pa.Array) -> BoolArray:
     known = pc.and_(left.is_valid(), right.is_valid()).to_numpy(zero_copy_only=False)
     if pa.types.is_string(left.type):
         function = _ARROW_COMPARISONS[kind]
@@ -81,7 +81,7 @@ def _ordered(left: pa.Array, kind: CompareKind, right: pa.Array) -> BoolArray:
 
 
 def _numbers(array: pa.Array) -> np.ndarray:
-    plain = comparable(array)
+    plain = to_comparable(array)
     return np.asarray(plain.fill_null(0).to_numpy(zero_copy_only=False))
 
 

@@ -19,22 +19,23 @@ from omnigraph.executor.grouping import (
     Groups,
     Key,
     aggregate_of_nothing,
-    aggregated,
+    compute_aggregate,
     make_groups,
     positions_of,
 )
 from omnigraph.executor.match import FirstRoots, Wanted, match_rows
-from omnigraph.executor.ranking import ranked_rows, tie_columns
+from omnigraph.executor.ranking import order_by_ranking, tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
-from omnigraph.executor.sorting import SortColumn, array_column, property_column, sorted_places
-from omnigraph.executor.stream import is_streamed, streamed
+from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
+from omnigraph.executor.stream import is_streamed, stream_columns
 from omnigraph.executor.values import Value, Values, values_of
-from omnigraph.executor.weights import Sent
+from omnigraph.executor.weights import Payload
 from omnigraph.index import RuntimeCache
 from omnigraph.index.arrays import IntArray
-from omnigraph.index.columns import ordered_numbers
-from omnigraph.index.notes import told_to
+from omnigraph.index.columns import to_sort_keys
+from omnigraph.index.keys import PlanKey
+from omnigraph.index.notes import notes_to
 from omnigraph.ir.expressions import (
     Aggregate,
     Bm25,
@@ -69,37 +70,23 @@ def execute(
     trace: Trace | None = None,
 ) -> pa.Table:
     """Run a read at a snapshot. `params` has every parameter bound, the instant of `now()` too."""
-    with told_to(trace.add) if trace is not None else nullcontext():
-        return _executed(ir, params, snapshot, catalog, tables, cache, embedder, trace)
+    with notes_to(trace.add) if trace is not None else nullcontext():
+        prepared = prepare_query(ir, snapshot, catalog, cache)
+        plan, values = prepared.plan, Values(prepared.values, params)
+        if not plan.is_point:
+            may_block()
+        run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
+        run.note("planned")
+        return pa.Table.from_arrays(_answer(run, plan), schema=prepared.schema)
 
 
-def _executed(
-    ir: QueryIR,
-    params: Mapping[str, Any],
-    snapshot: Snapshot,
-    catalog: Catalog,
-    tables: TableStorage,
-    cache: RuntimeCache,
-    embedder: Embedder | None,
-    trace: Trace | None,
-) -> pa.Table:
-    prepared = planned(ir, snapshot, catalog, cache)
-    plan, values = prepared.plan, Values(prepared.values, params)
-    if not plan.is_point:
-        may_block()
-    run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
-    run.note("planned")
-    columns = _answered(run, plan)
-    return pa.Table.from_arrays(columns, schema=prepared.schema)
-
-
-def _answered(run: Run, plan: Plan) -> list[pa.Array]:
+def _answer(run: Run, plan: Plan) -> list[pa.Array]:
     if is_streamed(run, plan):
-        columns = streamed(run, plan)
+        columns = stream_columns(run, plan)
         if columns is not None:
             return columns
         return _groups_of_nothing(run, plan)
-    return _grouped(run, plan) if plan.is_grouped else _projected(run, plan)
+    return _group_rows(run, plan) if plan.is_grouped else _project_rows(run, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +103,9 @@ class Prepared:
     nbytes: int = 4096
 
 
-def planned(ir: QueryIR, snapshot: Snapshot, catalog: Catalog, cache: RuntimeCache) -> Prepared:
+def prepare_query(
+    ir: QueryIR, snapshot: Snapshot, catalog: Catalog, cache: RuntimeCache
+) -> Prepared:
     """The plan of a query for tables of this size."""
     counts = {key: entry.row_count for key, entry in snapshot.entries.items()}
 
@@ -125,7 +114,7 @@ def planned(ir: QueryIR, snapshot: Snapshot, catalog: Catalog, cache: RuntimeCac
         plan = make_plan(ir, catalog, Statistics(counts))
         return Prepared(ir, plan, tuple(values_of(ir)), schema)
 
-    return cache.get(("plan", id(ir), tuple(counts.values())), prepare)
+    return cache.get(PlanKey(id(ir), tuple(counts.values())), prepare)
 
 
 def _field(item: ReturnItem) -> pa.Field:
@@ -137,51 +126,51 @@ def _field(item: ReturnItem) -> pa.Field:
 # Rows
 
 
-def _projected(run: Run, plan: Plan) -> list[pa.Array]:
-    rows = _ordered_rows(run, plan)
+def _project_rows(run: Run, plan: Plan) -> list[pa.Array]:
+    rows = _order_rows(run, plan)
     return _columns(run, plan, [item.expression for item in plan.returns], rows)
 
 
-def _ordered_rows(run: Run, plan: Plan) -> Rows:
+def _order_rows(run: Run, plan: Plan) -> Rows:
     pattern = plan.match.pattern
     if not plan.order:
         rows = match_rows(run, plan.match, Wanted(limit=plan.limit))
         run.note("matched", rows.count)
-        return _limited(rows, plan.limit)
+        return _limit(rows, plan.limit)
     rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan)))
     run.note("matched", rows.count)
     first = plan.order[0].expression
     if isinstance(first, (Nearest, Bm25, Rrf)):
-        ranked = ranked_rows(run, pattern, first, rows, plan.limit)
-        return _limited(ranked, plan.limit)
+        ranked = order_by_ranking(run, pattern, first, rows, plan.limit)
+        return _limit(ranked, plan.limit)
     columns = [
         _row_column(run, plan, item.expression, rows, descending=item.descending)
         for item in plan.order
     ]
     columns += tie_columns(run, pattern, rows)
-    places = sorted_places(columns, rows.count, plan.limit)
-    run.note("sorted", len(places))
-    return _limited(rows.take(places), plan.limit)
+    indices = sort_indices(columns, rows.count, plan.limit)
+    run.note("sorted", len(indices))
+    return _limit(rows.take(indices), plan.limit)
 
 
 def _first_roots(plan: Plan) -> FirstRoots | None:
     """The roots that the first key of a limited order leaves in question."""
     if plan.sort_root is None or plan.limit is None or plan.limit == 0:
         return None
-    key = plan.resolved(plan.order[0].expression)
+    key = plan.resolve_alias(plan.order[0].expression)
     assert isinstance(key, PropertyRef)
     return FirstRoots(key.property, plan.order[0].descending, plan.limit)
 
 
-def _limited(rows: Rows, limit: int | None) -> Rows:
+def _limit(rows: Rows, limit: int | None) -> Rows:
     if limit is not None:
         rows = rows.take(slice(0, limit))
-    rows = rows.unfolded()
+    rows = rows.unfold()
     return rows if limit is None else rows.take(slice(0, limit))
 
 
 def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: bool) -> SortColumn:
-    expression = plan.resolved(key)
+    expression = plan.resolve_alias(key)
     match expression:
         case PropertyRef(variable, name):
             view = run.view_of(variable, plan.match.pattern)
@@ -221,7 +210,7 @@ def _column(
         case NodeRef(variable):
             return fetched[variable]["id"]
         case Constant() | Param():
-            return repeat(run.values.projected(expression), rows)
+            return repeat(run.values.to_column_type(expression), rows)
         case Aggregate():
             raise AssertionError("groups are projected elsewhere")
         case _:
@@ -231,9 +220,9 @@ def _column(
 # Groups
 
 
-def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
+def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
     pattern = plan.match.pattern
-    rows = match_rows(run, plan.match, Wanted(sent=_sent(plan)))
+    rows = match_rows(run, plan.match, Wanted(payload=_to_payload(plan)))
     run.note("matched", rows.count)
     keys: list[Key] = [
         item.expression
@@ -244,25 +233,25 @@ def _grouped(run: Run, plan: Plan) -> list[pa.Array]:
         return _groups_of_nothing(run, plan)
     groups = make_groups(run, pattern, keys, rows)
     values = {
-        item.expression: aggregated(run, pattern, item.expression, rows, groups)
+        item.expression: compute_aggregate(run, pattern, item.expression, rows, groups)
         for item in plan.returns
         if isinstance(item.expression, Aggregate)
     }
     run.note("grouped", groups.count)
-    places = _group_places(run, plan, keys, rows, groups, values)
-    chosen = rows.take(groups.rows_of(places))
+    indices = _order_groups(run, plan, keys, rows, groups, values)
+    chosen = rows.take(groups.rows_of(indices))
     # A parameter is a key as well, but one value makes no groups.
     shown = [e for e in (item.expression for item in plan.returns) if not isinstance(e, Aggregate)]
     key_columns = iter(_columns(run, plan, shown, chosen))
     return [
-        values[item.expression].take(pa.array(places))
+        values[item.expression].take(pa.array(indices))
         if isinstance(item.expression, Aggregate)
         else next(key_columns)
         for item in plan.returns
     ]
 
 
-def _sent(plan: Plan) -> Sent:
+def _to_payload(plan: Plan) -> Payload:
     """What the aggregates need of variables that are only counted."""
     aggregates = [
         item.expression
@@ -276,7 +265,7 @@ def _sent(plan: Plan) -> Sent:
         for each in aggregates
         if each not in extremes and isinstance(each.argument, PropertyRef)
     )
-    return Sent(sums, extremes)
+    return Payload(sums, extremes)
 
 
 def _groups_of_nothing(run: Run, plan: Plan) -> list[pa.Array]:
@@ -293,7 +282,7 @@ def _empty_column(run: Run, expression: Projected) -> pa.Array:
     return pa.array([], type_)
 
 
-def _group_places(
+def _order_groups(
     run: Run,
     plan: Plan,
     keys: list[Key],
@@ -306,14 +295,14 @@ def _group_places(
         return np.arange(groups.count)[: plan.limit]
     columns: list[SortColumn] = []
     for item in plan.order:
-        expression = plan.resolved(item.expression)
+        expression = plan.resolve_alias(item.expression)
         if isinstance(expression, Aggregate):
-            numbers = ordered_numbers(values[expression])
+            numbers = to_sort_keys(values[expression])
             columns.append(array_column(numbers, descending=item.descending))
         elif isinstance(expression, (PropertyRef, NodeRef)):
             columns.append(_key_column(run, plan, expression, rows, groups, item.descending))
     columns += [_key_column(run, plan, key, rows, groups, False) for key in keys]
-    return sorted_places(columns, groups.count, plan.limit)[: plan.limit]
+    return sort_indices(columns, groups.count, plan.limit)[: plan.limit]
 
 
 def _key_column(
@@ -325,4 +314,4 @@ def _key_column(
     return property_column(view, name, positions, among=groups.first, descending=descending)
 
 
-__all__ = ["Stage", "Trace", "execute", "planned"]
+__all__ = ["Stage", "Trace", "execute", "prepare_query"]

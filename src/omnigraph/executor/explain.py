@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import Embedder
-from omnigraph.executor.execute import execute, planned
+from omnigraph.executor.execute import execute, prepare_query
 from omnigraph.executor.run import Stage, Trace
 from omnigraph.index import RuntimeCache
 from omnigraph.ir import format_ir
@@ -28,7 +28,7 @@ class Explanation:
     row_count: int | None = None
 
     def __str__(self) -> str:
-        parts = ["IR", _indented(self.ir), "plan", _indented(self.plan)]
+        parts = ["IR", _indent(self.ir), "plan", _indent(self.plan)]
         if self.stages:
             parts += ["run", *map(_stage_line, self.stages), f"  {self.row_count} rows"]
         return "\n".join(parts)
@@ -46,7 +46,7 @@ def explain(
     analyze: bool = False,
 ) -> Explanation:
     """Explain a read at a snapshot; with `analyze` run it, which needs its parameters."""
-    plan = format_plan(planned(ir, snapshot, catalog, cache).plan)
+    plan = format_plan(prepare_query(ir, snapshot, catalog, cache).plan)
     if not analyze:
         return Explanation(format_ir(ir), plan)
     trace = Trace()
@@ -59,5 +59,5 @@ def _stage_line(stage: Stage) -> str:
     return f"  {stage.elapsed_ms:9.3f} ms  {stage.text}{rows}"
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""Filters: predicates over one variable become sets of positions, others are checked on rows."""
+"""Filters: predicates over one variable become selections, others are checked on rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.errors import BadRequestError
 from omnigraph.executor.compare import Side, compare
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
-from omnigraph.index import Live, TableView
+from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.expressions import (
     Compare,
@@ -48,22 +48,22 @@ _MIRRORED = {
 }
 
 
-def live_positions(run: Run, view: TableView, predicates: Iterable[Predicate]) -> Live:
+def select_positions(run: Run, view: TableView, predicates: Iterable[Predicate]) -> Selection:
     """The positions of one table where every predicate is TRUE."""
-    live = Live(view.size)
+    selection = Selection(view.size)
     pushed: list[stored.Predicate] = []
     others: list[Predicate] = []
     for predicate in predicates:
-        known = stored_predicate(run, predicate)
+        known = to_stored_predicate(run, predicate)
         if known is None:
             others.append(predicate)
         else:
             pushed.append(known)
     if pushed:
-        live = view.matching(pushed)
+        selection = view.select(pushed)
     for predicate in others:
-        live = live.meet(_checked(run, view, predicate, live))
-    return live
+        selection = selection.intersect(_check(run, view, predicate, selection))
+    return selection
 
 
 def constants_hold(run: Run, predicates: Iterable[Predicate]) -> bool:
@@ -84,7 +84,7 @@ def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> 
         case TextMatch():
             return _text_rows(run, pattern, predicate, rows)
         case SameNode():
-            raise AssertionError("the planner turns these into closing steps")
+            raise AssertionError("the planner turns these into closing hops")
         case _:
             assert_never(predicate)
 
@@ -113,11 +113,11 @@ def _value(run: Run, side: Scalar) -> pa.Scalar:
     return run.values.scalar(side)
 
 
-def stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | None:
-    """The same predicate as the storage knows it, if it can say it."""
+def to_stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | None:
+    """The same predicate for the storage layer; None when it has no such predicate."""
     match predicate:
         case Compare(PropertyRef(_, column), kind, Constant() | Param() as side):
-            return _stored_compare(column, kind, run.values.scalar(side))
+            return _to_stored_compare(column, kind, run.values.scalar(side))
         case Compare(Constant() | Param() as side, kind, PropertyRef(_, column)):
             value = run.values.scalar(side)
             if kind in _OPERATORS:
@@ -127,7 +127,7 @@ def stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | None:
     return None
 
 
-def _stored_compare(column: str, kind: CompareKind, value: pa.Scalar) -> stored.Predicate:
+def _to_stored_compare(column: str, kind: CompareKind, value: pa.Scalar) -> stored.Predicate:
     if kind in _OPERATORS:
         return stored.Compare(column, _OPERATORS[kind], value)
     if not value.is_valid:
@@ -139,24 +139,25 @@ def _stored_compare(column: str, kind: CompareKind, value: pa.Scalar) -> stored.
     return stored.TextStartsWith(column, value.as_py())
 
 
-def _checked(run: Run, view: TableView, predicate: Predicate, live: Live) -> Live:
-    """Check a predicate that the storage cannot say, on the positions still in question."""
+def _check(run: Run, view: TableView, predicate: Predicate, selection: Selection) -> Selection:
+    """Check a predicate that the storage layer does not have, on the selected positions."""
     match predicate:
         case TextMatch(_, _, Constant() | Param() as query):
-            return _text_live(run, view, predicate, run.values.scalar(query).as_py())
+            return _select_text(run, view, predicate, run.values.scalar(query).as_py())
         case TextMatch(_, _, PropertyRef(_, column)):
             found = np.zeros(view.size, dtype=bool)
-            queries = view.ranks(column)
-            for rank in np.unique(queries.codes[live.positions()]):
+            queries = view.lookup.ranks(column)
+            for rank in np.unique(queries.codes[selection.positions()]):
                 if rank > 0:
                     text = queries.values[int(rank) - 1].as_py()
-                    found |= _text_live(run, view, predicate, text).mask() & (queries.codes == rank)
-            return Live(view.size, mask=found)
+                    matching = _select_text(run, view, predicate, text).mask()
+                    found |= matching & (queries.codes == rank)
+            return Selection(view.size, mask=found)
         case Compare(left, kind, right):
-            positions = live.positions()
+            positions = selection.positions()
             sides = [_at(run, view, side, positions) for side in (left, right)]
             kept = compare(sides[0], kind, sides[1], len(positions))
-            return Live(view.size, positions=positions[kept])
+            return Selection(view.size, positions=positions[kept])
         case _:
             raise AssertionError(f"{predicate} reads no single variable")
 
@@ -167,20 +168,20 @@ def _at(run: Run, view: TableView, side: Scalar, positions: IntArray) -> Side:
     return run.values.scalar(side)
 
 
-def _text_live(run: Run, view: TableView, match: TextMatch, query: str | None) -> Live:
+def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None) -> Selection:
     from omnigraph.executor.search import text_match_rows
 
     max_edits = None
     if match.max_edits is not None:
         max_edits = _value(run, match.max_edits).as_py()
         if max_edits is None:
-            return Live.none(view.size)
+            return Selection.empty(view.size)
     if query is None:
-        return Live.none(view.size)
+        return Selection.empty(view.size)
     row_ids = text_match_rows(run.tables, view.handle, match, query, max_edits, cache=run.cache)
     run.note(f"{match.function} on {match.target.property} of {view.table_key}", len(row_ids))
     positions = view.positions_of_rows(row_ids.to_numpy())
-    return Live(view.size, positions=np.sort(positions))
+    return Selection(view.size, positions=np.sort(positions))
 
 
 def _text_rows(run: Run, pattern: Pattern, match: TextMatch, rows: Rows) -> BoolArray:
@@ -193,5 +194,5 @@ def _text_rows(run: Run, pattern: Pattern, match: TextMatch, rows: Rows) -> Bool
     answer = np.zeros(rows.count, dtype=bool)
     for code, query in enumerate(queries.dictionary.to_pylist()):
         here = codes == code
-        answer[here] = _text_live(run, view, match, query).holds(positions[here])
+        answer[here] = _select_text(run, view, match, query).contains(positions[here])
     return answer

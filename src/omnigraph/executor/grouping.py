@@ -18,7 +18,7 @@ from omnigraph.executor.kernels import best_of
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.index.arrays import AnyArray, IntArray
-from omnigraph.index.columns import Ranks, numbers_to_sum, ranked
+from omnigraph.index.columns import Ranks, rank_values, to_doubles
 from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
 from omnigraph.planner.pattern import Pattern
 from omnigraph.syntax.query_tree import AggregateFunction
@@ -37,9 +37,9 @@ class Groups:
     of_row: IntArray | None
     first: IntArray | None
 
-    def rows_of(self, places: IntArray) -> IntArray:
+    def rows_of(self, indices: IntArray) -> IntArray:
         """A row of each of these groups."""
-        return places if self.first is None else self.first[places]
+        return indices if self.first is None else self.first[indices]
 
 
 def make_groups(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> Groups:
@@ -48,17 +48,17 @@ def make_groups(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> 
         return Groups(1, np.zeros(rows.count, dtype=np.int64), np.zeros(1, dtype=np.int64))
     if _is_grouped_already(run, pattern, keys, rows):
         return Groups(rows.count, None, None)
-    return grouped_by([_codes(run, pattern, key, rows) for key in keys], rows.count)
+    return group_by([_codes(run, pattern, key, rows) for key in keys], rows.count)
 
 
-def grouped_by(keys: Iterable[tuple[IntArray, int]], rows: int) -> Groups:
+def group_by(keys: Iterable[tuple[IntArray, int]], rows: int) -> Groups:
     """Group rows by codes, each below a number that is given with them."""
     codes, space = np.zeros(rows, dtype=np.int64), 1
     for more, count in keys:
         if space * count > _KEY_SPACE_MAX:
-            codes, space = _compacted(codes)
+            codes, space = _compact(codes)
         codes, space = codes * count + more, space * count
-    return _numbered(codes, space)
+    return _number_groups(codes, space)
 
 
 def _is_grouped_already(run: Run, pattern: Pattern, keys: Sequence[Key], rows: Rows) -> bool:
@@ -88,10 +88,10 @@ def ranks_of(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> Ranks:
     """The rank of a property in every row."""
     view = run.view_of(ref.variable, pattern)
     positions = positions_of(rows, ref.variable)
-    if view.prefers_ranks(ref.property, rows.count):
-        kept = view.ranks(ref.property)
+    if view.lookup.prefers_ranks(ref.property, rows.count):
+        kept = view.lookup.ranks(ref.property)
         return Ranks(kept.codes[positions], kept.values)
-    return ranked(view.values([ref.property], positions)[ref.property])
+    return rank_values(view.values([ref.property], positions)[ref.property])
 
 
 def positions_of(rows: Rows, variable: str) -> IntArray:
@@ -99,12 +99,12 @@ def positions_of(rows: Rows, variable: str) -> IntArray:
     return rows.edges[variable] if found is None else found
 
 
-def _compacted(codes: IntArray) -> tuple[IntArray, int]:
+def _compact(codes: IntArray) -> tuple[IntArray, int]:
     distinct, of_row = np.unique(codes, return_inverse=True)
     return of_row, max(len(distinct), 1)
 
 
-def _numbered(codes: IntArray, space: int) -> Groups:
+def _number_groups(codes: IntArray, space: int) -> Groups:
     if space > 4 * len(codes) + 1024:
         _, first, of_row = np.unique(codes, return_index=True, return_inverse=True)
         return Groups(len(first), of_row, first)
@@ -117,7 +117,7 @@ def _numbered(codes: IntArray, space: int) -> Groups:
     return Groups(len(present), number[codes], first[present])
 
 
-def aggregated(
+def compute_aggregate(
     run: Run, pattern: Pattern, aggregate: Aggregate, rows: Rows, groups: Groups
 ) -> pa.Array:
     """The value of an aggregate for each group."""
@@ -161,12 +161,12 @@ def _summands(
             is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
             return weight * float(number if is_number else 0), weight
         case PropertyRef(variable, name):
-            if argument in rows.carried:
-                sums, known = rows.carried[argument]
+            if argument in rows.sums:
+                sums, known = rows.sums[argument]
                 return sums, weight if known is None else known
             positions = positions_of(rows, variable)
             array = run.view_of(variable, pattern).values([name], positions)[name]
-            values = numbers_to_sum(array)
+            values = to_doubles(array)
             if array.null_count:
                 weight = weight * array.is_valid().to_numpy(zero_copy_only=False)
             return values * weight, weight
@@ -193,7 +193,7 @@ def _extremes(
     argument = aggregate.argument
     wanted = aggregate.type.arrow_type()
     if isinstance(argument, (Constant, Param)):
-        return pa.repeat(run.values.projected(argument), groups.count).cast(wanted)
+        return pa.repeat(run.values.to_column_type(argument), groups.count).cast(wanted)
     assert isinstance(argument, PropertyRef)
     if aggregate in rows.extremes:
         codes, ranks = rows.extremes[aggregate]

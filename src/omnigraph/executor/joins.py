@@ -15,14 +15,12 @@ from omnigraph.executor.filters import property_values
 from omnigraph.executor.kernels import expand_runs
 from omnigraph.executor.rows import Rows, require_room
 from omnigraph.executor.run import Run
-from omnigraph.index.columns import comparable
+from omnigraph.index.columns import to_comparable
 from omnigraph.ir.expressions import Compare, CompareKind, PropertyRef
 from omnigraph.planner.pattern import Pattern
 
 
-def joined(
-    run: Run, pattern: Pattern, left: Rows, right: Rows, conditions: Iterable[object]
-) -> Rows:
+def join(run: Run, pattern: Pattern, left: Rows, right: Rows, conditions: Iterable[object]) -> Rows:
     """Every row of one with every row of the other that can satisfy the conditions."""
     for condition in conditions:
         sides = _equality(condition, left, right)
@@ -52,7 +50,7 @@ def _binds(rows: Rows, ref: PropertyRef) -> bool:
 
 
 def _equal_pairs(left: Rows, left_values: pa.Array, right: Rows, right_values: pa.Array) -> Rows:
-    both = pa.concat_arrays([comparable(left_values), comparable(right_values)])
+    both = pa.concat_arrays([to_comparable(left_values), to_comparable(right_values)])
     # Null equals nothing: the two sides get codes that cannot meet.
     codes = both.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
     left_codes, right_codes = codes[: left.count].copy(), codes[left.count :]
@@ -62,5 +60,5 @@ def _equal_pairs(left: Rows, left_values: pa.Array, right: Rows, right_values: p
     starts = np.searchsorted(ordered, left_codes, side="left")
     ends = np.searchsorted(ordered, left_codes, side="right")
     require_room(int((ends - starts).sum()))
-    left_places, places = expand_runs(starts, ends)
-    return left.paired(left_places, right, order[places])
+    left_indices, indices = expand_runs(starts, ends)
+    return left.pair(left_indices, right, order[indices])

@@ -1,4 +1,17 @@
-"""Kernels: expansion, messages and hop-bounded walks as plain functions over arrays."""
+"""Kernels: expansion, messages and hop-bounded walks as plain functions over arrays.
+
+An entry is an index into `csr.targets`. Of the five edges 0 → 1, 0 → 2, 1 → 2, 2 → 0, 2 → 3:
+
+    >>> from omnigraph.index.adjacency import Csr
+    >>> csr = Csr(np.array([0, 2, 3, 5, 5]), np.array([1, 2, 2, 0, 3]), None)
+    >>> rows, entries = expand(csr, np.array([2, 0]))       # row 0 is node 2, row 1 is node 0
+    >>> rows.tolist(), entries.tolist(), csr.targets[entries].tolist()
+    ([0, 0, 1, 1], [3, 4, 0, 1], [0, 3, 1, 2])
+    >>> scatter_sums(csr.targets, np.array([1, 1, 1, 5, 7]), 4).tolist()   # into 0, 1, 2 and 3
+    [5, 1, 2, 7]
+    >>> walk(csr, np.array([0]), (2, 3), np.zeros(4, dtype=bool), loop_at_start=False)[1].tolist()
+    [3]
+"""
 
 from __future__ import annotations
 
@@ -8,8 +21,8 @@ from typing import TypeAlias
 import numpy as np
 
 from omnigraph.index.adjacency import Runs
-from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sorted_distinct
-from omnigraph.index.live import Live
+from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
+from omnigraph.index.selection import Selection
 
 _EXACT_IN_DOUBLE = 2**53
 _FEW = 4
@@ -19,7 +32,7 @@ _VISITED_BYTES = 1 << 25
 
 
 def expand(csr: Runs, sources: IntArray) -> tuple[IntArray, IntArray]:
-    """Return (row in `sources`, place in `csr.targets`) for every edge that leaves `sources`.
+    """Return (row in `sources`, entry) for every edge that leaves `sources`.
 
     Rows keep the order of `sources`; the edges of one row keep the order of the CSR.
     """
@@ -35,15 +48,15 @@ def edge_count(csr: Runs, sources: IntArray) -> int:
 
 
 def expand_runs(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-    """Return (run, place) for every place of the runs `starts[i]:ends[i]`."""
+    """Return (run, entry) for every entry of the runs `starts[i]:ends[i]`."""
     if len(starts) == 1:
         first, last = int(starts[0]), int(ends[0])
         return np.zeros(last - first, dtype=np.int64), np.arange(first, last)
     counts = ends - starts
     rows = np.repeat(np.arange(len(counts)), counts)
-    # Where each place sits: its place overall, moved to where its own run starts.
-    moved = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return rows, moved + np.arange(len(rows))
+    # Count all entries from 0, and shift those of each run to where the run starts.
+    shift = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return rows, shift + np.arange(len(rows))
 
 
 def runs_between(csr: Runs, sources: IntArray, targets: IntArray) -> tuple[IntArray, IntArray]:
@@ -56,7 +69,7 @@ def runs_between(csr: Runs, sources: IntArray, targets: IntArray) -> tuple[IntAr
 
 
 def _bisect(values: IntArray, lows: IntArray, highs: IntArray, wanted: IntArray) -> IntArray:
-    """The first place in each ascending run whose value is at least the wanted one."""
+    """The first index in each ascending run whose value is at least the wanted one."""
     lows, highs = lows.copy(), highs.copy()
     while True:
         active = np.flatnonzero(lows < highs)
@@ -69,39 +82,39 @@ def _bisect(values: IntArray, lows: IntArray, highs: IntArray, wanted: IntArray)
 
 
 Side: TypeAlias = Callable[[], Runs]
-"""One side of a relation, made only if it is asked for."""
+"""One side of a relation, built when it is called for."""
 
 
-def reach(forward: Side, backward: Side, parents: Live, children: Live) -> Live:
+def reach(forward: Side, backward: Side, parents: Selection, children: Selection) -> Selection:
     """The parents with an edge to one of the children. `backward` is keyed by child."""
     if children.is_all:
-        return parents.meet(forward().holders())
+        return parents.intersect(forward().with_neighbour())
     if not parents.is_all and parents.count <= children.count:
         return _reach_from_parents(forward(), parents, children)
     csr = backward()
     edges = edge_count(csr, children.positions())
     if not parents.is_all and edge_count(forward(), parents.positions()) < edges:
         return _reach_from_parents(forward(), parents, children)
-    _, places = expand(csr, children.positions())
-    return parents.meet(live_at(csr.targets[places], parents.size))
+    _, entries = expand(csr, children.positions())
+    return parents.intersect(to_selection(csr.targets[entries], parents.size))
 
 
-def live_at(positions: IntArray, size: int) -> Live:
+def to_selection(positions: IntArray, size: int) -> Selection:
     """The set of these positions, which may repeat."""
     if len(positions) * _FEW < size:
-        return Live(size, positions=sorted_distinct(positions))
+        return Selection(size, positions=sort_distinct(positions))
     mask = np.zeros(size, dtype=bool)
     mask[positions] = True
-    return Live(size, mask=mask)
+    return Selection(size, mask=mask)
 
 
-def _reach_from_parents(forward: Runs, parents: Live, children: Live) -> Live:
+def _reach_from_parents(forward: Runs, parents: Selection, children: Selection) -> Selection:
     positions = parents.positions()
-    rows, places = expand(forward, positions)
-    hits = children.mask()[forward.targets[places]]
+    rows, entries = expand(forward, positions)
+    hits = children.mask()[forward.targets[entries]]
     found = np.zeros(len(positions), dtype=bool)
     found[rows[hits]] = True
-    return Live(parents.size, positions=positions[found])
+    return Selection(parents.size, positions=positions[found])
 
 
 def sum_along(forward: Side, backward: Side, weights: AnyArray, size: int) -> AnyArray:
@@ -111,11 +124,11 @@ def sum_along(forward: Side, backward: Side, weights: AnyArray, size: int) -> An
     """
     below = backward()
     if below.is_function:
-        return scattered(below.targets, weights, size)
-    live = np.flatnonzero(weights)
-    if edge_count(below, live) * _FEW < len(below.targets):
-        rows, places = expand(below, live)
-        return scattered(below.targets[places], weights[live][rows], size)
+        return scatter_sums(below.targets, weights, size)
+    positions = np.flatnonzero(weights)
+    if edge_count(below, positions) * _FEW < len(below.targets):
+        rows, entries = expand(below, positions)
+        return scatter_sums(below.targets[entries], weights[positions][rows], size)
     above = forward()
     gathered = weights[above.targets]
     if gathered.dtype.kind == "f":
@@ -132,7 +145,7 @@ def best_along(forward: Side, ranks: IntArray, none: int, *, is_minimum: bool) -
     return _segments(update, ranks[above.targets], above, none)
 
 
-def scattered(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
+def scatter_sums(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
     """Sum the weights of each position."""
     if weights.dtype.kind == "b":
         return np.bincount(positions[weights], minlength=size)
@@ -156,10 +169,10 @@ def best_of(
 
 def _segments(update: np.ufunc, values: AnyArray, csr: Runs, empty: float) -> AnyArray:
     """Fold each run on its own: differences of a running sum would carry rounding across runs."""
-    occupied = np.flatnonzero(csr.occupied)
+    has_neighbour = np.flatnonzero(csr.has_neighbour)
     total = np.full(csr.size, empty, dtype=values.dtype)
-    if len(occupied):
-        total[occupied] = update.reduceat(values, csr.offsets[occupied])
+    if len(has_neighbour):
+        total[has_neighbour] = update.reduceat(values, csr.offsets[has_neighbour])
     return total
 
 
@@ -175,10 +188,10 @@ def walk(
     if len(starts) == 1:
         nodes = _walk_one(csr, starts, hops, loops, loop_at_start)
         return np.zeros(len(nodes), dtype=np.int64), nodes
-    rows_at_once = max(1, _VISITED_BYTES // max(csr.size, 1))
+    rows_per_pass = max(1, _VISITED_BYTES // max(csr.size, 1))
     found = [
-        _walk_some(csr, starts[first : first + rows_at_once], first, hops, loops, loop_at_start)
-        for first in range(0, len(starts), rows_at_once)
+        _walk_some(csr, starts[first : first + rows_per_pass], first, hops, loops, loop_at_start)
+        for first in range(0, len(starts), rows_per_pass)
     ]
     if not found:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -188,7 +201,7 @@ def walk(
 def _walk_one(
     csr: Runs, start: IntArray, hops: tuple[int, int], loops: BoolArray, loop_at_start: bool
 ) -> IntArray:
-    """The nodes of a walk from one position: the common case, with nothing kept per row."""
+    """The nodes of a walk from one position: the common case, without a row number per node."""
     least, most = hops
     nodes = start
     visited = np.zeros(csr.size, dtype=bool)
@@ -200,9 +213,9 @@ def _walk_one(
                 found.append(nodes if loops[start[0]] else nodes[:0])
             else:
                 found.append(nodes[loops[nodes]])
-        _, places = expand(csr, nodes)
-        ahead = csr.targets[places]
-        nodes = sorted_distinct(ahead[~visited[ahead]])
+        _, entries = expand(csr, nodes)
+        reached = csr.targets[entries]
+        nodes = sort_distinct(reached[~visited[reached]])
         if len(nodes) == 0:
             break
         visited[nodes] = True
@@ -231,9 +244,9 @@ def _walk_some(
             looping = loops[starts[rows] if loop_at_start else nodes]
             found.append((rows[looping], nodes[looping]))
         distance += 1
-        which, places = expand(csr, nodes)
-        keys = rows[which] * size + csr.targets[places]
-        keys = sorted_distinct(keys[~visited[keys]])
+        which, entries = expand(csr, nodes)
+        keys = rows[which] * size + csr.targets[entries]
+        keys = sort_distinct(keys[~visited[keys]])
         visited[keys] = True
         rows, nodes = np.divmod(keys, size)
         if distance >= least:

@@ -17,30 +17,30 @@ from omnigraph.errors import BadRequestError
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.executor.search import RRF_K, fuse, rank_rows
-from omnigraph.executor.sorting import SortColumn, array_column, property_column, sorted_places
+from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
 from omnigraph.index import TableView
-from omnigraph.index.arrays import IntArray, sorted_distinct
+from omnigraph.index.arrays import IntArray, sort_distinct
 from omnigraph.ir.expressions import Bm25, Nearest, PropertyRef, Ranking, Rrf, Scalar
 from omnigraph.planner.pattern import Pattern
 
 
-def ranked_rows(
+def order_by_ranking(
     run: Run, pattern: Pattern, ranking: Ranking, rows: Rows, limit: int | None
 ) -> Rows:
     """The rows of ranked nodes, best first. Rows that cannot be ranked are left out."""
-    variable = ranked_variable(ranking)
+    variable = ranking_variable(ranking)
     view = run.view_of(variable, pattern)
     positions = rows.nodes[variable]
-    best = _best_positions(run, pattern, view, ranking, sorted_distinct(positions), limit)
+    best = _best_positions(run, pattern, view, ranking, sort_distinct(positions), limit)
     rank_of = np.full(view.size, -1, dtype=np.int64)
     rank_of[best] = np.arange(len(best))
     rows = rows.take(rank_of[positions] >= 0)
     columns = [array_column(rank_of[rows.nodes[variable]])]
     columns += tie_columns(run, pattern, rows, edges_first=True)
-    return rows.take(sorted_places(columns, rows.count, limit))
+    return rows.take(sort_indices(columns, rows.count, limit))
 
 
-def ranked_variable(ranking: Ranking) -> str:
+def ranking_variable(ranking: Ranking) -> str:
     match ranking:
         case Nearest(target) | Bm25(target):
             return target.variable
@@ -54,7 +54,9 @@ def tie_columns(
     run: Run, pattern: Pattern, rows: Rows, *, edges_first: bool = False
 ) -> list[SortColumn]:
     """The ids of every bound variable, in name order."""
-    names = [name for name in pattern.named_variables() if name in rows.nodes or name in rows.edges]
+    names = [
+        name for name in pattern.visible_variables() if name in rows.nodes or name in rows.edges
+    ]
     if edges_first:
         names.sort(key=lambda name: name in rows.nodes)
     return [
@@ -111,11 +113,11 @@ def _query(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[fl
         )
     value: str | list[float] | None = run.values.scalar(ranking.query).as_py()
     if isinstance(value, str) and isinstance(ranking, Nearest):
-        return _embedded(run, pattern, ranking.target, value)
+        return _embed(run, pattern, ranking.target, value)
     return value
 
 
-def _embedded(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[float]:
+def _embed(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[float]:
     type_name = pattern.nodes[target.variable]
     embed = run.catalog.nodes[type_name].properties[target.property].embed
     assert target.type.dimension is not None

@@ -135,10 +135,10 @@ def datetime_text(milliseconds: int) -> str:
 
 
 def _html_cells(row: dict[str, Any], names: list[str]) -> str:
-    return "".join(f"<td>{html.escape(_shown(row[name]))}</td>" for name in names)
+    return "".join(f"<td>{html.escape(_to_text(row[name]))}</td>" for name in names)
 
 
-def _shown(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 

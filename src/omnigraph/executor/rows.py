@@ -1,6 +1,6 @@
-"""Rows: bindings as arrays of positions, one place per row.
+"""Rows: bindings as arrays of positions, one entry per row.
 
-A row may stand for several equal ones: `weight` says how many, None for one each. `carried` holds,
+A row may stand for several equal ones: `weight` says how many, None for one each. `sums` holds,
 for a property of a variable that is only counted, the sum of its values over the matches a row
 stands for, and how many of them are not null (None for all of them); `extremes` likewise the rank
 of the least or greatest value.
@@ -8,6 +8,7 @@ of the least or greatest value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
 from omnigraph.index.columns import Ranks
 from omnigraph.ir.expressions import Aggregate, PropertyRef
 
-Carried: TypeAlias = "dict[PropertyRef, tuple[AnyArray, AnyArray | None]]"
+Sums: TypeAlias = "dict[PropertyRef, tuple[AnyArray, AnyArray | None]]"
 Extremes: TypeAlias = "dict[Aggregate, tuple[IntArray, Ranks]]"
 
 ROWS_MAX = 50_000_000
@@ -36,7 +37,7 @@ class Rows:
     nodes: dict[str, IntArray] = field(default_factory=dict)
     edges: dict[str, IntArray] = field(default_factory=dict)
     weight: AnyArray | None = None
-    carried: Carried = field(default_factory=dict)
+    sums: Sums = field(default_factory=dict)
     extremes: Extremes = field(default_factory=dict)
     seeds: IntArray | None = None
     distinct: str | None = None
@@ -44,67 +45,67 @@ class Rows:
     @property
     def is_unit(self) -> bool:
         """Whether this is where a match starts: one row that binds nothing and is itself."""
-        binds = self.nodes or self.edges or self.carried or self.extremes
+        binds = self.nodes or self.edges or self.sums or self.extremes
         return self.count == 1 and not binds and self.weight is None and self.seeds is None
 
-    def take(self, places: IntArray | BoolArray | slice) -> Rows:
-        """The rows at these places, or where a mask is true."""
-        if isinstance(places, slice):
-            count = len(range(*places.indices(self.count)))
+    def take(self, indices: IntArray | BoolArray | slice) -> Rows:
+        """The rows at these indices, or where a mask is true."""
+        if isinstance(indices, slice):
+            count = len(range(*indices.indices(self.count)))
         else:
-            count = int(np.count_nonzero(places)) if places.dtype == bool else len(places)
+            count = int(np.count_nonzero(indices)) if indices.dtype == bool else len(indices)
         return Rows(
             count,
-            {name: positions[places] for name, positions in self.nodes.items()},
-            {name: positions[places] for name, positions in self.edges.items()},
-            None if self.weight is None else self.weight[places],
-            carried_at(self.carried, places),
-            extremes_at(self.extremes, places),
-            None if self.seeds is None else self.seeds[places],
-            # Other places may repeat a row.
-            self.distinct if isinstance(places, slice) or places.dtype == bool else None,
+            {name: positions[indices] for name, positions in self.nodes.items()},
+            {name: positions[indices] for name, positions in self.edges.items()},
+            None if self.weight is None else self.weight[indices],
+            map_sums(self.sums, lambda numbers: numbers[indices]),
+            map_extremes(self.extremes, lambda _, codes, __: codes[indices]),
+            None if self.seeds is None else self.seeds[indices],
+            # Other indices may repeat a row.
+            self.distinct if isinstance(indices, slice) or indices.dtype == bool else None,
         )
 
-    def scaled(self, factor: AnyArray | int) -> Rows:
+    def scale(self, factor: AnyArray | int) -> Rows:
         """The same rows, each standing for `factor` times as many."""
-        weight = factor if self.weight is None else multiplied(self.weight, factor)
+        weight = factor if self.weight is None else multiply(self.weight, factor)
         self.weight = np.broadcast_to(weight, (self.count,))
-        self.carried = carried_times(self.carried, factor)
+        self.sums = scale_sums(self.sums, factor)
         return self
 
     def cross(self, other: Rows) -> Rows:
         """Every row of one with every row of the other."""
         require_room(self.count * other.count)
-        return self.paired(
+        return self.pair(
             np.repeat(np.arange(self.count), other.count),
             other,
             np.tile(np.arange(other.count), self.count),
         )
 
-    def paired(self, places: IntArray, other: Rows, other_places: IntArray) -> Rows:
-        """The rows at these places side by side with the other's rows at those places."""
-        left, right = self.take(places), other.take(other_places)
-        carried = carried_times(left.carried, ones(right.weight))
-        carried |= carried_times(right.carried, ones(left.weight))
+    def pair(self, indices: IntArray, other: Rows, other_indices: IntArray) -> Rows:
+        """The rows at these indices side by side with the other's rows at those indices."""
+        left, right = self.take(indices), other.take(other_indices)
+        sums = scale_sums(left.sums, ones(right.weight))
+        sums |= scale_sums(right.sums, ones(left.weight))
         return Rows(
             left.count,
             left.nodes | right.nodes,
             left.edges | right.edges,
             _weights(left, right),
-            carried,
+            sums,
             left.extremes | right.extremes,
             left.seeds if left.seeds is not None else right.seeds,
         )
 
-    def unfolded(self) -> Rows:
+    def unfold(self) -> Rows:
         """The rows one by one, each as often as its weight says."""
         if self.weight is None:
             return self
         counts = self.weight.astype(np.int64)
         require_room(int(counts.sum()))
-        places = np.repeat(np.arange(self.count), counts)
+        indices = np.repeat(np.arange(self.count), counts)
         self.weight = None
-        return self.take(places)
+        return self.take(indices)
 
 
 def require_room(rows: int) -> None:
@@ -118,7 +119,7 @@ def require_room(rows: int) -> None:
         )
 
 
-def multiplied(left: AnyArray | int, right: AnyArray | int) -> AnyArray:
+def multiply(left: AnyArray | int, right: AnyArray | int) -> AnyArray:
     """The product of two weights; more matches than an I64 can count are refused."""
     if float(np.max(left, initial=0)) * float(np.max(right, initial=0)) > _WEIGHT_MAX:
         raise too_many_matches()
@@ -134,25 +135,24 @@ def too_many_matches() -> ResourceLimitError:
     )
 
 
-def carried_at(carried: Carried, places: IntArray | BoolArray | slice) -> Carried:
-    """The carried sums at these places."""
+def map_sums(sums: Sums, change: Callable[[AnyArray], AnyArray]) -> Sums:
+    """The sums, and how many values are in them, with every array changed."""
     return {
-        key: (total[places], None if known is None else known[places])
-        for key, (total, known) in carried.items()
+        key: (change(total), None if known is None else change(known))
+        for key, (total, known) in sums.items()
     }
 
 
-def extremes_at(extremes: Extremes, places: IntArray | BoolArray | slice) -> Extremes:
-    """The extreme ranks at these places."""
-    return {key: (codes[places], ranks) for key, (codes, ranks) in extremes.items()}
+def scale_sums(sums: Sums, factor: AnyArray | int) -> Sums:
+    """The sums, each taken `factor` times."""
+    return map_sums(sums, lambda numbers: numbers * factor)
 
 
-def carried_times(carried: Carried, factor: AnyArray | int) -> Carried:
-    """The carried sums, each taken `factor` times."""
-    return {
-        key: (total * factor, None if known is None else known * factor)
-        for key, (total, known) in carried.items()
-    }
+def map_extremes(
+    extremes: Extremes, change: Callable[[Aggregate, IntArray, Ranks], IntArray]
+) -> Extremes:
+    """The extreme ranks, with every array changed."""
+    return {key: (change(key, codes, ranks), ranks) for key, (codes, ranks) in extremes.items()}
 
 
 def ones(weight: AnyArray | None) -> AnyArray | int:
@@ -163,4 +163,4 @@ def ones(weight: AnyArray | None) -> AnyArray | int:
 def _weights(left: Rows, right: Rows) -> AnyArray | None:
     if left.weight is None:
         return right.weight
-    return left.weight if right.weight is None else multiplied(left.weight, right.weight)
+    return left.weight if right.weight is None else multiply(left.weight, right.weight)

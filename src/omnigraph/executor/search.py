@@ -22,7 +22,8 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from omnigraph.errors import BadRequestError
-from omnigraph.index.cache import RuntimeCache, TableId
+from omnigraph.index.cache import RuntimeCache
+from omnigraph.index.keys import FullTextKey, TableId, VectorsKey
 from omnigraph.index.notes import note
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
 from omnigraph.storage.handles import TableHandle
@@ -124,7 +125,7 @@ def _text_index(
 
     if cache is None:
         return build()
-    return cache.get(("full_text", TableId(*handle.identity), column), build)
+    return cache.get(FullTextKey(TableId(*handle.identity), column), build)
 
 
 def _nearest(
@@ -144,8 +145,8 @@ def _nearest(
         note(f"nearest {column} {'by its vector index' if is_indexed else 'by a scan'}")
         return tables.search.nearest(handle, column, query, candidates, limit)
     note(f"nearest {column} among vectors kept in memory")
-    kept = cache.get(("vectors", TableId(*handle.identity), column), build)
-    return kept.nearest(query, candidates, limit)
+    cached = cache.get(VectorsKey(TableId(*handle.identity), column), build)
+    return cached.nearest(query, candidates, limit)
 
 
 def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None) -> list[range]:

@@ -1,4 +1,4 @@
-"""Sorting: places in the order of several keys, looking at later keys only where earlier ones tie.
+"""Sorting: indices in the order of several keys, looking at later keys only where earlier ones tie.
 
 A key gives numbers that sort as its values do, null first. With a limit, the first key alone
 usually rules out nearly every place, and the others are read for the few that are left.
@@ -13,21 +13,21 @@ import numpy as np
 
 from omnigraph.index import TableView
 from omnigraph.index.arrays import AnyArray, IntArray
-from omnigraph.index.columns import ordered_numbers
+from omnigraph.index.columns import to_sort_keys
 
 _GROUPS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """One key. `numbers` is asked for some places, or for all of them with None."""
+    """One key. `numbers` is asked for some indices, or for all of them with None."""
 
     numbers: Callable[[IntArray | None], AnyArray]
     descending: bool = False
 
-    def ascending_numbers(self, places: IntArray | None) -> AnyArray:
+    def ascending_numbers(self, indices: IntArray | None) -> AnyArray:
         """Numbers that sort in the direction of the key."""
-        numbers = self.numbers(places)
+        numbers = self.numbers(indices)
         if not self.descending:
             return numbers
         # Inverting the bits reverses whole numbers without overflow; a negation would not.
@@ -42,41 +42,41 @@ def property_column(
     among: IntArray | None = None,
     descending: bool = False,
 ) -> SortColumn:
-    """Sort by a property of the entities at these positions, or at those places `among` them."""
+    """Sort by a property of the entities at these positions, or at those indices `among` them."""
 
-    def numbers(places: IntArray | None) -> AnyArray:
+    def numbers(indices: IntArray | None) -> AnyArray:
         if among is not None:
-            places = among if places is None else among[places]
-        wanted = positions if places is None else positions[places]
-        if view.prefers_ranks(name, len(wanted)):
-            return view.ranks(name).codes[wanted]
-        return ordered_numbers(view.values([name], wanted)[name])
+            indices = among if indices is None else among[indices]
+        wanted = positions if indices is None else positions[indices]
+        if view.lookup.prefers_ranks(name, len(wanted)):
+            return view.lookup.ranks(name).codes[wanted]
+        return to_sort_keys(view.values([name], wanted)[name])
 
     return SortColumn(numbers, descending)
 
 
 def array_column(numbers: AnyArray, *, descending: bool = False) -> SortColumn:
     """Sort by numbers at hand."""
-    return SortColumn(lambda places: numbers if places is None else numbers[places], descending)
+    return SortColumn(lambda indices: numbers if indices is None else numbers[indices], descending)
 
 
-def sorted_places(columns: Sequence[SortColumn], count: int, limit: int | None) -> IntArray:
-    """The places 0..count-1 in order; with a limit only the first ones and what ties with them."""
-    places: IntArray | None = None
+def sort_indices(columns: Sequence[SortColumn], count: int, limit: int | None) -> IntArray:
+    """The indices 0..count-1 in order; with a limit only the first ones and what ties with them."""
+    indices: IntArray | None = None
     if limit is not None and limit < count:
         if limit == 0:
             return np.empty(0, dtype=np.int64)
-        places = first_and_ties(columns[0].ascending_numbers(None), limit)
+        indices = first_and_ties(columns[0].ascending_numbers(None), limit)
     keys: list[AnyArray] = []
-    order = np.arange(count if places is None else len(places))
+    order = np.arange(count if indices is None else len(indices))
     for column in columns:
         if len(order) < 2:
             break
-        keys.append(column.ascending_numbers(places))
+        keys.append(column.ascending_numbers(indices))
         order = np.lexsort(keys[::-1])
         if not _has_ties(keys, order):
             break
-    return order if places is None else places[order]
+    return order if indices is None else indices[order]
 
 
 def _has_ties(keys: list[AnyArray], order: IntArray) -> bool:
@@ -88,16 +88,16 @@ def _has_ties(keys: list[AnyArray], order: IntArray) -> bool:
 
 
 def first_and_ties(numbers: AnyArray, limit: int) -> IntArray:
-    """The places of the `limit` smallest numbers, and of those that equal the last of them."""
-    places = _under_a_bound(numbers, limit)
-    among = numbers if places is None else numbers[places]
+    """The indices of the `limit` smallest numbers, and of those that equal the last of them."""
+    indices = _under_a_bound(numbers, limit)
+    among = numbers if indices is None else numbers[indices]
     last = np.partition(among, limit - 1)[limit - 1]
     found = np.flatnonzero(among <= last)
-    return found if places is None else places[found]
+    return found if indices is None else indices[found]
 
 
 def _under_a_bound(numbers: AnyArray, limit: int) -> IntArray | None:
-    """Few places that hold the `limit` smallest numbers for certain; None when all may.
+    """Few indices that hold the `limit` smallest numbers for certain; None when all may.
 
     Each of many groups has a least number of its own, so no more than `limit` of these can lie
     below the number in question: one fast pass instead of a selection among them all.

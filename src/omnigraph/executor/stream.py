@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.executor.compare import Side, compare
-from omnigraph.executor.filters import constants_hold, stored_predicate
+from omnigraph.executor.filters import constants_hold, to_stored_predicate
 from omnigraph.executor.run import Run
-from omnigraph.executor.sorting import SortColumn, array_column, sorted_places
+from omnigraph.executor.sorting import SortColumn, array_column, sort_indices
 from omnigraph.executor.stream_groups import Partials
 from omnigraph.index import TableView
 from omnigraph.index.arrays import IntArray
-from omnigraph.index.columns import ordered_numbers
+from omnigraph.index.columns import to_sort_keys
 from omnigraph.ir.expressions import (
     Aggregate,
     Compare,
@@ -53,7 +53,7 @@ def is_streamed(run: Run, plan: Plan) -> bool:
     predicates = pattern.filters.get(root or "", ())
     if root is None or not all(isinstance(each, Compare) for each in predicates):
         return False
-    order = [plan.resolved(item.expression) for item in plan.order]
+    order = [plan.resolve_alias(item.expression) for item in plan.order]
     if not all(
         isinstance(key, (PropertyRef, NodeRef, Aggregate, Constant, Param)) for key in order
     ):
@@ -62,7 +62,7 @@ def is_streamed(run: Run, plan: Plan) -> bool:
     return any(view.is_too_wide(name) for name in _names(plan, predicates))
 
 
-def streamed(run: Run, plan: Plan) -> list[pa.Array] | None:
+def stream_columns(run: Run, plan: Plan) -> list[pa.Array] | None:
     """The columns of the result; None for groups of nothing."""
     pattern = plan.match.pattern
     root = plan.match.trees[0].root
@@ -92,7 +92,7 @@ class _Scan:
         self._checked: list[Compare] = []
         for each in predicates:
             assert isinstance(each, Compare)
-            pushed = stored_predicate(run, each)
+            pushed = to_stored_predicate(run, each)
             if pushed is None:
                 self._checked.append(each)
             else:
@@ -106,11 +106,11 @@ class _Scan:
         width = sum(self.view.row_bytes(name) for name in read)
         rows = int(np.clip(BATCH_BYTES // max(width, 1), 1, _BATCH_ROWS_MAX))
         for batch in self.view.batches(read, self._pushed, rows=rows):
-            kept = self._kept(batch)
+            kept = self._filter(batch)
             if kept.num_rows:
                 yield pa.Table.from_batches([kept])
 
-    def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for each in self._checked:
             sides = [self._side(batch, side) for side in (each.left, each.right)]
             batch = batch.filter(pa.array(compare(sides[0], each.kind, sides[1], batch.num_rows)))
@@ -124,7 +124,7 @@ class _Scan:
 
 def _names(plan: Plan, predicates: Sequence[Predicate]) -> list[str]:
     read: list[object] = [item.expression for item in plan.returns]
-    read += [plan.resolved(item.expression) for item in plan.order]
+    read += [plan.resolve_alias(item.expression) for item in plan.order]
     arguments = [each.argument if isinstance(each, Aggregate) else each for each in read]
     return [*_property_names(predicates), *filter(None, map(_name, arguments))]
 
@@ -154,7 +154,7 @@ def _name(expression: object) -> str | None:
 
 def _rows(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array]:
     expressions = [item.expression for item in plan.returns]
-    keys = [plan.resolved(item.expression) for item in plan.order]
+    keys = [plan.resolve_alias(item.expression) for item in plan.order]
     # Ties are broken by the id of the only variable.
     wanted = [*expressions, *keys] if not plan.order else [*expressions, *keys, NodeRef("", "")]
     names = list(dict.fromkeys(filter(None, map(_name, wanted))))
@@ -166,40 +166,40 @@ def _rows(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array]:
         if plan.limit is not None and not plan.order and count >= plan.limit:
             break
         if plan.limit is not None and count > _ROWS_BEFORE_CUTTING * max(plan.limit, 1_024):
-            held = [_ordered(plan, pa.concat_tables(held))]
+            held = [_order(plan, pa.concat_tables(held))]
             count = held[0].num_rows
     run.note("streamed", count)
     if not held:
         return [pa.array([], _type(expression)) for expression in expressions]
-    rows = _ordered(plan, pa.concat_tables(held)).slice(0, plan.limit)
-    return [_projected(run, expression, rows) for expression in expressions]
+    rows = _order(plan, pa.concat_tables(held)).slice(0, plan.limit)
+    return [_project(run, expression, rows) for expression in expressions]
 
 
-def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
+def _order(plan: Plan, rows: pa.Table) -> pa.Table:
     """The rows in order, at most as many as the limit."""
     if not plan.order:
         return rows
     columns: list[SortColumn] = []
     for item in plan.order:
-        name = _name(plan.resolved(item.expression))
+        name = _name(plan.resolve_alias(item.expression))
         if name is not None:
             columns.append(_sort_column(rows, name, descending=item.descending))
     columns.append(_sort_column(rows, "id"))
-    places: IntArray = sorted_places(columns, rows.num_rows, plan.limit)[: plan.limit]
-    return rows.take(pa.array(places))
+    indices: IntArray = sort_indices(columns, rows.num_rows, plan.limit)[: plan.limit]
+    return rows.take(pa.array(indices))
 
 
 def _sort_column(rows: pa.Table, name: str, *, descending: bool = False) -> SortColumn:
-    numbers = ordered_numbers(rows.column(name).combine_chunks())
+    numbers = to_sort_keys(rows.column(name).combine_chunks())
     return array_column(numbers, descending=descending)
 
 
-def _projected(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
+def _project(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
     name = _name(expression)
     if name is not None:
         return rows.column(name).combine_chunks()
     assert isinstance(expression, (Constant, Param))
-    return repeat(run.values.projected(expression), rows.num_rows)
+    return repeat(run.values.to_column_type(expression), rows.num_rows)
 
 
 def _type(expression: Projected) -> pa.DataType:
@@ -227,23 +227,23 @@ def _groups(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array] | None:
     found = dict(zip(aggregates, values, strict=True))
     columns = []
     for item in plan.order:
-        expression = plan.resolved(item.expression)
+        expression = plan.resolve_alias(item.expression)
         if isinstance(expression, Aggregate):
-            numbers = ordered_numbers(found[expression])
+            numbers = to_sort_keys(found[expression])
         elif expression in keys:
-            numbers = ordered_numbers(key_columns[keys.index(expression)])
+            numbers = to_sort_keys(key_columns[keys.index(expression)])
         else:
             continue
         columns.append(array_column(numbers, descending=item.descending))
-    columns += [array_column(ordered_numbers(column)) for column in key_columns]
-    places = np.arange(partials.groups)
+    columns += [array_column(to_sort_keys(column)) for column in key_columns]
+    indices = np.arange(partials.groups)
     if plan.order:
-        places = sorted_places(columns, partials.groups, plan.limit)
-    chosen = pa.array(places[: plan.limit])
+        indices = sort_indices(columns, partials.groups, plan.limit)
+    chosen = pa.array(indices[: plan.limit])
     by_expression: dict[Projected, pa.Array] = dict(zip(keys, key_columns, strict=True))
     by_expression.update(found.items())
     return [
-        repeat(run.values.projected(each), len(chosen))
+        repeat(run.values.to_column_type(each), len(chosen))
         if isinstance(each, (Constant, Param))
         else by_expression[each].take(chosen)
         for each in (item.expression for item in plan.returns)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.executor.grouping import Groups, grouped_by, sums_of
+from omnigraph.executor.grouping import Groups, group_by, sums_of
 from omnigraph.executor.kernels import best_of
 from omnigraph.executor.values import Values
 from omnigraph.index.arrays import AnyArray
-from omnigraph.index.columns import numbers_to_sum, ranked
+from omnigraph.index.columns import rank_values, to_doubles
 from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
 from omnigraph.syntax.query_tree import AggregateFunction
 
@@ -40,29 +40,29 @@ class Partials:
     def add(self, batch: pa.Table) -> None:
         """Take in the rows of a batch."""
         self.rows += batch.num_rows
-        self._held.append(self._folded(self._partial(batch)))
+        self._held.append(self._fold(self._partial(batch)))
         if sum(table.num_rows for table in self._held) > self._fold_at:
-            self._held = [self._folded(pa.concat_tables(self._held))]
+            self._held = [self._fold(pa.concat_tables(self._held))]
             # Twice as many again: with many groups, folding stays in proportion to the rows.
             self._fold_at = max(_ROWS_BEFORE_FOLDING, 2 * self._held[0].num_rows)
 
     def finish(self) -> tuple[list[pa.Array], list[pa.Array]]:
         """The key columns and the aggregates of every group."""
-        found = self._folded(pa.concat_tables(self._held))
+        found = self._fold(pa.concat_tables(self._held))
         self.groups = found.num_rows
-        keys = [found.column(f"key{place}").combine_chunks() for place in range(len(self._keys))]
-        return keys, [self._value(found, place) for place in range(len(self._aggregates))]
+        keys = [found.column(f"key{index}").combine_chunks() for index in range(len(self._keys))]
+        return keys, [self._value(found, index) for index in range(len(self._aggregates))]
 
     def _partial(self, batch: pa.Table) -> pa.Table:
-        columns = {f"key{place}": batch.column(name) for place, name in enumerate(self._keys)}
-        for place, aggregate in enumerate(self._aggregates):
+        columns = {f"key{index}": batch.column(name) for index, name in enumerate(self._keys)}
+        for index, aggregate in enumerate(self._aggregates):
             array = self._argument(batch, aggregate)
             if aggregate.function in _EXTREMES:
-                columns[f"best{place}"] = array
+                columns[f"best{index}"] = array
                 continue
             known = array.is_valid().to_numpy(zero_copy_only=False)
-            columns[f"count{place}"] = pa.array(known.astype(np.int64))
-            columns[f"sum{place}"] = pa.array(numbers_to_sum(array))
+            columns[f"count{index}"] = pa.array(known.astype(np.int64))
+            columns[f"sum{index}"] = pa.array(to_doubles(array))
         return pa.table(columns)
 
     def _argument(self, batch: pa.Table, aggregate: Aggregate) -> pa.Array:
@@ -74,40 +74,40 @@ class Partials:
             case Constant() | Param() as value:
                 return pa.repeat(self._values.scalar(value), batch.num_rows)
 
-    def _folded(self, partials: pa.Table) -> pa.Table:
-        keys = [partials.column(f"key{place}").combine_chunks() for place in range(len(self._keys))]
-        ranks = map(ranked, keys)
-        groups = grouped_by(((each.codes, each.count) for each in ranks), partials.num_rows)
+    def _fold(self, partials: pa.Table) -> pa.Table:
+        keys = [partials.column(f"key{index}").combine_chunks() for index in range(len(self._keys))]
+        ranks = map(rank_values, keys)
+        groups = group_by(((each.codes, each.count) for each in ranks), partials.num_rows)
         columns = {
-            f"key{place}": key.take(pa.array(groups.first)) for place, key in enumerate(keys)
+            f"key{index}": key.take(pa.array(groups.first)) for index, key in enumerate(keys)
         }
-        for place, aggregate in enumerate(self._aggregates):
+        for index, aggregate in enumerate(self._aggregates):
             if aggregate.function in _EXTREMES:
-                best = partials.column(f"best{place}").combine_chunks()
-                columns[f"best{place}"] = _best(aggregate, best, groups)
+                best = partials.column(f"best{index}").combine_chunks()
+                columns[f"best{index}"] = _best(aggregate, best, groups)
                 continue
-            for name in (f"count{place}", f"sum{place}"):
+            for name in (f"count{index}", f"sum{index}"):
                 values: AnyArray = partials.column(name).to_numpy()
                 summed = sums_of(values, groups).astype(values.dtype, copy=False)
                 columns[name] = pa.array(summed)
         return pa.table(columns)
 
-    def _value(self, found: pa.Table, place: int) -> pa.Array:
-        aggregate = self._aggregates[place]
+    def _value(self, found: pa.Table, index: int) -> pa.Array:
+        aggregate = self._aggregates[index]
         wanted = aggregate.type.arrow_type()
         if aggregate.function in _EXTREMES:
-            return found.column(f"best{place}").combine_chunks().cast(wanted)
-        counts: AnyArray = found.column(f"count{place}").to_numpy()
+            return found.column(f"best{index}").combine_chunks().cast(wanted)
+        counts: AnyArray = found.column(f"count{index}").to_numpy()
         if aggregate.function is AggregateFunction.COUNT:
             return pa.array(counts, wanted)
-        sums: AnyArray = found.column(f"sum{place}").to_numpy()
+        sums: AnyArray = found.column(f"sum{index}").to_numpy()
         if aggregate.function is AggregateFunction.AVG:
             sums = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
         return pa.array(sums, mask=counts == 0)
 
 
 def _best(aggregate: Aggregate, values: pa.Array, groups: Groups) -> pa.Array:
-    ranks = ranked(values)
+    ranks = rank_values(values)
     is_minimum = aggregate.function is AggregateFunction.MIN
     known = ranks.codes > 0
     assert groups.of_row is not None

@@ -48,7 +48,7 @@ class Values:
         found = self._scalars.get(id(value))
         return _scalar(value.type, self._plain(value)) if found is None else found
 
-    def projected(self, value: Value) -> pa.Scalar:
+    def to_column_type(self, value: Value) -> pa.Scalar:
         """The value in the type its result column has."""
         scalar = self.scalar(value)
         wanted = value.type.arrow_type()

@@ -2,11 +2,25 @@
 
 A parent's weight is the product, over its children, of the sum over the edge of the child's
 weight. A sum of values travels the same way, beside the weight; a least or greatest value travels
-as its rank and ignores how often it occurs. No path is ever made.
+as its rank and ignores how often it occurs. No path is ever made. Along the five edges
+
+    0 → 0   0 → 1   1 → 2   2 → 1   2 → 3
+
+children that have 1, 2, 0 and 1 matches below them send their three parents:
+
+    >>> from omnigraph.index.adjacency import Endpoints, build_distinct_relation
+    >>> ends = Endpoints(np.array([0, 0, 1, 2, 2]), np.array([0, 1, 2, 1, 3]))
+    >>> relation = build_distinct_relation(ends, (3, 4))
+    >>> below = Weights(np.array([1, 2, 0, 1]), largest=2.0)
+    >>> sent, parents = message(
+    ...     lambda: relation.forward, lambda: relation.backward, below, Selection(4), Selection(3)
+    ... )
+    >>> sent.matches.tolist(), parents.positions().tolist()     # 1 + 2,  0,  2 + 1
+    ([3, 0, 3], [0, 2])
 
 There are three ways along an edge, and the one with the fewest edges to look at is taken:
 
-    from the children    when few of them are live
+    from the children    when few of them are selected
     from the parents     when few of them are
     all edges at once    one sequential pass
 """
@@ -24,33 +38,33 @@ from omnigraph.executor.kernels import (
     edge_count,
     expand,
     reach,
-    scattered,
+    scatter_sums,
     sum_along,
 )
 from omnigraph.executor.rows import (
-    Carried,
     Extremes,
     Rows,
-    carried_at,
-    carried_times,
-    extremes_at,
+    Sums,
+    map_extremes,
+    map_sums,
     ones,
+    scale_sums,
     too_many_matches,
 )
 from omnigraph.executor.run import Run
-from omnigraph.index import Live
+from omnigraph.index import Selection
 from omnigraph.index.arrays import AnyArray, IntArray
-from omnigraph.index.columns import Ranks, numbers_to_sum, ranked
+from omnigraph.index.columns import Ranks, rank_values, to_doubles
 from omnigraph.ir.expressions import Aggregate, PropertyRef
 from omnigraph.planner.pattern import Pattern
 
 _TOO_MANY = 2.0**62
 _FEW = 8
-"""Positions are few when there is less than one live in this many."""
+"""Positions are few when less than one in this many is selected."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Payload:
     """What travels beside the number of matches: properties to sum, and least and greatest ones."""
 
     sums: frozenset[PropertyRef] = frozenset()
@@ -61,12 +75,12 @@ class Sent:
 class Weights:
     """Per position: matches (None for one each), sums and counts of values, and extreme ranks.
 
-    With `support` the arrays are for those positions, ascending, and no others; every live position
-    is among them. No number of matches is larger than `largest`.
+    With `support` the arrays are for those positions, ascending, and no others; every selected
+    position is among them. No number of matches is larger than `largest`.
     """
 
     matches: AnyArray | None = None
-    carried: Carried = field(default_factory=dict)
+    sums: Sums = field(default_factory=dict)
     extremes: Extremes = field(default_factory=dict)
     support: IntArray | None = None
     largest: float = 1.0
@@ -74,7 +88,11 @@ class Weights:
     @property
     def is_plain(self) -> bool:
         """Whether every position counts once and nothing else is sent."""
-        return self.matches is None and not self.carried and not self.extremes
+        return self.matches is None and not self.sums and not self.extremes
+
+    def on(self, support: IntArray | None) -> Weights:
+        """The same arrays, for these positions."""
+        return Weights(self.matches, self.sums, self.extremes, support, self.largest)
 
     def at(self, positions: IntArray) -> Weights:
         """The weights of these positions, one for each."""
@@ -82,49 +100,44 @@ class Weights:
             return _PLAIN
         if self.support is not None:
             positions = np.searchsorted(self.support, positions)
-        matches = None if self.matches is None else self.matches[positions]
         return Weights(
-            matches,
-            carried_at(self.carried, positions),
-            extremes_at(self.extremes, positions),
+            None if self.matches is None else self.matches[positions],
+            map_sums(self.sums, lambda numbers: numbers[positions]),
+            map_extremes(self.extremes, lambda _, codes, __: codes[positions]),
             None,
             self.largest,
         )
 
-    def of(self, live: Live) -> Weights:
-        """The weights of the live positions, in order."""
+    def of(self, selection: Selection) -> Weights:
+        """The weights of the selected positions, in order."""
         if self.support is None:
-            return self if live.is_all else self.at(live.positions())
-        if live.count == len(self.support):
-            # Every live position is in the support, so they are the same.
-            return Weights(self.matches, self.carried, self.extremes, None, self.largest)
-        return self.at(live.positions())
+            return self if selection.is_all else self.at(selection.positions())
+        if selection.count == len(self.support):
+            # Every selected position is in the support, so they are the same.
+            return self.on(None)
+        return self.at(selection.positions())
 
     def apply(self, rows: Rows) -> Rows:
         """Make every row stand for its matches here; these weights are one per row."""
-        carried = carried_times(self.carried, ones(rows.weight))
+        sums = scale_sums(self.sums, ones(rows.weight))
         if self.matches is not None:
-            rows = rows.scaled(self.matches)
-        rows.carried |= carried
+            rows = rows.scale(self.matches)
+        rows.sums |= sums
         rows.extremes |= self.extremes
         return rows
 
     def total(self, rows: int) -> Rows:
         """One row that stands for all matches of these `rows` positions."""
-        matches = rows if self.matches is None else self._sum_of_matches(self.matches)
-        carried: Carried = {
-            key: (np.array([sums.sum()]), None if known is None else np.array([known.sum()]))
-            for key, (sums, known) in self.carried.items()
-        }
+        matches = rows if self.matches is None else self._sum_matches(self.matches)
         zeros = np.zeros(rows, dtype=np.int64)
-        extremes: Extremes = {
-            key: (_best_at(key, zeros, codes, 1, ranks), ranks)
-            for key, (codes, ranks) in self.extremes.items()
-        }
-        weight = np.array([matches], dtype=np.int64)
-        return Rows(1, weight=weight, carried=carried, extremes=extremes)
+        return Rows(
+            1,
+            weight=np.array([matches], dtype=np.int64),
+            sums=map_sums(self.sums, lambda numbers: np.array([numbers.sum()])),
+            extremes=_fold_extremes(self.extremes, zeros, 1),
+        )
 
-    def _sum_of_matches(self, matches: AnyArray) -> int:
+    def _sum_matches(self, matches: AnyArray) -> int:
         is_doubtful = self.largest * len(matches) > _TOO_MANY
         if is_doubtful and float(matches.sum(dtype=np.float64)) > _TOO_MANY:
             raise too_many_matches()
@@ -134,39 +147,43 @@ class Weights:
 _PLAIN = Weights()
 
 
-def leaf_weights(run: Run, pattern: Pattern, variable: str, sent: Sent, live: Live) -> Weights:
+def leaf_weights(
+    run: Run, pattern: Pattern, variable: str, payload: Payload, selection: Selection
+) -> Weights:
     """One match for each position, and the variable's own values that are to be sent."""
-    sums = [ref for ref in sent.sums if ref.variable == variable]
-    extremes = [each for each in sent.extremes if extreme_ref(each).variable == variable]
-    if not sums and not extremes:
+    properties = [ref for ref in payload.sums if ref.variable == variable]
+    aggregates = [each for each in payload.extremes if _extreme_ref(each).variable == variable]
+    if not properties and not aggregates:
         return _PLAIN
     view = run.view_of(variable, pattern)
-    support = live.positions() if _is_few(live) else None
-    carried: Carried = {}
-    for ref in sums:
+    support = selection.positions() if _is_few(selection) else None
+    sums: Sums = {}
+    for ref in properties:
         if support is None:
             array, numbers = view.column(ref.property), view.numbers(ref.property)
         else:
             array = view.values([ref.property], support)[ref.property]
-            numbers = numbers_to_sum(array)
+            numbers = to_doubles(array)
         known = None
         if array.null_count:
             known = array.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
-        carried[ref] = (numbers, known)
-    best: Extremes = {}
-    for each in extremes:
-        name = extreme_ref(each).property
-        if support is None or view.has_ranks(name):
-            ranks = view.ranks(name)
+        sums[ref] = (numbers, known)
+    extremes: Extremes = {}
+    for each in aggregates:
+        name = _extreme_ref(each).property
+        if support is None or view.lookup.has_ranks(name):
+            ranks = view.lookup.ranks(name)
             codes = ranks.codes if support is None else ranks.codes[support]
         else:
-            ranks = ranked(view.values([name], support)[name])
+            ranks = rank_values(view.values([name], support)[name])
             codes = ranks.codes
-        best[each] = (_with_none(each, codes, ranks), ranks)
-    return Weights(None, carried, best, support)
+        if _is_least(each):
+            codes = np.where(codes == 0, codes.dtype.type(_no_value(each, ranks)), codes)
+        extremes[each] = (codes, ranks)
+    return Weights(None, sums, extremes, support)
 
 
-def combined(left: Weights | None, right: Weights) -> Weights:
+def combine(left: Weights | None, right: Weights) -> Weights:
     """Both at once: matches multiply, and each side's sums are taken that many times."""
     if left is None or left.is_plain:
         return right
@@ -175,188 +192,162 @@ def combined(left: Weights | None, right: Weights) -> Weights:
     support = _common(left.support, right.support)
     if support is not None:
         left, right = left.at(support), right.at(support)
-    carried = carried_times(left.carried, ones(right.matches))
-    carried |= carried_times(right.carried, ones(left.matches))
-    return Weights(
-        _product(left, right),
-        carried,
-        left.extremes | right.extremes,
-        support,
-        left.largest * right.largest,
-    )
+    sums = scale_sums(left.sums, ones(right.matches))
+    sums |= scale_sums(right.sums, ones(left.matches))
+    extremes = left.extremes | right.extremes
+    largest = left.largest * right.largest
+    return Weights(_product(left, right), sums, extremes, support, largest)
 
 
 def message(
-    above: Side, below: Side, weights: Weights, live: Live, parents: Live
-) -> tuple[Weights, Live]:
-    """What a child with these weights, where it is live, sends; and the parents with a match."""
-    if weights.is_plain and live.is_all:
-        reached = reach(above, below, parents, live)
+    above: Side, below: Side, weights: Weights, children: Selection, parents: Selection
+) -> tuple[Weights, Selection]:
+    """What the selected children send; and the parents with a match.
+
+    `above` is the relation keyed by parent, `below` the same keyed by child.
+    """
+    if weights.is_plain and children.is_all:
+        reached = reach(above, below, parents, children)
         if not _is_few(reached):
             return Weights(above().degree, largest=above().degree_max), reached
         positions = reached.positions()
         starts, ends = above().runs(positions)
-        counts = ends - starts
-        return Weights(counts, support=positions, largest=above().degree_max), reached
+        return Weights(ends - starts, support=positions, largest=above().degree_max), reached
     if not _is_few(parents):
-        send = _sent_by_few if _is_few(live) else _sent_by_all
-        return send(above, below, weights, live, parents)
-    if _is_few(live):
-        from_children = edge_count(below(), live.positions())
+        send = _send_from_children if _is_few(children) else _send_along_all
+        return send(above, below, weights, children, parents)
+    if _is_few(children):
+        from_children = edge_count(below(), children.positions())
         if from_children <= edge_count(above(), parents.positions()):
-            return _sent_by_few(above, below, weights, live, parents)
-    return _asked_by_few(above, weights, live, parents)
+            return _send_from_children(above, below, weights, children, parents)
+    return _send_to_parents(above, weights, children, parents)
 
 
-def _sent_by_few(
-    above: Side, below: Side, weights: Weights, live: Live, parents: Live
-) -> tuple[Weights, Live]:
-    """Follow the edges of the few live children."""
+def _send_from_children(
+    above: Side, below: Side, weights: Weights, children: Selection, parents: Selection
+) -> tuple[Weights, Selection]:
+    """Follow the edges of the few selected children."""
     csr = below()
-    positions = live.positions()
-    rows, places = expand(csr, positions)
-    targets = csr.targets[places]
+    positions = children.positions()
+    rows, entries = expand(csr, positions)
+    targets = csr.targets[entries]
     if not parents.is_all:
-        kept = parents.holds(targets)
+        kept = parents.contains(targets)
         rows, targets = rows[kept], targets[kept]
-    each = weights.of(live).at(rows)
+    each = weights.of(children).at(rows)
+    index: IntArray | None
     if len(positions) == 1 and csr.edges is None:
         # One child has every parent once, in order; stored edges may have one several times.
-        support, place = targets, None
+        support, index = targets, None
     elif len(targets) * _FEW < parents.size:
-        support, place = np.unique(targets, return_inverse=True)
+        support, index = np.unique(targets, return_inverse=True)
     else:
-        support, place = np.arange(parents.size), targets
-    sent = _folded(each, place, len(support), above, weights.largest)
-    if place is targets:
-        reached = parents.meet(_where_matched(sent, parents.size))
-        return Weights(sent.matches, sent.carried, sent.extremes, None, sent.largest), reached
-    return (
-        Weights(sent.matches, sent.carried, sent.extremes, support, sent.largest),
-        Live(parents.size, positions=support),
-    )
+        sent = _fold(each, targets, parents.size, above, weights.largest)
+        return sent, parents.intersect(_select_matched(sent, parents.size))
+    sent = _fold(each, index, len(support), above, weights.largest)
+    return sent.on(support), Selection(parents.size, positions=support)
 
 
-def _asked_by_few(above: Side, weights: Weights, live: Live, parents: Live) -> tuple[Weights, Live]:
-    """Look along the edges of the few live parents."""
+def _send_to_parents(
+    above: Side, weights: Weights, children: Selection, parents: Selection
+) -> tuple[Weights, Selection]:
+    """Look along the edges of the few selected parents."""
     csr = above()
     positions = parents.positions()
-    rows, places = expand(csr, positions)
-    targets = csr.targets[places]
-    kept = live.holds(targets)
+    rows, entries = expand(csr, positions)
+    targets = csr.targets[entries]
+    kept = children.contains(targets)
     rows, targets = rows[kept], targets[kept]
-    sent = _folded(weights.at(targets), rows, len(positions), above, weights.largest)
+    sent = _fold(weights.at(targets), rows, len(positions), above, weights.largest)
     assert sent.matches is not None
     is_matched = sent.matches > 0
     reached = positions[is_matched]
-    found = sent.at(np.flatnonzero(is_matched))
-    return (
-        Weights(found.matches, found.carried, found.extremes, reached, sent.largest),
-        Live(parents.size, positions=reached),
+    found = sent.at(np.flatnonzero(is_matched)).on(reached)
+    return found, Selection(parents.size, positions=reached)
+
+
+def _send_along_all(
+    above: Side, below: Side, weights: Weights, children: Selection, parents: Selection
+) -> tuple[Weights, Selection]:
+    """One pass over every edge."""
+    dense = _spread(weights, children)
+    largest = _most_matches(above, dense.matches, weights.largest)
+
+    def sum_up(values: AnyArray) -> AnyArray:
+        return sum_along(above, below, values, parents.size)
+
+    def best(aggregate: Aggregate, codes: IntArray, ranks: Ranks) -> IntArray:
+        none = _no_value(aggregate, ranks)
+        return best_along(above, codes, none, is_minimum=_is_least(aggregate))
+
+    matches = above().degree if dense.matches is None else sum_up(dense.matches)
+    sums, extremes = map_sums(dense.sums, sum_up), map_extremes(dense.extremes, best)
+    sent = Weights(matches, sums, extremes, None, largest)
+    return sent, parents.intersect(_select_matched(sent, parents.size))
+
+
+def _fold(each: Weights, index: IntArray | None, size: int, above: Side, largest: float) -> Weights:
+    """One weight per index, from one per edge; None when every edge is an index of its own."""
+    if index is None:
+        matches = np.ones(size, dtype=np.int64) if each.matches is None else each.matches
+        return Weights(matches, each.sums, each.extremes, None, each.largest)
+    return Weights(
+        np.bincount(index, minlength=size)
+        if each.matches is None
+        else scatter_sums(index, each.matches, size),
+        map_sums(each.sums, lambda numbers: scatter_sums(index, numbers, size)),
+        _fold_extremes(each.extremes, index, size),
+        None,
+        _most_matches(above, each.matches, largest),
     )
 
 
-def _folded(
-    each: Weights, place: IntArray | None, size: int, above: Side, largest: float
-) -> Weights:
-    """One weight for each place, from one for each edge; None when every edge is its own place."""
-    if place is None:
-        matches = np.ones(size, dtype=np.int64) if each.matches is None else each.matches
-        return Weights(matches, each.carried, each.extremes, None, each.largest)
-    bound = _bound(above, each.matches, largest)
-    if each.matches is None:
-        matches = np.bincount(place, minlength=size)
-    else:
-        matches = scattered(place, each.matches, size)
-    carried: Carried = {
-        key: (
-            scattered(place, sums, size),
-            None if known is None else scattered(place, known, size),
-        )
-        for key, (sums, known) in each.carried.items()
-    }
-    extremes: Extremes = {
-        key: (_best_at(key, place, codes, size, ranks), ranks)
-        for key, (codes, ranks) in each.extremes.items()
-    }
-    return Weights(matches, carried, extremes, None, bound)
+def _fold_extremes(extremes: Extremes, index: IntArray, size: int) -> Extremes:
+    def best(aggregate: Aggregate, codes: IntArray, ranks: Ranks) -> IntArray:
+        none = _no_value(aggregate, ranks)
+        return best_of(index, codes, size, none, is_minimum=_is_least(aggregate))
+
+    return map_extremes(extremes, best)
 
 
-def _sent_by_all(
-    above: Side, below: Side, weights: Weights, live: Live, parents: Live
-) -> tuple[Weights, Live]:
-    """One pass over every edge."""
-    dense = _spread(weights, live)
-    bound = _bound(above, dense.matches, weights.largest)
-
-    def summed(values: AnyArray) -> AnyArray:
-        return sum_along(above, below, values, parents.size)
-
-    if dense.matches is None:
-        matches: AnyArray = above().degree
-    else:
-        matches = summed(dense.matches)
-    carried: Carried = {
-        key: (summed(sums), None if known is None else summed(known))
-        for key, (sums, known) in dense.carried.items()
-    }
-    extremes: Extremes = {}
-    for key, (codes, ranks) in dense.extremes.items():
-        least = is_least(key)
-        best = best_along(above, codes, _none(key, ranks), is_minimum=least)
-        extremes[key] = (best, ranks)
-    sent = Weights(matches, carried, extremes, None, bound)
-    return sent, parents.meet(_where_matched(sent, parents.size))
-
-
-def _spread(weights: Weights, live: Live) -> Weights:
-    """The weights of every position; what is not live weighs nothing."""
-    if live.is_all and weights.support is None:
+def _spread(weights: Weights, selection: Selection) -> Weights:
+    """The weights of every position; what is not selected weighs nothing."""
+    if selection.is_all and weights.support is None:
         return weights
     if weights.support is None:
-        mask = live.mask()
-        matches = mask if weights.matches is None else weights.matches * mask
-        # Chosen and not multiplied: an infinite value times nothing would not be nothing.
-        carried: Carried = {
-            key: (np.where(mask, sums, 0.0), None if known is None else known * mask)
-            for key, (sums, known) in weights.carried.items()
-        }
-        extremes: Extremes = {
-            key: (np.where(mask, codes, codes.dtype.type(_none(key, ranks))), ranks)
-            for key, (codes, ranks) in weights.extremes.items()
-        }
-        return Weights(matches, carried, extremes, None, weights.largest)
-    positions = live.positions()
-    found = weights.at(positions)
+        mask = selection.mask()
+        found = weights
 
-    def placed(values: AnyArray, empty: int) -> AnyArray:
-        spread = np.full(live.size, empty, dtype=values.dtype)
-        spread[positions] = values
-        return spread
+        def fill(values: AnyArray, empty: int) -> AnyArray:
+            # Chosen and not multiplied: an infinite value times nothing would not be nothing.
+            return np.where(mask, values, values.dtype.type(empty))
+
+    else:
+        positions = selection.positions()
+        found = weights.at(positions)
+
+        def fill(values: AnyArray, empty: int) -> AnyArray:
+            spread = np.full(selection.size, empty, dtype=values.dtype)
+            spread[positions] = values
+            return spread
 
     return Weights(
-        live.mask() if found.matches is None else placed(found.matches, 0),
-        {
-            key: (placed(sums, 0), None if known is None else placed(known, 0))
-            for key, (sums, known) in found.carried.items()
-        },
-        {
-            key: (placed(codes, _none(key, ranks)), ranks)
-            for key, (codes, ranks) in found.extremes.items()
-        },
+        selection.mask() if found.matches is None else fill(found.matches, 0),
+        map_sums(found.sums, lambda numbers: fill(numbers, 0)),
+        map_extremes(found.extremes, lambda key, codes, ranks: fill(codes, _no_value(key, ranks))),
         None,
         weights.largest,
     )
 
 
-def _where_matched(weights: Weights, size: int) -> Live:
+def _select_matched(weights: Weights, size: int) -> Selection:
     assert weights.matches is not None
-    return Live(size, mask=weights.matches > 0)
+    return Selection(size, mask=weights.matches > 0)
 
 
-def _bound(above: Side, matches: AnyArray | None, largest: float) -> float:
+def _most_matches(above: Side, matches: AnyArray | None, largest: float) -> float:
     """The most matches a parent can get. Refuses what an I64 could not count."""
-    # The cheap bound is enough for nearly every graph; the true numbers are only then looked at.
+    # The cheap bound is enough for nearly every graph; only beyond it the true numbers are read.
     most = float(above().degree_max)
     if largest * most > _TOO_MANY:
         largest = 1.0 if matches is None else float(np.max(matches, initial=0))
@@ -378,6 +369,7 @@ def _product(left: Weights, right: Weights) -> AnyArray | None:
 
 
 def _common(left: IntArray | None, right: IntArray | None) -> IntArray | None:
+    """The positions in both supports; None is every position."""
     if left is None:
         return right
     if right is None:
@@ -385,41 +377,28 @@ def _common(left: IntArray | None, right: IntArray | None) -> IntArray | None:
     few, many = (left, right) if len(left) <= len(right) else (right, left)
     if len(many) == 0:
         return many
-    place = np.minimum(np.searchsorted(many, few), len(many) - 1)
-    return np.asarray(few[many[place] == few])
+    index = np.minimum(np.searchsorted(many, few), len(many) - 1)
+    return np.asarray(few[many[index] == few])
 
 
-def _is_few(live: Live) -> bool:
-    return not live.is_all and live.count * _FEW < live.size
+def _is_few(selection: Selection) -> bool:
+    return not selection.is_all and selection.count * _FEW < selection.size
 
 
 # Extremes: a rank for each position, and one that stands for no value at all
 
 
-def extreme_ref(aggregate: Aggregate) -> PropertyRef:
+def _extreme_ref(aggregate: Aggregate) -> PropertyRef:
     """The property whose least or greatest value is wanted."""
     assert isinstance(aggregate.argument, PropertyRef)
     return aggregate.argument
 
 
-def is_least(aggregate: Aggregate) -> bool:
+def _is_least(aggregate: Aggregate) -> bool:
     """Whether an extreme is a minimum."""
     return aggregate.function == "min"
 
 
-def _none(aggregate: Aggregate, ranks: Ranks) -> int:
+def _no_value(aggregate: Aggregate, ranks: Ranks) -> int:
     """Stands for no value: it loses against every rank."""
-    return ranks.count if is_least(aggregate) else 0
-
-
-def _with_none(aggregate: Aggregate, codes: IntArray, ranks: Ranks) -> IntArray:
-    if not is_least(aggregate):
-        return codes
-    return np.where(codes == 0, codes.dtype.type(ranks.count), codes)
-
-
-def _best_at(
-    aggregate: Aggregate, place: IntArray, codes: IntArray, size: int, ranks: Ranks
-) -> IntArray:
-    none = _none(aggregate, ranks)
-    return best_of(place, codes, size, none, is_minimum=is_least(aggregate))
+    return ranks.count if _is_least(aggregate) else 0

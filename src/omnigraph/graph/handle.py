@@ -16,7 +16,7 @@ from omnigraph.errors import BadRequestError, ConflictError
 from omnigraph.graph.commit_observers import Prefetcher
 from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
-from omnigraph.index import DerivedStore, RuntimeCache, derive_ahead
+from omnigraph.index import DerivedStore, RuntimeCache, prefetch
 from omnigraph.manifest import (
     MAIN,
     Coordinator,
@@ -173,8 +173,8 @@ class Handle:
         try:
             before = self._coordinator.last_seen(branch).snapshot()
             catalog, tables = self._contract.catalog, self._store.tables
-            with self._cache.ahead():
-                derive_ahead(before, pins, catalog, tables, self._cache)
+            with self._cache.prefetching():
+                prefetch(before, pins, catalog, tables, self._cache)
         except Exception as error:  # the write is whole; the next query pays for the decoding
             log.warning("could not read ahead of a commit to '%s'", branch, exc_info=error)
 

@@ -3,36 +3,39 @@
 In: tables of a snapshot. Out: positions, decoded columns and adjacency, by table version.
 
     cache.py        everything derived, under one byte budget
+    keys.py         what the cache files entries under
+    thresholds.py   from which sizes and how many uses on it pays to derive something
     notes.py        what reading did, for `explain`
-    live.py         which positions can still be part of an answer
-    arrays.py       the kinds of array positions and weights are kept in
+    selection.py    a set of row positions
+    arrays.py       the NumPy arrays that hold positions, masks and weights
     columns.py      decoded values and their ranks
     number_masks.py a numeric column compared with one value
-    table_view.py   one table addressed by position: decode, fetch, filter
+    table_view.py   one table addressed by position: decode, fetch, select
+    value_lookup.py the positions of one value, by rank
     adjacency.py    edges as runs of neighbour positions, both ways
-    relations.py    the adjacency of an edge table, kept, or a few edges looked up
-    earlier.py      what a version shares with one before it, carried over instead of decoded
-    ahead.py        what queries will want of a version, derived before it is shown
+    relations.py    the adjacency of an edge table, cached, or a few edges looked up
+    carry_over.py   what a version shares with an earlier one, taken over instead of decoded
+    prefetch.py     what queries will want of a version, derived before it is published
     open_tables.py  the views and edge indexes of one snapshot
     derived.py      adjacency as files beside the graph, mapped by the next open
 """
 
-from omnigraph.index.ahead import derive_ahead
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.derived import DerivedStore
-from omnigraph.index.live import Live
 from omnigraph.index.open_tables import OpenTables, open_tables
+from omnigraph.index.prefetch import prefetch
 from omnigraph.index.relations import EdgeIndex, Walk
+from omnigraph.index.selection import Selection
 from omnigraph.index.table_view import TableView
 
 __all__ = [
     "DerivedStore",
     "EdgeIndex",
-    "Live",
     "OpenTables",
     "RuntimeCache",
+    "Selection",
     "TableView",
     "Walk",
-    "derive_ahead",
     "open_tables",
+    "prefetch",
 ]

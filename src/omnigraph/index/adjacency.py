@@ -1,8 +1,17 @@
 """Adjacency: the edges of one table as arrays of node positions, in both directions.
 
 `Csr` holds, for every position, a run of neighbours sorted by position. A distinct relation has
-each neighbour once, which is what an unbound traversal means; a relation of stored edges keeps
-parallel edges apart and says which edge each neighbour came from.
+each neighbour once, which is what an unbound traversal means; an edge relation keeps parallel edges
+apart and says which edge each neighbour came from. Of five edges, two of them parallel, one of
+them without a source:
+
+    >>> ends = Endpoints(np.array([0, 2, 0, 0, -1]), np.array([1, 0, 2, 1, 1]))
+    >>> forward = build_distinct_relation(ends, (3, 3)).forward
+    >>> forward.targets.tolist(), forward.offsets.tolist()   # 0 → 1, 2;  1 → none;  2 → 0
+    ([1, 2, 0], [0, 2, 2, 3])
+    >>> forward = build_edge_relation(ends, (3, 3)).forward
+    >>> forward.targets.tolist(), forward.edges.tolist()     # edges 0 and 3 both lead 0 → 1
+    ([1, 1, 2, 0], [0, 3, 2, 1])
 """
 
 from __future__ import annotations
@@ -13,8 +22,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from omnigraph.index.arrays import BoolArray, IntArray, sorted_distinct
-from omnigraph.index.live import Live
+from omnigraph.index.arrays import BoolArray, IntArray, sort_distinct
+from omnigraph.index.selection import Selection
 
 _FEW = 4
 """Runs are few when there is less than one entry for this many positions."""
@@ -40,19 +49,19 @@ class Csr:
         """Where in `targets` the neighbours of each of these positions start and end."""
         return self.offsets[positions], self.offsets[positions + 1]
 
-    def holders(self) -> Live:
+    def with_neighbour(self) -> Selection:
         """The positions that have a neighbour."""
-        return Live(self.size) if self.is_total else Live(self.size, mask=self.occupied)
+        return Selection(self.size, mask=None if self.is_total else self.has_neighbour)
 
     @cached_property
-    def occupied(self) -> BoolArray:
+    def has_neighbour(self) -> BoolArray:
         """Whether a position has any neighbour."""
         return np.asarray(self.degree > 0)
 
     @cached_property
     def is_total(self) -> bool:
         """Whether every position has a neighbour."""
-        return bool(self.occupied.all())
+        return bool(self.has_neighbour.all())
 
     @cached_property
     def is_function(self) -> bool:
@@ -105,8 +114,8 @@ class FewRuns:
         return np.concatenate([[0], np.cumsum(self.degree)])
 
     @cached_property
-    def occupied(self) -> BoolArray:
-        return self.holders().mask()
+    def has_neighbour(self) -> BoolArray:
+        return self.with_neighbour().mask()
 
     @cached_property
     def loops(self) -> BoolArray:
@@ -120,8 +129,8 @@ class FewRuns:
             np.searchsorted(self.sources, positions, side="right"),
         )
 
-    def holders(self) -> Live:
-        return Live(self.size, positions=sorted_distinct(self.sources))
+    def with_neighbour(self) -> Selection:
+        return Selection(self.size, positions=sort_distinct(self.sources))
 
 
 Runs: TypeAlias = Csr | FewRuns
@@ -143,16 +152,16 @@ class Relation:
         """How many positions the two sides have."""
         return self.forward.size, self.backward.size
 
-    def keyed_by(self, *, source: bool) -> Csr:
+    def side(self, *, source: bool) -> Csr:
         """The runs of neighbours of the sources, or of the targets."""
         return self.forward if source else self.backward
 
-    def reversed(self) -> Relation:
+    def reverse(self) -> Relation:
         return Relation(self.backward, self.forward)
 
 
 class Pairs:
-    """A relation made for one query: each side is sorted when it is first asked for."""
+    """A relation made for one query: each side is sorted when it is first used."""
 
     def __init__(
         self,
@@ -168,17 +177,17 @@ class Pairs:
 
     @cached_property
     def forward(self) -> Runs:
-        return _sorted_runs(self._sources, self._targets, self._edges, *self.sizes)
+        return _build_runs(self._sources, self._targets, self._edges, *self.sizes)
 
     @cached_property
     def backward(self) -> Runs:
         source_size, target_size = self.sizes
-        return _sorted_runs(self._targets, self._sources, self._edges, target_size, source_size)
+        return _build_runs(self._targets, self._sources, self._edges, target_size, source_size)
 
-    def keyed_by(self, *, source: bool) -> Runs:
+    def side(self, *, source: bool) -> Runs:
         return self.forward if source else self.backward
 
-    def reversed(self) -> Pairs:
+    def reverse(self) -> Pairs:
         source_size, target_size = self.sizes
         return Pairs(self._targets, self._sources, self._edges, (target_size, source_size))
 
@@ -195,40 +204,42 @@ class Endpoints:
         return int(self.sources.nbytes + self.targets.nbytes)
 
 
-def distinct_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = False) -> Relation:
+def build_distinct_relation(
+    ends: Endpoints, sizes: tuple[int, int], *, both: bool = False
+) -> Relation:
     """Each (source, target) once; with `both`, each edge also leads back."""
-    sources, targets, _ = _edges_of(ends, both=both)
+    sources, targets, _ = _list_edges(ends, both=both)
     source_size, target_size = sizes
-    keys = sorted_distinct(sources * target_size + targets)
+    keys = sort_distinct(sources * target_size + targets)
     sources, targets = np.divmod(keys, max(target_size, 1))
-    forward = _from_sorted(sources, targets, None, source_size)
+    forward = _build_csr(sources, targets, None, source_size)
     if both:
         return Relation(forward, forward)
     swapped = np.sort(targets * source_size + sources)
     targets, sources = np.divmod(swapped, max(source_size, 1))
-    return Relation(forward, _from_sorted(targets, sources, None, target_size))
+    return Relation(forward, _build_csr(targets, sources, None, target_size))
 
 
-def stored_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = False) -> Relation:
+def build_edge_relation(ends: Endpoints, sizes: tuple[int, int], *, both: bool = False) -> Relation:
     """One entry per stored edge; with `both`, one each way, and a loop once."""
-    sources, targets, edges = _edges_of(ends, both=both)
+    sources, targets, edges = _list_edges(ends, both=both)
     source_size, target_size = sizes
     return Relation(
-        _from_sorted(*_sorted(sources, targets, edges, target_size), source_size),
-        _from_sorted(*_sorted(targets, sources, edges, source_size), target_size),
+        _build_csr(*_sort_pairs(sources, targets, edges, target_size), source_size),
+        _build_csr(*_sort_pairs(targets, sources, edges, source_size), target_size),
     )
 
 
-def kept_pairs(
+def select_pairs(
     ends: Endpoints, sizes: tuple[int, int], keep: BoolArray, *, both: bool = False
 ) -> Pairs:
     """The same of the edges to keep only."""
-    sources, targets, edges = _edges_of(ends, both=both)
+    sources, targets, edges = _list_edges(ends, both=both)
     wanted = keep[edges]
     return Pairs(sources[wanted], targets[wanted], edges[wanted], sizes)
 
 
-def _edges_of(ends: Endpoints, *, both: bool) -> tuple[IntArray, IntArray, IntArray]:
+def _list_edges(ends: Endpoints, *, both: bool) -> tuple[IntArray, IntArray, IntArray]:
     """The whole edges as (source, target, edge), plus the way back of each but loops."""
     whole = np.flatnonzero((ends.sources >= 0) & (ends.targets >= 0))
     sources, targets = ends.sources[whole], ends.targets[whole]
@@ -242,16 +253,16 @@ def _edges_of(ends: Endpoints, *, both: bool) -> tuple[IntArray, IntArray, IntAr
     )
 
 
-def _sorted_runs(
+def _build_runs(
     sources: IntArray, targets: IntArray, edges: IntArray | None, size: int, target_size: int
 ) -> Runs:
-    ordered = _sorted(sources, targets, edges, target_size)
+    ordered = _sort_pairs(sources, targets, edges, target_size)
     if len(sources) * _FEW < size:
         return FewRuns(*ordered, size)
-    return _from_sorted(*ordered, size)
+    return _build_csr(*ordered, size)
 
 
-def _sorted(
+def _sort_pairs(
     sources: IntArray, targets: IntArray, edges: IntArray | None, target_size: int
 ) -> tuple[IntArray, IntArray, IntArray | None]:
     """The same pairs, by source and then by target."""
@@ -263,7 +274,7 @@ def _sorted(
     return sources[order], targets[order], edges[order]
 
 
-def _from_sorted(sources: IntArray, targets: IntArray, edges: IntArray | None, size: int) -> Csr:
+def _build_csr(sources: IntArray, targets: IntArray, edges: IntArray | None, size: int) -> Csr:
     offsets = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(np.bincount(sources, minlength=size), out=offsets[1:])
     return Csr(offsets, np.ascontiguousarray(targets), edges)

@@ -11,7 +11,7 @@ BoolArray: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 AnyArray: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
-def sorted_distinct(numbers: IntArray) -> IntArray:
+def sort_distinct(numbers: IntArray) -> IntArray:
     """Each number once, ascending. `np.unique` hashes instead, which is slow for large arrays."""
     if len(numbers) == 0:
         return numbers

@@ -1,9 +1,9 @@
 """The runtime cache: everything derived from table versions, under one byte budget.
 
 A key names a table version, which never changes, so an entry is never wrong and never invalidated:
-it is only evicted, least recently used first. Of one thing only the few versions last used are
-kept, or a graph that is written to would fill the whole budget with versions that are gone by.
-Deleting the whole cache changes no answer.
+it is only evicted, least recently used first. Of each slot (see keys.py) only the few versions used
+last are kept, or a graph that is written to would fill the budget with versions that are read no
+more. Deleting the whole cache changes no answer.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, get_ident
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
 from omnigraph.index.derived import DerivedStore
+from omnigraph.index.keys import Key
+from omnigraph.lru import Lru
 from omnigraph.nonblocking import may_block
-from omnigraph.storage.handles import ShownColumns
 
 TOUCHES_MAX = 4_096
 RECENT_MAX = 8
 VERSIONS_MAX = 4
-"""How many versions of one thing are kept: the present one, and a few that are still read."""
+"""How many versions of one slot are kept: the present one, and a few that are still read."""
 UNREAD_MAX = 3
-"""How many versions in a row are derived ahead of anybody who asks for one."""
+"""How many versions in a row are prefetched without a query that reads one."""
 _SMALLEST_BUDGET = 64 * 1024 * 1024
 _LARGEST_KERNEL_ARRAY = 31 * 1024 * 1024
 
@@ -39,22 +40,7 @@ class Sized(Protocol):
 
 
 _T = TypeVar("_T", bound=Sized)
-_R = TypeVar("_R")
-
-
-class TableId(NamedTuple):
-    """A table version in its own columns, or in those `shown`.
-
-    Branches that share a version share what is derived from it.
-
-    A tuple, because every look into the cache hashes one.
-    """
-
-    path: str
-    branch: str | None
-    version: int
-    transaction: str | None
-    shown: ShownColumns | None = None
+_K = TypeVar("_K", bound=Key)
 
 
 def default_budget() -> int:
@@ -81,6 +67,7 @@ class RuntimeCache:
     """Derived arrays by key, under a byte budget. Thread-safe; builds run outside the lock.
 
     With `derived`, adjacency is also kept on disk and mapped when a graph is opened again.
+    `recent` holds what is small in memory but keeps something open.
     """
 
     def __init__(
@@ -88,21 +75,21 @@ class RuntimeCache:
     ) -> None:
         self.budget_bytes = default_budget() if budget_bytes is None else budget_bytes
         self.derived = derived
-        self._entries: OrderedDict[Hashable, Sized] = OrderedDict()
-        self._touches: OrderedDict[Hashable, int] = OrderedDict()
-        self._recent: OrderedDict[Hashable, object] = OrderedDict()
-        self._versions: dict[Hashable, list[Hashable]] = {}
-        self._building: dict[Hashable, Event] = {}
-        self._unread: set[Hashable] = set()
-        self._threads_ahead: set[int] = set()
+        self.recent: Lru[Hashable, Any] = Lru(RECENT_MAX)
+        self._entries: OrderedDict[Key, Sized] = OrderedDict()
+        self._touches: Lru[Key, int] = Lru(TOUCHES_MAX)
+        self._versions: dict[Hashable, list[Key]] = {}
+        self._building: dict[Key, Event] = {}
+        self._unread: set[Key] = set()
+        self._prefetching_threads: set[int] = set()
         self._nbytes = 0
         self._lock = Lock()
         _keep_freed_memory()
 
-    def get(self, key: Hashable, build: Callable[[], _T]) -> _T:
-        """Return the entry, built if it is missing. Who asks while it is being built waits for it.
+    def get(self, key: Key, build: Callable[[], _T]) -> _T:
+        """Return the entry, built if it is missing. Other threads wait for one that builds it.
 
-        Builds depend on one another without cycles, so nobody waits for himself.
+        Builds depend on one another without cycles, so no thread waits for itself.
         """
         found = self.peek(key)
         if found is None:
@@ -115,20 +102,20 @@ class RuntimeCache:
                 if is_ours:
                     self._building[key] = Event()
             if is_ours:
-                return self._built(key, build)
+                return self._build(key, build)
             if others is not None:
                 others.wait()
                 # It is there now, or evicted already, or its build has failed.
                 found = self.peek(key)
         return cast("_T", found)
 
-    def _built(self, key: Hashable, build: Callable[[], _T]) -> _T:
+    def _build(self, key: Key, build: Callable[[], _T]) -> _T:
         try:
             built = build()
             with self._lock:
                 self._entries[key] = built
                 self._nbytes += built.nbytes
-                if self._is_ahead():
+                if self._is_prefetching():
                     self._unread.add(key)
                 self._drop_old_versions(key)
                 self._evict()
@@ -137,73 +124,45 @@ class RuntimeCache:
             with self._lock:
                 self._building.pop(key).set()
 
-    def peek(self, key: Hashable) -> Sized | None:
+    def peek(self, key: Key) -> Sized | None:
         """The entry if it is there; it counts as used."""
         with self._lock:
             found = self._entries.get(key)
             if found is not None:
                 self._entries.move_to_end(key)
-                if self._unread and not self._is_ahead():
+                if self._unread and not self._is_prefetching():
                     self._unread.discard(key)
             return found
 
-    def other_versions(self, key: Hashable) -> list[Hashable]:
-        """The entries that are kept of the same thing at other versions, the last built first."""
+    def other_versions(self, key: _K) -> list[_K]:
+        """The keys of the same slot that are cached at other versions, the last built first."""
         with self._lock:
-            versions = self._versions.get(_without_version(key), ())
-            return [each for each in reversed(versions) if each != key]
+            versions = self._versions.get(key.slot, ())
+            return [cast("_K", each) for each in reversed(versions) if each != key]
 
-    def kept_of(self, about: Hashable) -> set[tuple[Hashable, ...]]:
-        """What is kept of a table, or of several together, at any version: `(kind, ...)`.
-
-        Without what was derived ahead time and again and not been asked for.
-        """
-        slot = _without_version(about)
+    def is_in_use(self, key: Key) -> bool:
+        """Whether the slot of a key has an entry, and not only ones that no query has read."""
         with self._lock:
-            return {
-                (each[0], *each[2:])
-                for each, versions in self._versions.items()
-                if isinstance(each, tuple)
-                and each[1:2] == (slot,)
-                and not self._unread.issuperset(versions[-UNREAD_MAX:])
-            }
+            versions = self._versions.get(key.slot, [])
+            return bool(versions) and not self._unread.issuperset(versions[-UNREAD_MAX:])
 
     @contextmanager
-    def ahead(self) -> Iterator[None]:
-        """What this thread builds in the block was asked for by nobody yet, nor does it ask."""
+    def prefetching(self) -> Iterator[None]:
+        """What this thread builds and looks at in the block does not count as read."""
         me = get_ident()
-        self._threads_ahead.add(me)
+        self._prefetching_threads.add(me)
         try:
             yield
         finally:
-            self._threads_ahead.discard(me)
+            self._prefetching_threads.discard(me)
 
-    def touch(self, key: Hashable) -> int:
-        """Count one more use of something that may be worth keeping; returns the uses so far."""
-        may_block()  # for what is not kept
+    def touch(self, key: Key) -> int:
+        """Count one more use of something that may be worth caching; returns the uses so far."""
+        may_block()  # only what is not cached is counted
         with self._lock:
-            uses = self._touches.pop(key, 0) + 1
-            self._touches[key] = uses
-            if len(self._touches) > TOUCHES_MAX:
-                self._touches.popitem(last=False)
+            uses = (self._touches.get(key) or 0) + 1
+            self._touches.put(key, uses)
             return uses
-
-    def recent(self, key: Hashable, make: Callable[[], _R]) -> _R:
-        """One of the few things last asked for, made if it is none of them.
-
-        For what is small in memory but holds something open.
-        """
-        with self._lock:
-            found = self._recent.get(key)
-            if found is not None:
-                self._recent.move_to_end(key)
-                return cast("_R", found)
-        made = make()
-        with self._lock:
-            self._recent[key] = made
-            if len(self._recent) > RECENT_MAX:
-                self._recent.popitem(last=False)
-        return made
 
     @property
     def nbytes(self) -> int:
@@ -211,8 +170,8 @@ class RuntimeCache:
         with self._lock:
             return self._nbytes
 
-    def kept(self) -> list[Hashable]:
-        """What is kept now, least recently used first."""
+    def list_keys(self) -> list[Key]:
+        """The keys of all entries, least recently used first."""
         with self._lock:
             return list(self._entries)
 
@@ -221,16 +180,16 @@ class RuntimeCache:
         with self._lock:
             self._entries.clear()
             self._touches.clear()
-            self._recent.clear()
+            self.recent.clear()
             self._versions.clear()
             self._unread.clear()
             self._nbytes = 0
 
-    def _is_ahead(self) -> bool:
-        return get_ident() in self._threads_ahead
+    def _is_prefetching(self) -> bool:
+        return get_ident() in self._prefetching_threads
 
-    def _drop_old_versions(self, key: Hashable) -> None:
-        versions = self._versions.setdefault(_without_version(key), [])
+    def _drop_old_versions(self, key: Key) -> None:
+        versions = self._versions.setdefault(key.slot, [])
         versions.append(key)
         if len(versions) > VERSIONS_MAX:
             self._drop(next(each for each in self._entries if each in versions))
@@ -240,23 +199,10 @@ class RuntimeCache:
         while self._nbytes > self.budget_bytes and self._entries:
             self._drop(next(iter(self._entries)))
 
-    def _drop(self, key: Hashable) -> None:
+    def _drop(self, key: Key) -> None:
         self._nbytes -= self._entries.pop(key).nbytes
         self._unread.discard(key)
-        slot = _without_version(key)
-        self._versions[slot].remove(key)
-        if not self._versions[slot]:
-            del self._versions[slot]
-
-
-def _without_version(key: Hashable) -> Hashable:
-    """What a key is about, whatever the version."""
-    match key:
-        case TableId():
-            return key.path, key.branch, key.shown
-        case ("plan", ir, _):
-            return "plan", ir
-        case tuple():
-            return tuple(_without_version(each) for each in key)
-        case _:
-            return key
+        versions = self._versions[key.slot]
+        versions.remove(key)
+        if not versions:
+            del self._versions[key.slot]

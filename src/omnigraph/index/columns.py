@@ -2,7 +2,16 @@
 
 Ranks order values as the language does: null is 0, then 1, 2, ... along the sorted distinct
 values (numbers by value, text by bytes, false before true). So equal ranks are equal values, and
-grouping, ordering and text filters become arithmetic on small integers.
+grouping, ordering and text filters become arithmetic on small integers. Of five rows:
+
+    >>> ranks = rank_values(pa.array(["Lin", "Ada", None, "Lin", "Sam"]))
+    >>> ranks.codes.tolist(), ranks.values.to_pylist()
+    ([2, 1, 0, 2, 3], ['Ada', 'Lin', 'Sam'])
+    >>> postings = build_postings(ranks)                 # where each rank occurs
+    >>> postings.positions.tolist(), postings.starts.tolist()
+    ([2, 1, 0, 3, 4], [0, 1, 2, 4, 5])
+    >>> postings.find(ranks.find_rank("Lin")).tolist()   # positions[2:4]
+    [0, 3]
 """
 
 from __future__ import annotations
@@ -19,7 +28,7 @@ import pyarrow.compute as pc
 from omnigraph.index.arrays import AnyArray, IntArray
 
 _VALUES_LISTED = 1_024
-"""Distinct values up to which they are also kept as a Python dict, for a faster look."""
+"""Up to so many distinct values are also held in a Python dict, which is faster to look in."""
 _BYTES_PER_LISTED = 128
 _VALUES_SAMPLED = 1_000
 
@@ -58,8 +67,8 @@ class RowIds:
         return int(self.ids.nbytes + (0 if self.order is None else self.order.nbytes))
 
 
-def row_ids_of(ids: np.ndarray) -> RowIds:
-    """Make every row easy to find by its id."""
+def build_row_ids(ids: np.ndarray) -> RowIds:
+    """Index rows by their id."""
     is_sorted = bool(np.all(ids[:-1] < ids[1:]))
     return RowIds(ids, None if is_sorted else np.argsort(ids))
 
@@ -88,7 +97,7 @@ class Ranks:
         """The values that these ranks stand for."""
         return self.values.take(pa.array(codes.astype(np.int64) - 1, mask=codes == 0))
 
-    def rank_of(self, value: str | int) -> int | None:
+    def find_rank(self, value: str | int) -> int | None:
         """The rank of a text or whole number, None when no position has it."""
         if self.count <= _VALUES_LISTED:
             if self._by_value is None:
@@ -96,19 +105,19 @@ class Ranks:
                 self._by_value = dict(zip(values, range(1, len(values) + 1), strict=True))
             return self._by_value.get(value)
         if isinstance(value, str):
-            return _rank_in(_Texts(self.values), value.encode(errors="surrogatepass"))
-        return _rank_in(_Plain(self.values), value)
+            return _bisect_rank(_Texts(self.values), value.encode(errors="surrogatepass"))
+        return _bisect_rank(_Plain(self.values), value)
 
-    def carried(self, codes: IntArray, tail: pa.Array | None) -> Ranks | None:
-        """The ranks of rows that stayed, with these codes, and of new ones after them.
+    def carry_over(self, codes: IntArray, tail: pa.Array | None) -> Ranks | None:
+        """The ranks of kept rows, with these codes, and of the added rows after them.
 
-        None when that takes a value more, or leaves one over: then all of them are ranked anew.
+        None when a value is new, or occurs no more: then all of them are ranked anew.
         """
         if tail is not None:
             if tail.type != self.values.type or not _is_equal_as_stored(tail.type):
                 return None
-            if len(tail) and tail[0].is_valid and self.rank_of(tail[0].as_py()) is None:
-                return None  # as for every new key; finding all of them takes a pass over all
+            if len(tail) and tail[0].is_valid and self.find_rank(tail[0].as_py()) is None:
+                return None  # the usual case, a new key, without a pass over all values
             found = pc.index_in(tail, value_set=self.values)
             if found.null_count > tail.null_count:
                 return None
@@ -120,9 +129,9 @@ class Ranks:
         return Ranks(codes, self.values)
 
 
-def _rank_in(values: Sequence[Any], value: Any) -> int | None:
-    place = bisect_left(values, value)
-    return place + 1 if place < len(values) and values[place] == value else None
+def _bisect_rank(values: Sequence[Any], value: Any) -> int | None:
+    index = bisect_left(values, value)
+    return index + 1 if index < len(values) and values[index] == value else None
 
 
 class _Texts(Sequence[bytes]):
@@ -138,8 +147,8 @@ class _Texts(Sequence[bytes]):
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, place: Any) -> Any:
-        at = self._first + place
+    def __getitem__(self, index: Any) -> Any:
+        at = self._first + index
         return bytes(self._data[self._offsets[at] : self._offsets[at + 1]])
 
 
@@ -152,8 +161,8 @@ class _Plain(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._values[place].as_py()
+    def __getitem__(self, index: Any) -> Any:
+        return self._values[index].as_py()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,13 +176,13 @@ class Postings:
     def nbytes(self) -> int:
         return int(self.positions.nbytes + self.starts.nbytes)
 
-    def of(self, rank: int) -> IntArray:
+    def find(self, rank: int) -> IntArray:
         """The positions whose value has this rank."""
         return self.positions[self.starts[rank] : self.starts[rank + 1]]
 
 
-def postings(ranks: Ranks) -> Postings:
-    """Where each rank occurs."""
+def build_postings(ranks: Ranks) -> Postings:
+    """List the positions of each rank."""
     starts = np.zeros(ranks.count + 1, dtype=np.int64)
     np.cumsum(np.bincount(ranks.codes, minlength=ranks.count), out=starts[1:])
     return Postings(np.argsort(ranks.codes, kind="stable"), starts)
@@ -181,7 +190,7 @@ def postings(ranks: Ranks) -> Postings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """Where each value of an array stands."""
+    """The positions of each value of an array."""
 
     ranks: Ranks
     postings: Postings
@@ -190,27 +199,27 @@ class Lookup:
     def nbytes(self) -> int:
         return self.ranks.nbytes + self.postings.nbytes
 
-    def of(self, value: str | int) -> IntArray:
+    def find(self, value: str | int) -> IntArray:
         """The positions of a text or whole number, ascending."""
-        rank = self.ranks.rank_of(value)
-        return np.empty(0, dtype=np.int64) if rank is None else self.postings.of(rank)
+        rank = self.ranks.find_rank(value)
+        return np.empty(0, dtype=np.int64) if rank is None else self.postings.find(rank)
 
 
-def lookup(array: pa.Array) -> Lookup:
-    """Make every value of an array easy to find."""
-    ranks = ranked(array)
-    return Lookup(ranks, postings(ranks))
+def build_lookup(array: pa.Array) -> Lookup:
+    """Index every value of an array."""
+    ranks = rank_values(array)
+    return Lookup(ranks, build_postings(ranks))
 
 
-def ranked(array: pa.Array) -> Ranks:
+def rank_values(array: pa.Array) -> Ranks:
     """Rank every value of an array."""
-    plain = comparable(array)
+    plain = to_comparable(array)
     codes, values = (_by_sorting if _has_many_values(plain) else _by_hashing)(plain)
     return Ranks(codes, _as_type(values, array.type))
 
 
 def _has_many_values(plain: pa.Array) -> bool:
-    """Whether hardly a value seems to occur twice, so that hashing them all gains nothing."""
+    """Whether hardly any value seems to occur twice, so that hashing gains nothing."""
     if plain.null_count or pa.types.is_floating(plain.type):  # a NaN does not equal itself
         return False
     sample = plain.slice(0, _VALUES_SAMPLED)
@@ -244,7 +253,7 @@ def _narrowest(count: int) -> np.dtype[Any]:
     return np.min_scalar_type(count + 1)
 
 
-def comparable(array: pa.Array) -> pa.Array:
+def to_comparable(array: pa.Array) -> pa.Array:
     """The same order and equality, in a type whose equality is by value."""
     if pa.types.is_floating(array.type):
         # Adding zero makes -0.0 and 0.0 one value.
@@ -282,18 +291,18 @@ def _list_texts(array: pa.Array) -> pa.Array:
     return pa.array(texts, pa.utf8())
 
 
-def ordered_numbers(array: pa.Array) -> AnyArray:
+def to_sort_keys(array: pa.Array) -> AnyArray:
     """Numbers that sort as the values do, nulls first."""
     if array.null_count == 0 and _is_plain_number(array.type):
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    return ranked(array).codes
+    return rank_values(array).codes
 
 
 def _is_plain_number(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
 
 
-def numbers_to_sum(array: pa.Array) -> AnyArray:
+def to_doubles(array: pa.Array) -> AnyArray:
     """The values of a numeric column as doubles, nulls as zero; zeros for any other column."""
     if not _is_plain_number(array.type):
         return np.zeros(len(array))

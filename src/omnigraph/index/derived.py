@@ -38,8 +38,8 @@ class DerivedStore:
         """Map a relation; None when it is not there or not whole."""
         folder = self._path(name)
         try:
-            forward = _mapped(folder, "forward")
-            backward = forward if (folder / "symmetric").exists() else _mapped(folder, "backward")
+            forward = _map_side(folder, "forward")
+            backward = forward if (folder / "symmetric").exists() else _map_side(folder, "backward")
         except (OSError, ValueError):
             return None
         return Relation(forward, backward)
@@ -48,7 +48,7 @@ class DerivedStore:
         return self._path(name).is_dir()
 
     def save(self, name: str, relation: Relation) -> None:
-        """Keep a relation, all of it or nothing."""
+        """Write a relation, all of it or nothing."""
         if not self._is_writable:
             return
         target = self._path(name)
@@ -62,22 +62,22 @@ class DerivedStore:
                 _write(made, "backward", relation.backward)
             _seal(made)
             made.rename(target)
-            self._forget_oldest()
+            self._remove_oldest()
         except OSError:
             # Another writer was first, or the disk is full or read-only: the next open builds it.
             shutil.rmtree(made, ignore_errors=True)
 
-    def damaged(self) -> dict[str, str]:
+    def find_damage(self) -> dict[str, str]:
         """File → what is wrong with it, of the files that are not as they were written."""
         folders = [each for each in _entries(self._folder) if each.suffix != ".tmp"]
-        return {path: problem for each in folders for path, problem in _damaged_in(each)}
+        return {path: problem for each in folders for path, problem in _find_damage(each)}
 
     def _path(self, name: str) -> Path:
         relative = name.replace(f"{self._root}/", "")
         digest = hashlib.sha256(f"{_FORMAT}\0{relative}".encode()).hexdigest()[:32]
         return self._folder / digest
 
-    def _forget_oldest(self) -> None:
+    def _remove_oldest(self) -> None:
         entries = sorted(self._folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
         for entry in entries[:-ENTRIES_MAX]:
             shutil.rmtree(entry, ignore_errors=True)
@@ -87,19 +87,19 @@ def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError:
-        return []  # nothing was ever kept, or another process is making room
+        return []  # nothing was ever saved, or another process is removing old entries
 
 
 def _seal(folder: Path) -> None:
-    """Write down what each file is. A mapped array is not decoded, so nothing else would tell."""
+    """Write the checksum of each file. A mapped array is not decoded, so no reader would notice."""
     checksums = {each.name: checksum_file(str(folder), each.name) for each in _entries(folder)}
     text = json.dumps({name: each.to_json() for name, each in checksums.items()})
     (folder / SEAL).write_text(text)
 
 
-def _damaged_in(folder: Path) -> Iterator[tuple[str, str]]:
+def _find_damage(folder: Path) -> Iterator[tuple[str, str]]:
     if not (folder / SEAL).exists():
-        return  # kept by a version that sealed nothing
+        return  # saved by a release that sealed nothing
     try:
         sealed = json.loads((folder / SEAL).read_text())
         expected = {name: checksum_of_json(value) for name, value in sealed.items()}
@@ -114,12 +114,12 @@ def _damaged_in(folder: Path) -> Iterator[tuple[str, str]]:
         try:
             is_whole = checksum_file(str(folder), name) == checksum
         except OSError:
-            continue  # another process is making room
+            continue  # another process is removing old entries
         if not is_whole:
             yield str(folder / name), "is damaged: its bytes are not those that were written"
 
 
-def _mapped(folder: Path, side: str) -> Csr:
+def _map_side(folder: Path, side: str) -> Csr:
     offsets = np.load(folder / f"{side}.offsets.npy", mmap_mode="r")
     targets = np.load(folder / f"{side}.targets.npy", mmap_mode="r")
     if offsets.ndim != 1 or len(offsets) == 0 or int(offsets[-1]) != len(targets):

@@ -1,4 +1,4 @@
-"""Notes: what reading did, told to whoever asked. Nobody listens unless a query is explained.
+"""Notes: what reading did, for `explain`. Without a listener they are dropped.
 
 What is derived from a table version is shared by every query that reads it, so it cannot know
 which of them it is working for: the listener belongs to the thread that runs the query.
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Listener(Protocol):
-    """Told what was done, and how many rows that left."""
+    """Called with what was done, and how many rows that left."""
 
     def __call__(self, text: str, rows: int | None = None) -> None: ...
 
@@ -22,15 +22,15 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def note(text: str, rows: int | None = None) -> None:
-    """Tell the listener, if there is one."""
+    """Call the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(text, rows)
 
 
 @contextmanager
-def told_to(listener: Listener) -> Iterator[None]:
-    """While this lasts, everything that is noted is told to `listener`."""
+def notes_to(listener: Listener) -> Iterator[None]:
+    """Send the notes of this thread to `listener` inside the `with` block."""
     token = _listener.set(listener)
     try:
         yield

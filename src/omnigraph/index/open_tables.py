@@ -28,7 +28,7 @@ class OpenTables:
         """One table of the snapshot."""
         found = self._views.get(table_key)
         if found is None:
-            found = self._views[table_key] = self._opened(table_key)
+            found = self._views[table_key] = self._open(table_key)
         return found
 
     def edges(self, edge: str) -> EdgeIndex:
@@ -44,7 +44,7 @@ class OpenTables:
             )
         return found
 
-    def _opened(self, table_key: str) -> TableView:
+    def _open(self, table_key: str) -> TableView:
         entry = self._snapshot.entries.get(table_key)
         if entry is None:
             raise NotFoundError(
@@ -57,7 +57,10 @@ class OpenTables:
 def open_tables(
     snapshot: Snapshot, catalog: Catalog, tables: TableStorage, cache: RuntimeCache
 ) -> OpenTables:
-    """The open tables of a snapshot: those of the last query of it, when there was one."""
-    # The entry holds what its key is the identity of, so no other can come to have it.
+    """The open tables of a snapshot, shared with the queries of it before."""
+    # The value holds both objects, so no other object can get their identities.
     key = (id(snapshot.entries), id(catalog))
-    return cache.recent(key, lambda: OpenTables(snapshot, catalog, tables, cache))
+    found: OpenTables = cache.recent.get_or_make(
+        key, lambda: OpenTables(snapshot, catalog, tables, cache)
+    )
+    return found

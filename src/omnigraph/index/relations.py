@@ -18,21 +18,22 @@ import numpy as np
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError
-from omnigraph.index import table_view
+from omnigraph.index import thresholds
 from omnigraph.index.adjacency import (
     Endpoints,
     Pairs,
     Relation,
-    distinct_relation,
-    kept_pairs,
-    stored_relation,
+    build_distinct_relation,
+    build_edge_relation,
+    select_pairs,
 )
-from omnigraph.index.arrays import IntArray, sorted_distinct
-from omnigraph.index.cache import RuntimeCache, TableId
-from omnigraph.index.earlier import Changes
-from omnigraph.index.live import Live
+from omnigraph.index.arrays import IntArray, sort_distinct
+from omnigraph.index.cache import RuntimeCache
+from omnigraph.index.carry_over import RowDelta
+from omnigraph.index.keys import DistinctKey, EdgeTables, EndpointsKey, PerEdgeKey
 from omnigraph.index.notes import note
-from omnigraph.index.table_view import FEW_IDS, TableView
+from omnigraph.index.selection import Selection
+from omnigraph.index.table_view import TableView
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.projection import ROW_ID
 
@@ -69,7 +70,7 @@ class EdgeIndex:
         self._sources = sources
         self._targets = targets
         self._cache = cache
-        self._key = (edges.id, sources.id, targets.id)
+        self._tables = EdgeTables(edges.id, sources.id, targets.id)
         self._sizes = (sources.size, targets.size)
 
     @property
@@ -79,45 +80,45 @@ class EdgeIndex:
 
     def distinct(self, *, both: bool) -> Relation:
         """Each pair of ends once."""
-        return self._cache.get(("distinct", self._key, both), lambda: self._map_or_build(both))
+        key = DistinctKey(self._tables, both)
+        return self._cache.get(key, lambda: self._map_or_build(both))
 
-    def kept_distinct(self, *, both: bool) -> Relation | None:
-        """The same if it is at hand: what a repeated query asks first."""
-        found = self._cache.peek(("distinct", self._key, both))
+    def peek_distinct(self, *, both: bool) -> Relation | None:
+        """The same if it is cached: what a repeated query tries first."""
+        found = self._cache.peek(DistinctKey(self._tables, both))
         return found if isinstance(found, Relation) else None
 
-    def stored(self, *, both: bool) -> Relation:
+    def per_edge(self, *, both: bool) -> Relation:
         """One entry per stored edge."""
 
         def build() -> Relation:
             note(f"built the stored edges of {self.edges.table_key}")
-            return stored_relation(self.endpoints(), self._sizes, both=both)
+            return build_edge_relation(self.endpoints(), self._sizes, both=both)
 
-        return self._cache.get(("stored", self._key, both), build)
+        return self._cache.get(PerEdgeKey(self._tables, both), build)
 
-    def kept(self, keep: Live, *, both: bool) -> Pairs:
-        """One entry per stored edge to keep."""
-        return kept_pairs(self.endpoints(), self._sizes, keep.mask(), both=both)
+    def select_edges(self, keep: Selection, *, both: bool) -> Pairs:
+        """One entry per selected edge."""
+        return select_pairs(self.endpoints(), self._sizes, keep.mask(), both=both)
 
     def endpoints(self) -> Endpoints:
         """Both ends of every stored edge, by the edge's position."""
-        return self._cache.get(("endpoints", self._key), self._resolve)
+        return self._cache.get(EndpointsKey(self._tables), self._resolve_endpoints)
 
-    def derive_ahead(self) -> None:
-        """Derive what is kept of earlier versions, before a query has to wait for it."""
-        kept = self._cache.kept_of(self._key)
+    def prefetch(self) -> None:
+        """Derive what is in use of earlier versions, before a query has to wait for it."""
         for both in (False, True):
-            if ("distinct", both) in kept:
+            if self._cache.is_in_use(DistinctKey(self._tables, both)):
                 self.distinct(both=both)
-            if ("stored", both) in kept:
-                self.stored(both=both)
+            if self._cache.is_in_use(PerEdgeKey(self._tables, both)):
+                self.per_edge(both=both)
 
     # Looking up
 
-    def looked_up(self, near: Live, walk: Walk, keep: Live | None = None) -> Pairs | None:
+    def look_up(self, near: Selection, walk: Walk, keep: Selection | None = None) -> Pairs | None:
         """The pairs within reach of a few positions, seen along the stored edges.
 
-        None when it costs less to build the whole relation, which the caller then asks for.
+        None when it costs less to build the whole relation; the caller then does.
         """
         if not self._is_worth_looking_up(near.count, walk):
             return None
@@ -125,10 +126,10 @@ class EdgeIndex:
         seen = frontier
         found: list[tuple[IntArray, IntArray, IntArray | None]] = []
         for _ in range(walk.hops):
-            if len(frontier) > FEW_IDS and _forced_mode() is None:
+            if len(frontier) > thresholds.FEW_IDS and _read_mode() is None:
                 return None
             found.append(self._edges_at(frontier, walk, keep))
-            reached = sorted_distinct(found[-1][1])
+            reached = sort_distinct(found[-1][1])
             frontier = np.setdiff1d(reached, seen, assume_unique=True)
             seen = np.union1d(seen, reached)
             if len(frontier) == 0:
@@ -137,20 +138,19 @@ class EdgeIndex:
 
     def _is_worth_looking_up(self, frontier: int, walk: Walk) -> bool:
         """Whether to look a small frontier up rather than build. Counts as a use of the table."""
-        edges, mode = self.edges.size, _forced_mode()
-        if frontier == 0 or edges <= table_view.SMALL_TABLE_ROWS or mode == "csr":
+        edges, mode = self.edges.size, _read_mode()
+        if frontier == 0 or edges <= thresholds.SMALL_TABLE_ROWS or mode == "csr":
             return False
         if mode == "indexed":
             return True
-        if frontier > FEW_IDS or walk.hops > _HOPS_LOOKED_UP:
+        if frontier > thresholds.FEW_IDS or walk.hops > _HOPS_LOOKED_UP:
             return False
-        kind = "stored" if walk.is_stored else "distinct"
-        key = (kind, self._key, walk.both)
+        key = (PerEdgeKey if walk.is_stored else DistinctKey)(self._tables, walk.both)
         if self._cache.peek(key) is not None or (not walk.is_stored and self._is_on_disk(walk)):
             return False
         cost, building = self._lookup_cost(frontier, walk), edges * _BUILD_COST
-        is_kept = edges * _ADJACENCY_BYTES <= self._cache.budget_bytes
-        if is_kept and self._cache.touch(key) > _LOOKUPS_BEFORE_BUILDING:
+        fits = edges * _ADJACENCY_BYTES <= self._cache.budget_bytes
+        if fits and self._cache.touch(key) > _LOOKUPS_BEFORE_BUILDING:
             return False
         is_cheaper = cost < building
         note(
@@ -170,7 +170,7 @@ class EdgeIndex:
         return cost
 
     def _edges_at(
-        self, positions: IntArray, walk: Walk, keep: Live | None
+        self, positions: IntArray, walk: Walk, keep: Selection | None
     ) -> tuple[IntArray, IntArray, IntArray | None]:
         """(near, far, edge) of the edges at these positions; edges only of a stored walk."""
         parts = [
@@ -190,13 +190,13 @@ class EdgeIndex:
         return nears, fars, np.concatenate([part[2] for part in parts if part[2] is not None])
 
     def _one_way(
-        self, positions: IntArray, from_source: bool, walk: Walk, keep: Live | None
+        self, positions: IntArray, from_source: bool, walk: Walk, keep: Selection | None
     ) -> tuple[IntArray, IntArray, IntArray | None]:
         near, far, columns = self._sources, self._targets, ("src", "dst")
         if not from_source:
             near, far, columns = far, near, ("dst", "src")
         ids = near.values(["id"], positions)["id"]
-        rows = self.edges.select(columns, IsIn(columns[0], ids), with_row_id=walk.is_stored)
+        rows = self.edges.scan(columns, IsIn(columns[0], ids), with_row_id=walk.is_stored)
         found = rows.column(columns[0]).combine_chunks()
         nears = positions[pc.index_in(found, value_set=ids).to_numpy()]
         fars = far.positions_of_ids(rows.column(columns[1]).combine_chunks())
@@ -206,7 +206,7 @@ class EdgeIndex:
             return nears[is_kept], fars[is_kept], None
         edges = self.edges.positions_of_rows(rows.column(ROW_ID).to_numpy())
         if keep is not None:
-            is_kept &= keep.holds(edges)
+            is_kept &= keep.contains(edges)
         return nears[is_kept], fars[is_kept], edges[is_kept]
 
     def _pairs(self, found: list[tuple[IntArray, IntArray, IntArray | None]], walk: Walk) -> Pairs:
@@ -217,10 +217,10 @@ class EdgeIndex:
         if walk.is_stored:
             edges = np.concatenate([part[2] for part in found if part[2] is not None])
         else:
-            keys = sorted_distinct(nears * max(far_size, 1) + fars)
+            keys = sort_distinct(nears * max(far_size, 1) + fars)
             nears, fars = np.divmod(keys, max(far_size, 1))
         pairs = Pairs(nears, fars, edges, (near_size, far_size))
-        return pairs if walk.from_source else pairs.reversed()
+        return pairs if walk.from_source else pairs.reverse()
 
     # Building
 
@@ -230,11 +230,11 @@ class EdgeIndex:
         if found is not None and self._fits(found):
             note(f"mapped the adjacency of {self.edges.table_key}")
             return found
-        is_first = not self._cache.other_versions(("endpoints", self._key))
-        built = distinct_relation(self.endpoints(), self._sizes, both=both)
+        is_first = not self._cache.other_versions(EndpointsKey(self._tables))
+        built = build_distinct_relation(self.endpoints(), self._sizes, both=both)
         note(f"built the adjacency of {self.edges.table_key}", len(built.forward.targets))
         # Of a graph that is being written to, a file would be out of date before it is mapped.
-        if store is not None and is_first and self.edges.size > table_view.SMALL_TABLE_ROWS:
+        if store is not None and is_first and self.edges.size > thresholds.SMALL_TABLE_ROWS:
             store.save(self._name(both), built)
         return built
 
@@ -246,12 +246,11 @@ class EdgeIndex:
         return store is not None and store.has(self._name(walk.both))
 
     def _name(self, both: bool) -> str:
-        return f"{self._key!r} both={both}"
+        return f"{tuple(self._tables)!r} both={both}"
 
-    def _resolve(self) -> Endpoints:
-        for key in self._cache.other_versions(("endpoints", self._key)):
-            assert isinstance(key, tuple)
-            found = self._carried(self._cache.peek(key), key[1])
+    def _resolve_endpoints(self) -> Endpoints:
+        for key in self._cache.other_versions(EndpointsKey(self._tables)):
+            found = self._carry_endpoints(self._cache.peek(key), key.tables)
             if found is not None:
                 return found
         return Endpoints(
@@ -259,34 +258,34 @@ class EdgeIndex:
             self._targets.positions_of_ids(self.edges.read("dst")),
         )
 
-    def _carried(self, kept: object, bases: tuple[TableId, TableId, TableId]) -> Endpoints | None:
+    def _carry_endpoints(self, cached: object, bases: EdgeTables) -> Endpoints | None:
         """The endpoints at earlier versions of the three tables, brought up to date."""
-        edges = self.edges.earlier.changes_from(bases[0])
-        sources = self._sources.earlier.changes_from(bases[1])
-        targets = self._targets.earlier.changes_from(bases[2])
-        if not isinstance(kept, Endpoints) or edges is None or sources is None or targets is None:
+        edges = self.edges.previous.delta_since(bases.edges)
+        sources = self._sources.previous.delta_since(bases.sources)
+        targets = self._targets.previous.delta_since(bases.targets)
+        if not isinstance(cached, Endpoints) or edges is None or sources is None or targets is None:
             return None
 
-        def ends(column: str, before: IntArray, nodes: TableView, moves: Changes) -> IntArray:
-            staying = moves.moved(edges.of_numbers(before))
-            lost = np.flatnonzero(staying < 0)
+        def ends(column: str, before: IntArray, nodes: TableView, delta: RowDelta) -> IntArray:
+            kept = delta.remap(edges.keep_numbers(before))
+            lost = np.flatnonzero(kept < 0)
             if len(lost):
-                # A node that was written again stands elsewhere. What is kept stays as it is.
-                staying = staying.copy()
-                staying[lost] = nodes.positions_of_ids(self.edges.values([column], lost)[column])
+                # A node that was written again has a new position. The cached array stays as it is.
+                kept = kept.copy()
+                kept[lost] = nodes.positions_of_ids(self.edges.values([column], lost)[column])
             if not edges.added:
-                return staying
-            tail = self.edges.earlier.tail(bases[0], edges, column)
-            return np.concatenate([staying, nodes.positions_of_ids(tail)])
+                return kept
+            tail = self.edges.previous.tail(bases.edges, edges, column)
+            return np.concatenate([kept, nodes.positions_of_ids(tail)])
 
-        note(f"carried the ends of {self.edges.table_key} over from version {bases[0].version}")
+        note(f"carried the ends of {self.edges.table_key} over from version {bases.edges.version}")
         return Endpoints(
-            ends("src", kept.sources, self._sources, sources),
-            ends("dst", kept.targets, self._targets, targets),
+            ends("src", cached.sources, self._sources, sources),
+            ends("dst", cached.targets, self._targets, targets),
         )
 
 
-def _forced_mode() -> str | None:
+def _read_mode() -> str | None:
     """What the environment says; None to decide by cost.
 
     Raises:

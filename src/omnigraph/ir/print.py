@@ -163,16 +163,17 @@ def _expand_text(expand: Expand) -> str:
 def _mutation_text(operation: MutationOp) -> str:
     match operation:
         case Insert(kind, type_name, assignments):
-            return f"insert {kind}:{type_name} {_assigned(assignments)}"
+            return f"insert {kind}:{type_name} {_format_assignments(assignments)}"
         case Update(type_name, assignments, predicate):
-            return f"update node:{type_name} {_assigned(assignments)}{_mutation_where(predicate)}"
+            values = _format_assignments(assignments)
+            return f"update node:{type_name} {values}{_mutation_where(predicate)}"
         case Delete(kind, type_name, predicate):
             return f"delete {kind}:{type_name}{_mutation_where(predicate)}"
         case _:
             assert_never(operation)
 
 
-def _assigned(assignments: tuple[Assignment, ...]) -> str:
+def _format_assignments(assignments: tuple[Assignment, ...]) -> str:
     return ", ".join(f"{a.property} := {format_expression(a.value)}" for a in assignments)
 
 

@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
-from omnigraph.planner.pattern import Pattern, Step
+from omnigraph.planner.pattern import Hop, Pattern
 from omnigraph.planner.plan import Branch, Tree
 
-Steps: TypeAlias = Mapping[str, Sequence[Step]]
+Hops: TypeAlias = Mapping[str, Sequence[Hop]]
 """The steps that touch each variable."""
 
 _SHARE_OF_EQUAL = 0.1
@@ -44,33 +44,33 @@ def choose_trees(
 ) -> tuple[Tree, ...]:
     """Arrange the introducing steps of a pattern into trees, rooted at `preferred` if they can."""
     trees = []
-    steps = pattern.steps_by_variable()
+    hops = pattern.hops_by_variable()
     planned: set[str] = set()
     if pattern.outer:
-        trees.append(_grow(steps, list(pattern.outer), needed | set(pattern.outer), None))
+        trees.append(_grow(hops, list(pattern.outer), needed | set(pattern.outer), None))
         planned.update(trees[0].variables)
     for name in pattern.nodes:
         if name in planned:
             continue
-        variables = tuple(_distances(steps, name))
+        variables = tuple(_distances(hops, name))
         inside = needed.intersection(variables)
         first = [each for each in preferred if each in inside]
-        root = _root(pattern, steps, variables, inside, catalog, statistics, first)
-        trees.append(_grow(steps, [root], inside, root))
+        root = _root(pattern, hops, variables, inside, catalog, statistics, first)
+        trees.append(_grow(hops, [root], inside, root))
         planned.update(variables)
     return tuple(trees)
 
 
 def _root(
     pattern: Pattern,
-    steps: Steps,
+    hops: Hops,
     variables: tuple[str, ...],
     needed: frozenset[str],
     catalog: Catalog,
     statistics: Statistics,
     preferred: list[str],
 ) -> str:
-    expected = {name: _expected(pattern, name, catalog, statistics) for name in variables}
+    expected = {name: _estimate_rows(pattern, name, catalog, statistics) for name in variables}
     best = min(variables, key=lambda name: expected[name])
     rows = statistics.row_counts.get(f"node:{pattern.nodes[best]}", 0)
     if expected[best] <= 1 and rows >= _WORTH_A_ROOT:
@@ -80,23 +80,25 @@ def _root(
         return max(preferred, key=lambda name: expected[name])
     if needed:
         return min(sorted(needed), key=lambda name: expected[name])
-    heights = _heights(steps, variables[0])
+    heights = _heights(hops, variables[0])
     return min(variables, key=lambda name: (heights[name], expected[name]))
 
 
-def _expected(pattern: Pattern, variable: str, catalog: Catalog, statistics: Statistics) -> float:
+def _estimate_rows(
+    pattern: Pattern, variable: str, catalog: Catalog, statistics: Statistics
+) -> float:
     """How many nodes may match a variable's own filters."""
     type_name = pattern.nodes[variable]
     rows = float(statistics.row_counts.get(f"node:{type_name}", 0))
     key = catalog.nodes[type_name].key
     for predicate in pattern.filters.get(variable, ()):
-        if _matched_property(predicate) is not None and key == (_matched_property(predicate),):
+        if _equality_property(predicate) is not None and key == (_equality_property(predicate),):
             return min(rows, 1.0)
-        rows *= _SHARE_OF_EQUAL if _matched_property(predicate) else _SHARE_OF_OTHER
+        rows *= _SHARE_OF_EQUAL if _equality_property(predicate) else _SHARE_OF_OTHER
     return rows
 
 
-def _matched_property(predicate: Predicate) -> str | None:
+def _equality_property(predicate: Predicate) -> str | None:
     match predicate:
         case Compare(PropertyRef(_, name), CompareKind.EQUAL, _):
             return name
@@ -106,17 +108,17 @@ def _matched_property(predicate: Predicate) -> str | None:
             return None
 
 
-def _grow(steps: Steps, starts: list[str], needed: Iterable[str], root: str | None) -> Tree:
+def _grow(hops: Hops, starts: list[str], needed: Iterable[str], root: str | None) -> Tree:
     """Walk outwards from `starts`, then bind what lies between them and the needed variables."""
     reached = list(starts)
-    arrival: dict[str, tuple[Step, str]] = {}
+    arrival: dict[str, tuple[Hop, str]] = {}
     known = set(starts)
     for variable in reached:
-        for step in steps[variable]:
-            child = step.other_end(variable)
+        for hop in hops[variable]:
+            child = hop.other_end(variable)
             if child not in known:
                 known.add(child)
-                arrival[child] = (step, variable)
+                arrival[child] = (hop, variable)
                 reached.append(child)
     bound = set(starts)
     for name in needed:
@@ -124,31 +126,31 @@ def _grow(steps: Steps, starts: list[str], needed: Iterable[str], root: str | No
             bound.add(name)
             name = arrival[name][1]
     branches = tuple(
-        Branch(step, parent, child, child in bound) for child, (step, parent) in arrival.items()
+        Branch(hop, parent, child, child in bound) for child, (hop, parent) in arrival.items()
     )
     return Tree(root, tuple(reached), branches, is_counted=root is not None and not set(needed))
 
 
-def _distances(steps: Steps, start: str) -> dict[str, int]:
+def _distances(hops: Hops, start: str) -> dict[str, int]:
     """How many steps away each variable of a tree is, the nearest first."""
     distance = {start: 0}
     reached = [start]
     for variable in reached:
-        for step in steps[variable]:
-            end = step.other_end(variable)
+        for hop in hops[variable]:
+            end = hop.other_end(variable)
             if end not in distance:
                 distance[end] = distance[variable] + 1
                 reached.append(end)
     return distance
 
 
-def _heights(steps: Steps, start: str) -> dict[str, int]:
+def _heights(hops: Hops, start: str) -> dict[str, int]:
     """How high the tree is when it is rooted at each of its variables.
 
     The variable farthest from any is an end of a longest path, the one farthest from that end the
     other; and no variable has anything farther away than both.
     """
-    from_start = _distances(steps, start)
-    from_one = _distances(steps, max(from_start, key=from_start.__getitem__))
-    from_other = _distances(steps, max(from_one, key=from_one.__getitem__))
+    from_start = _distances(hops, start)
+    from_one = _distances(hops, max(from_start, key=from_start.__getitem__))
+    from_other = _distances(hops, max(from_one, key=from_one.__getitem__))
     return {name: max(distance, from_other[name]) for name, distance in from_one.items()}

@@ -40,7 +40,7 @@ def make_plan(ir: QueryIR, catalog: Catalog, statistics: Statistics) -> Plan:
     read.update(_edges_summed(ir, pattern))
     if ir.order and not is_grouped:
         # Ties are broken by the id of every bound variable.
-        read.update(pattern.named_variables())
+        read.update(pattern.visible_variables())
     deciding = tuple(_deciding(ir, pattern, catalog, is_grouped=is_grouped))
     match = _plan_match(pattern, frozenset(read), catalog, statistics, deciding)
     return Plan(
@@ -61,7 +61,7 @@ def _plan_match(
     statistics: Statistics,
     deciding: tuple[str, ...] = (),
 ) -> MatchPlan:
-    bound = frozenset(_bound(pattern, read))
+    bound = frozenset(_list_bound(pattern, read))
     nodes = bound.intersection(pattern.nodes)
     return MatchPlan(
         pattern=pattern,
@@ -92,23 +92,23 @@ def _deciding(
                     yield variable
 
 
-def _bound(pattern: Pattern, read: frozenset[str]) -> Iterator[str]:
+def _list_bound(pattern: Pattern, read: frozenset[str]) -> Iterator[str]:
     """The variables that rows hold: those read, compared or closed over, and ends of edges."""
     needed = set(read)
     for predicate in pattern.across:
         needed.update(predicate_variables(predicate))
-    for step in pattern.closing:
-        needed.update((step.source, step.target))
-        if step.edge_variable is not None:
-            needed.add(step.edge_variable)
+    for hop in pattern.closing:
+        needed.update((hop.source, hop.target))
+        if hop.edge_variable is not None:
+            needed.add(hop.edge_variable)
     for negation in pattern.negations:
         if _mask_variable(negation, pattern) is None:
             needed.update(negation.outer)
     yield from needed
-    for variable, step in pattern.edge_steps().items():
+    for variable, hop in pattern.edge_hops().items():
         if variable in needed:
-            yield step.source
-            yield step.target
+            yield hop.source
+            yield hop.target
 
 
 def _plan_negation(
@@ -121,7 +121,7 @@ def _plan_negation(
     # Hanging on one variable, the pattern is matched on its own, and that variable is the answer.
     free = Pattern(
         nodes=inner.nodes,
-        steps=inner.steps,
+        hops=inner.hops,
         closing=inner.closing,
         filters=inner.filters,
         across=inner.across,
@@ -140,20 +140,20 @@ def _mask_variable(negation: Negation, outer: Pattern) -> str | None:
 
 def _variables_read(ir: QueryIR) -> Iterator[str]:
     for item in ir.returns:
-        yield from _projected_variables(item.expression)
+        yield from _projection_variables(item.expression)
     for order in ir.order:
-        yield from _sorted_variables(order.expression)
+        yield from _sort_key_variables(order.expression)
 
 
 def _edges_summed(ir: QueryIR, pattern: Pattern) -> Iterator[str]:
     """Edge variables under an aggregate: their values are taken from rows."""
     for item in ir.returns:
         match item.expression:
-            case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_steps():
+            case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_hops():
                 yield variable
 
 
-def _projected_variables(expression: Projected) -> Iterator[str]:
+def _projection_variables(expression: Projected) -> Iterator[str]:
     match expression:
         case PropertyRef(variable) | NodeRef(variable):
             yield variable
@@ -164,7 +164,7 @@ def _projected_variables(expression: Projected) -> Iterator[str]:
             assert_never(expression)
 
 
-def _sorted_variables(key: SortKey) -> Iterator[str]:
+def _sort_key_variables(key: SortKey) -> Iterator[str]:
     match key:
         case PropertyRef(variable):
             yield variable

@@ -15,7 +15,7 @@ from typing import assert_never
 from omnigraph.ir.expressions import Predicate, SameNode
 from omnigraph.ir.query import AntiJoin, Expand, Filter, NodeScan, Operator
 from omnigraph.ir.variables import predicate_variables
-from omnigraph.planner.pattern import Negation, Pattern, Step
+from omnigraph.planner.pattern import Hop, Negation, Pattern
 
 
 def merge_filters(
@@ -36,7 +36,7 @@ class _Gathered:
 
     nodes: dict[str, str]
     outer_edges: dict[str, str]
-    steps: dict[str, Step] = field(default_factory=dict)
+    hops: dict[str, Hop] = field(default_factory=dict)
     predicates: list[Predicate] = field(default_factory=list)
     negations: list[AntiJoin] = field(default_factory=list)
 
@@ -47,10 +47,10 @@ class _Gathered:
                 self.predicates.extend(filters)
             case Expand():
                 self.nodes[operator.target] = operator.target_type
-                self.steps[operator.target] = _step(operator)
+                self.hops[operator.target] = _hop(operator)
                 self.predicates.extend(operator.target_filters)
             case Filter(SameNode(reached, variable)):
-                self.steps[reached] = replace(self.steps[reached], target=variable, closes=True)
+                self.hops[reached] = replace(self.hops[reached], target=variable, closes=True)
                 del self.nodes[reached]
             case Filter(predicate):
                 self.predicates.append(predicate)
@@ -72,17 +72,17 @@ class _Gathered:
                     filters[only] = (*filters.get(only, ()), predicate)
                 case _:
                     across.append(predicate)
-        steps = tuple(self.steps.values())
-        own_edges = {step.edge_variable: step.edge for step in steps if step.edge_variable}
-        mentioned = outer.intersection(_mentioned(pipeline))
+        hops = tuple(self.hops.values())
+        own_edges = {hop.edge_variable: hop.edge for hop in hops if hop.edge_variable}
+        mentioned = outer.intersection(_list_variables(pipeline))
         return Pattern(
             nodes={
                 name: type_name
                 for name, type_name in self.nodes.items()
                 if name not in outer or name in mentioned
             },
-            steps=tuple(step for step in steps if not step.closes),
-            closing=tuple(step for step in steps if step.closes),
+            hops=tuple(hop for hop in hops if not hop.closes),
+            closing=tuple(hop for hop in hops if hop.closes),
             filters=filters,
             across=tuple(across),
             constants=tuple(constants),
@@ -98,8 +98,8 @@ class _Gathered:
         return merge_filters(negation.inner, self.nodes, self.outer_edges | own_edges)
 
 
-def _step(expand: Expand) -> Step:
-    return Step(
+def _hop(expand: Expand) -> Hop:
+    return Hop(
         source=expand.source,
         target=expand.target,
         edge=expand.edge,
@@ -110,7 +110,7 @@ def _step(expand: Expand) -> Step:
     )
 
 
-def _mentioned(pipeline: tuple[Operator, ...]) -> Iterator[str]:
+def _list_variables(pipeline: tuple[Operator, ...]) -> Iterator[str]:
     for operator in pipeline:
         match operator:
             case NodeScan(variable, _, filters):

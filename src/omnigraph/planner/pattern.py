@@ -14,7 +14,7 @@ from omnigraph.ir.query import HIDDEN_PREFIX, Direction
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Hop:
     """One traversal between two variables. `closes` says that its target is bound elsewhere."""
 
     source: str
@@ -27,7 +27,7 @@ class Step:
     closes: bool = False
 
     @property
-    def is_single_hop(self) -> bool:
+    def is_single(self) -> bool:
         return (self.min_hops, self.max_hops) == (1, 1)
 
     def other_end(self, variable: str) -> str:
@@ -49,13 +49,13 @@ class Pattern:
     `nodes` gives the type of each node variable, those of `outer` included, and `outer_edges` the
     type of each edge variable that is bound outside. `filters` holds the
     predicates over one variable (a node or an edge), `across` those over several, `constants`
-    those over none. A step in `steps` introduces a variable; one in `closing` joins two that are
+    those over none. A step in `hops` introduces a variable; one in `closing` joins two that are
     bound without it.
     """
 
     nodes: Mapping[str, str]
-    steps: tuple[Step, ...] = ()
-    closing: tuple[Step, ...] = ()
+    hops: tuple[Hop, ...] = ()
+    closing: tuple[Hop, ...] = ()
     filters: Mapping[str, tuple[Predicate, ...]] = field(default_factory=dict)
     across: tuple[Predicate, ...] = ()
     constants: tuple[Predicate, ...] = ()
@@ -65,23 +65,23 @@ class Pattern:
 
     def edge_types(self) -> dict[str, str]:
         """The edge type of each edge variable that can be read here."""
-        own = {name: step.edge for name, step in self.edge_steps().items()}
+        own = {name: hop.edge for name, hop in self.edge_hops().items()}
         return dict(self.outer_edges) | own
 
-    def edge_steps(self) -> dict[str, Step]:
+    def edge_hops(self) -> dict[str, Hop]:
         """The step of each edge variable."""
-        every = (*self.steps, *self.closing)
-        return {step.edge_variable: step for step in every if step.edge_variable is not None}
+        every = (*self.hops, *self.closing)
+        return {hop.edge_variable: hop for hop in every if hop.edge_variable is not None}
 
-    def named_variables(self) -> tuple[str, ...]:
+    def visible_variables(self) -> tuple[str, ...]:
         """Every variable a query can spell, nodes and edges, in name order."""
         names = [name for name in self.nodes if not name.startswith(HIDDEN_PREFIX)]
-        return tuple(sorted([*names, *self.edge_steps()]))
+        return tuple(sorted([*names, *self.edge_hops()]))
 
-    def steps_by_variable(self) -> dict[str, list[Step]]:
+    def hops_by_variable(self) -> dict[str, list[Hop]]:
         """The introducing steps that touch each variable."""
-        found: dict[str, list[Step]] = {name: [] for name in self.nodes}
-        for step in self.steps:
-            for end in dict.fromkeys((step.source, step.target)):
-                found[end].append(step)
+        found: dict[str, list[Hop]] = {name: [] for name in self.nodes}
+        for hop in self.hops:
+            for end in dict.fromkeys((hop.source, hop.target)):
+                found[end].append(hop)
         return found

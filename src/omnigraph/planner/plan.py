@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from omnigraph.ir.expressions import AliasRef, Projected, SortKey
 from omnigraph.ir.print import format_expression, format_predicate
 from omnigraph.ir.query import HIDDEN_PREFIX, OrderItem, ReturnItem
-from omnigraph.planner.pattern import Negation, Pattern, Step
+from omnigraph.planner.pattern import Hop, Negation, Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Branch:
     matches hang below each position, and no row is made for them.
     """
 
-    step: Step
+    hop: Hop
     parent: str
     child: str
     is_bound: bool
@@ -82,7 +82,7 @@ class Plan:
     sort_root: str | None = None
     is_point: bool = False
 
-    def resolved(self, key: SortKey) -> Projected | SortKey:
+    def resolve_alias(self, key: SortKey) -> Projected | SortKey:
         """What an alias stands for, or the key itself."""
         if isinstance(key, AliasRef):
             return next(item.expression for item in self.returns if item.alias == key.alias)
@@ -113,8 +113,8 @@ def _match_lines(match: MatchPlan, indent: str) -> Iterator[str]:
         yield f"{indent}if {format_predicate(predicate)}"
     for tree in match.trees:
         yield from _tree_lines(tree, match, indent)
-    for step in pattern.closing:
-        yield f"{indent}close {_step_text(step, step.source, step.target)}"
+    for hop in pattern.closing:
+        yield f"{indent}close {_hop_text(hop, hop.source, hop.target)}"
     for predicate in pattern.across:
         yield f"{indent}filter {format_predicate(predicate)}"
     for each in match.negations:
@@ -131,20 +131,20 @@ def _tree_lines(tree: Tree, match: MatchPlan, indent: str) -> Iterator[str]:
         yield f"{indent}{verb} {_shown(tree.root)}: {type_name}{_where(pattern, tree.root)}"
     for branch in tree.branches:
         verb = "expand" if branch.is_bound else "count"
-        walk = _step_text(branch.step, branch.parent, branch.child)
+        walk = _hop_text(branch.hop, branch.parent, branch.child)
         where = _where(pattern, branch.child)
-        if branch.step.edge_variable is not None:
-            where += _where(pattern, branch.step.edge_variable)
+        if branch.hop.edge_variable is not None:
+            where += _where(pattern, branch.hop.edge_variable)
         yield f"{indent}  {verb} {walk}{where}"
 
 
-def _step_text(step: Step, start: str, end: str) -> str:
-    name = f"{step.direction} {step.edge}"
-    if step.edge_variable is not None:
-        name = f"${step.edge_variable}: {name}"
-    if not step.is_single_hop:
-        name += f"{{{step.min_hops},{step.max_hops}}}"
-    backwards = " seen from its target" if start != step.source else ""
+def _hop_text(hop: Hop, start: str, end: str) -> str:
+    name = f"{hop.direction} {hop.edge}"
+    if hop.edge_variable is not None:
+        name = f"${hop.edge_variable}: {name}"
+    if not hop.is_single:
+        name += f"{{{hop.min_hops},{hop.max_hops}}}"
+    backwards = " seen from its target" if start != hop.source else ""
     return f"{_shown(start)} to {_shown(end)} along {name}{backwards}"
 
 

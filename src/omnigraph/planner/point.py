@@ -10,7 +10,7 @@ from omnigraph.planner.pattern import Pattern
 
 def is_point(ir: QueryIR, pattern: Pattern, catalog: Catalog, *, is_grouped: bool) -> bool:
     """Whether a read looks up one node and returns what it has."""
-    if len(pattern.nodes) != 1 or pattern.steps or pattern.closing or pattern.negations:
+    if len(pattern.nodes) != 1 or pattern.hops or pattern.closing or pattern.negations:
         return False
     if is_grouped or ir.order:
         return False

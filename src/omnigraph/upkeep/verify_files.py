@@ -176,7 +176,7 @@ class FileCheck:
         root = self._tables.root
         if not root.is_local:
             return
-        damaged = DerivedStore(Path(root.local_path), is_writable=False).damaged()
+        damaged = DerivedStore(Path(root.local_path), is_writable=False).find_damage()
         for file, problem in damaged.items():
             fix = f"remove '{file.rpartition('/')[0]}': it is built again"
             message = f"the file '{file}' {problem}"

@@ -1,8 +1,8 @@
-"""Ahead: derive what queries will want of a table version before anybody can see it.
+"""Prefetch: derive what queries will want of a table version before it is published.
 
-The first query of a new version has to decode it, and all that come meanwhile wait for it. Whoever
-publishes can do that first, while queries still read the version before. What is kept of that one
-says what will be wanted.
+The first query of a new version has to decode it, and the queries after it wait meanwhile. The
+writer can do that before it publishes, while queries still read the version before. What is in use
+of that one says what will be wanted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from omnigraph.manifest.model import TableEntry
 from omnigraph.storage.tables import TableStorage
 
 
-def derive_ahead(
+def prefetch(
     before: Snapshot,
     pins: Sequence[UpdatePin],
     catalog: Catalog,
     tables: TableStorage,
     cache: RuntimeCache,
 ) -> None:
-    """Derive of each pinned version what is kept of an earlier one. Reads only."""
+    """Derive of each pinned version what is in use of an earlier one. Reads only."""
     changed = {
         pin.table_key: _entry(before.entries[pin.table_key], pin)
         for pin in pins
@@ -34,11 +34,11 @@ def derive_ahead(
     after = replace(before, entries={**before.entries, **changed})
     opened = OpenTables(after, catalog, tables, cache)
     for key in changed:
-        opened.view(key).derive_ahead()
+        opened.view(key).prefetch()
     for edge in catalog.edges.values():
         ends = (edge.table_key, f"node:{edge.source}", f"node:{edge.target}")
         if not changed.keys().isdisjoint(ends):
-            opened.edges(edge.name).derive_ahead()
+            opened.edges(edge.name).prefetch()
 
 
 def _entry(before: TableEntry, pin: UpdatePin) -> TableEntry:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.index import OpenTables, RuntimeCache, TableView, table_view
+from omnigraph.index import OpenTables, RuntimeCache, TableView, thresholds
 from omnigraph.index.cache import UNREAD_MAX
-from omnigraph.index.notes import told_to
+from omnigraph.index.notes import notes_to
 from omnigraph.storage.counters import PROCESS, counting
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.predicates import Compare, CompareOp
@@ -68,7 +68,7 @@ def contents(graph: og.Graph, cache: RuntimeCache) -> dict[str, Any]:
     found: dict[str, Any] = {name: people.column(name).to_pylist() for name in COLUMNS}
     found["row ids"] = people.row_ids().ids.tolist()
     for name in ("slug", "team", "age", "score"):
-        ranks = people.ranks(name)
+        ranks = people.lookup.ranks(name)
         found[f"ranks of {name}"] = (ranks.codes.tolist(), ranks.values.to_pylist())
     ends = edges.endpoints()
     found["ends"] = (ends.sources.tolist(), ends.targets.tolist())
@@ -76,7 +76,7 @@ def contents(graph: og.Graph, cache: RuntimeCache) -> dict[str, Any]:
 
 
 def positions_of(view: TableView, column: str, value: Any) -> list[int]:
-    return view.matching([Compare(column, CompareOp.EQ, pa.scalar(value))]).positions().tolist()
+    return view.select([Compare(column, CompareOp.EQ, pa.scalar(value))]).positions().tolist()
 
 
 def change(graph: og.Graph, choice: random.Random) -> None:
@@ -118,8 +118,8 @@ def test_what_is_carried_over_is_what_reading_anew_gives(
     graph: og.Graph, seed: int, is_ranked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_ranked:  # new rows too are found by rank
-        monkeypatch.setattr(table_view, "FEW_ROWS", 0)
-        monkeypatch.setattr(table_view, "_USES_BEFORE_RANKING", 1)
+        monkeypatch.setattr(thresholds, "FEW_ROWS", 0)
+        monkeypatch.setattr(thresholds, "USES_BEFORE_RANKING", 1)
     choice = random.Random(seed)
     kept = RuntimeCache(1 << 30)
     contents(graph, kept)
@@ -184,7 +184,7 @@ def test_nothing_is_carried_over_when_much_has_changed(graph: og.Graph) -> None:
     told: list[str] = []
 
     graph.load([person(number) for number in range(PEOPLE, PEOPLE + 8)], mode="append")
-    with told_to(lambda text, rows=None: told.append(text)):
+    with notes_to(lambda text, rows=None: told.append(text)):
         people_of(graph, cache).column("name")
 
     assert told == ["decoded name of node:Person"]
@@ -202,7 +202,7 @@ def test_a_version_of_the_past_is_not_made_from_a_later_one(graph: og.Graph) -> 
 
 
 def test_the_ends_of_edges_follow_nodes_that_are_written_again(graph: og.Graph) -> None:
-    """A merge load writes a node anew, so it stands elsewhere; its edges still lead to it."""
+    """A merge load writes a node anew, so its position changes; its edges still lead to it."""
     cache = RuntimeCache(1 << 30)
     opened(graph, cache).edges("Knows").endpoints()
     graph.load([person(1, name="again")], mode="merge")
@@ -238,7 +238,7 @@ def test_what_is_kept_of_an_earlier_version_stays_as_it_is(graph: og.Graph) -> N
     assert earlier.endpoints().targets.tolist() == before.tolist()
 
 
-# Ahead of a commit
+# Prefetch
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def ahead(graph: og.Graph) -> Iterator[og.Graph]:
 
 
 @pytest.mark.parametrize("slug", ["p0", "p59", "new"])
-def test_a_query_after_a_commit_finds_everything_read_ahead(ahead: og.Graph, slug: str) -> None:
+def test_a_query_after_a_commit_finds_everything_prefetched(ahead: og.Graph, slug: str) -> None:
     ahead.query(FRIENDS, params={"slug": "p3"})
     ahead.load([person(3, slug="new"), knows(3, 4)], mode="merge")
 
@@ -260,7 +260,7 @@ def test_a_query_after_a_commit_finds_everything_read_ahead(ahead: og.Graph, slu
         assert found == cold.query(FRIENDS, params={"slug": slug}).rows()
 
 
-def test_a_merge_is_read_ahead_too(ahead: og.Graph) -> None:
+def test_a_merge_is_prefetched_too(ahead: og.Graph) -> None:
     ahead.query(FRIENDS, params={"slug": "p3"})
     ahead.create_branch("side")
     ahead.load([person(3, name="theirs")], mode="merge", branch="side")
@@ -274,7 +274,7 @@ def test_a_merge_is_read_ahead_too(ahead: og.Graph) -> None:
     assert counters.scans == counters.rows_taken == counters.control_reads == 0
 
 
-def test_a_compaction_is_read_ahead_too(ahead: og.Graph) -> None:
+def test_a_compaction_is_prefetched_too(ahead: og.Graph) -> None:
     for number in range(4):
         ahead.load([person(PEOPLE + number)], mode="append")
     ahead.query(FRIENDS, params={"slug": "p3"})
@@ -288,7 +288,7 @@ def test_a_compaction_is_read_ahead_too(ahead: og.Graph) -> None:
     assert counters.scans == counters.rows_taken == counters.control_reads == 0
 
 
-def test_ranks_are_read_ahead_though_nobody_reads_the_column_they_rank(ahead: og.Graph) -> None:
+def test_ranks_are_prefetched_though_no_query_reads_the_column_they_rank(ahead: og.Graph) -> None:
     who = "query who($slug: String) { match { $p: Person { slug: $slug } } return { $p.age } }"
     ahead.query(who, params={"slug": "p3"})
 
@@ -300,7 +300,7 @@ def test_ranks_are_read_ahead_though_nobody_reads_the_column_they_rank(ahead: og
         assert counters.scans == counters.rows_taken == counters.control_reads == 0
 
 
-def test_what_nobody_asks_for_is_not_read_ahead_for_ever(ahead: og.Graph) -> None:
+def test_what_no_query_reads_is_not_prefetched_for_ever(ahead: og.Graph) -> None:
     ahead.query(FRIENDS, params={"slug": "p3"})
 
     decoded = []
@@ -309,7 +309,7 @@ def test_what_nobody_asks_for_is_not_read_ahead_for_ever(ahead: og.Graph) -> Non
             "query q($s: String) { insert Person { slug: $s } }", params={"s": f"x{number}"}
         )
         version = ahead.snapshot().version_of("node:Person")
-        decoded.append(any(version in _versions(key) for key in ahead._cache.kept()))
+        decoded.append(any(version in _versions(key) for key in ahead._cache.list_keys()))
 
     assert decoded == [True] * UNREAD_MAX + [False] * 2
 
@@ -318,13 +318,13 @@ def _versions(key: Any) -> list[int]:
     return [each.version for each in key if hasattr(each, "version")]
 
 
-def test_a_handle_that_does_not_read_ahead_derives_nothing_on_a_write(graph: og.Graph) -> None:
+def test_a_handle_without_read_ahead_derives_nothing_on_a_write(graph: og.Graph) -> None:
     graph.query(FRIENDS, params={"slug": "p3"})
-    before = graph._cache.kept()
+    before = graph._cache.list_keys()
 
     graph.load([person(PEOPLE)], mode="append")
 
-    assert graph._cache.kept() == before
+    assert graph._cache.list_keys() == before
 
 
 def test_threads_that_see_a_new_version_read_the_manifest_once(graph: og.Graph) -> None:

@@ -1,4 +1,4 @@
-"""Live: which positions of a table can still be part of an answer."""
+"""Selection: a set of row positions of one table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from omnigraph.index.arrays import BoolArray, IntArray
 
 
-class Live:
+class Selection:
     """A set of positions below `size`, as a mask, as ascending positions, or everything."""
 
     __slots__ = ("_count", "_mask", "_positions", "size")
@@ -21,7 +21,7 @@ class Live:
         self._count: int | None = None
 
     @classmethod
-    def none(cls, size: int) -> Live:
+    def empty(cls, size: int) -> Selection:
         return cls(size, positions=np.empty(0, dtype=np.int64))
 
     @property
@@ -53,7 +53,7 @@ class Live:
             self._positions = np.flatnonzero(self._mask)
         return self._positions
 
-    def meet(self, other: Live) -> Live:
+    def intersect(self, other: Selection) -> Selection:
         """The positions in both."""
         if other.is_all:
             return self
@@ -61,17 +61,16 @@ class Live:
             return other
         few, many = (self, other) if self._positions is not None else (other, self)
         if few._positions is not None:
-            kept = few._positions[many.mask()[few._positions]]
-            return Live(self.size, positions=kept)
-        return Live(self.size, mask=self.mask() & other.mask())
+            return Selection(self.size, positions=few._positions[many.mask()[few._positions]])
+        return Selection(self.size, mask=self.mask() & other.mask())
 
-    def without(self, positions: IntArray) -> Live:
+    def without(self, positions: IntArray) -> Selection:
         """The positions but these."""
         mask = self.mask().copy()
         mask[positions] = False
-        return Live(self.size, mask=mask)
+        return Selection(self.size, mask=mask)
 
-    def holds(self, positions: IntArray) -> BoolArray:
+    def contains(self, positions: IntArray) -> BoolArray:
         """Whether each of these positions is in the set."""
         if self.is_all:
             return np.ones(len(positions), dtype=bool)
