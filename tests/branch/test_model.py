@@ -22,7 +22,7 @@ from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.merge import MergeOutcome
 from omnigraph.errors import MergeConflicts
 from omnigraph.failpoints import Failpoint
-from omnigraph.upkeep.content_keeping import TableWork, commit_work, staged_before
+from omnigraph.upkeep.content_keeping import TableWork, commit_work, to_stage
 from omnigraph.write.environment import queue_keys
 from omnigraph.write.sidecar import WriterKind
 from tests.branch.people import State, change, joined, merged, new_people, state_of
@@ -188,7 +188,7 @@ def compact(graph: og.Graph, branch: str) -> None:
     handle = open_entry(environment.tables, entry)
     staged = environment.tables.compaction.stage(handle)
     if staged is not None:
-        work = TableWork(entry, handle, (staged_before(staged),))
+        work = TableWork(entry, handle, (to_stage(staged),))
         with environment.queues.acquire_many(queue_keys(frozenset(["node:Person"]), branch)):
             commit_work(
                 environment,

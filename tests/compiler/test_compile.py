@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.catalog import build_catalog
 from omnigraph.compiler import CompiledQuery, compile_query, require_mutation, require_read
-from omnigraph.compiler.compile import parsed_file
+from omnigraph.compiler.compile import parse_file
 from omnigraph.errors import BadRequestError, ParseError, PlanError, TypeCheckError
 from omnigraph.ir import MutationIR, QueryIR
 from omnigraph.syntax.parse_schema import parse_schema
@@ -112,26 +112,26 @@ def test_a_read_is_not_run_as_a_mutation_nor_the_reverse() -> None:
 def test_a_query_is_compiled_once() -> None:
     """The same text, name and shape give the very same value, and the text is parsed once."""
     source = "query cached() { match { $p: Paper } return { $p.title } }"
-    before = parsed_file.cache_info()
+    before = parse_file.cache_info()
 
     first = compile_query(source, catalog(), "cached")
     again = compile_query(source, catalog(), "cached")
     # Equal text in a new object, and an equal schema built anew.
     anew = compile_query("".join(list(source)), build_catalog(parse_schema(SCHEMA)), "cached")
 
-    after = parsed_file.cache_info()
+    after = parse_file.cache_info()
     assert first is again is anew
     assert (after.misses - before.misses, after.hits - before.hits) == (1, 0)
 
 
 def test_another_query_of_a_parsed_file_is_not_parsed_again() -> None:
     source = TWO + "// a text of its own\n"
-    before = parsed_file.cache_info()
+    before = parse_file.cache_info()
 
     compile_query(source, catalog(), "titles")
     compile_query(source, catalog(), "names")
 
-    after = parsed_file.cache_info()
+    after = parse_file.cache_info()
     assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
 
 

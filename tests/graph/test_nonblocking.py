@@ -187,11 +187,11 @@ def test_no_table_is_opened_without_blocking(graph: og.Graph) -> None:
 
 def test_no_text_is_compiled_without_blocking(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
-    compiling._compiled.cache_clear()
-    compiling.parsed_file.cache_clear()
+    compiling._compile.cache_clear()
+    compiling.parse_file.cache_clear()
 
     assert query_nonblocking(graph, BY_KEY, slug="p7") is None
-    assert compiling.parsed_file.cache_info().currsize == 0
+    assert compiling.parse_file.cache_info().currsize == 0
 
 
 def test_many_new_rows_are_not_compared_without_blocking(

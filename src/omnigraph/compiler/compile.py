@@ -1,6 +1,6 @@
 """Compile: query text and a catalogue to a query that can run.
 
-    text → parsed_file → select_query → check_query → lower_read → CompiledQuery
+    text → parse_file → select_query → check_query → lower_read → CompiledQuery
 
 A compiled query depends on its text, its name and the shape of the schema, so it is kept by these
 three; parse trees are kept by text. Errors are not kept: the next call reports them again.
@@ -61,7 +61,7 @@ def compile_query(
         BadRequestError: There is no such query, or it is well typed but cannot run.
     """
     schema = _Schema(catalog.shape_hash, catalog.next_id, catalog)
-    return _compiled(source, name, schema, source_name)
+    return _compile(source, name, schema, source_name)
 
 
 def require_read(query: CompiledQuery) -> QueryIR:
@@ -85,15 +85,15 @@ def require_mutation(query: CompiledQuery) -> MutationIR:
 
 
 @lru_cache(maxsize=PARSED_FILES_MAX)
-def parsed_file(source: str, source_name: str) -> QueryTree:
+def parse_file(source: str, source_name: str) -> QueryTree:
     """Parse a query file, or return the tree it had the last time."""
     return parse_query(source, source_name)
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
-def _compiled(source: str, name: str | None, schema: _Schema, source_name: str) -> CompiledQuery:
+def _compile(source: str, name: str | None, schema: _Schema, source_name: str) -> CompiledQuery:
     may_block()
-    query = select_query(parsed_file(source, source_name), name)
+    query = select_query(parse_file(source, source_name), name)
     try:
         return _finished(query, check_query(query, schema.catalog))
     except SourceError as error:

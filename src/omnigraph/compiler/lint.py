@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.compiler.check import check_query
-from omnigraph.compiler.compile import QueryKind, parsed_file
+from omnigraph.compiler.compile import QueryKind, parse_file
 from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import Refusal, TypedQuery, TypedRead
@@ -126,7 +126,7 @@ def lint(
 ) -> LintReport:
     """Check every query of `source`. `schema_source` says where the schema came from."""
     try:
-        tree = parsed_file(source, query_path)
+        tree = parse_file(source, query_path)
     except ParseError as error:
         finding = Finding("error", "Q000", error.render())
         return _report(schema_source, query_path, [], [finding], type_errors=0)

@@ -29,7 +29,7 @@ from omnigraph.manifest import (
 )
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
-from omnigraph.upkeep.self_care import care_for
+from omnigraph.upkeep.self_care import compact_if_due
 from omnigraph.write.environment import queue_keys
 from omnigraph.write.recovery import with_settled_tables
 
@@ -120,7 +120,7 @@ class Branching(Handle):
             lambda: merge_branches(environment, catalog, *names, actor=who, resolution=resolve),
         )
         if self._self_care:
-            care_for(environment, names[1], result.tables)
+            compact_if_due(environment, names[1], result.tables)
         return delete_merged(environment, result) if delete_branch else result
 
     def diff(

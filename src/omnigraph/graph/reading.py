@@ -31,7 +31,7 @@ from omnigraph.manifest import (
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.history import ancestry
 from omnigraph.manifest.snapshot_cache import SnapshotCache
-from omnigraph.pipeline.export import selected
+from omnigraph.pipeline.export import select_tables
 from omnigraph.pipeline.frames import table_key
 from omnigraph.pipeline.progress import Listener
 from omnigraph.pipeline.run_export import run_export
@@ -228,7 +228,9 @@ class Reading(Handle):
         same rows, ids too: that of the commit, or with `schema="current"` that of today.
         """
         catalog, snapshot, _ = self._read_as(
-            (branch, commit, version, None), schema, lambda catalog, _: selected(catalog, types)
+            (branch, commit, version, None),
+            schema,
+            lambda catalog, _: select_tables(catalog, types),
         )
         return run_export(
             self._store.tables,

@@ -25,13 +25,13 @@ from omnigraph.manifest import (
     Snapshot,
 )
 from omnigraph.manifest.branch_names import canonical_branch
-from omnigraph.pipeline.frames import Frames, spooled, table_key
+from omnigraph.pipeline.frames import Frames, spool_frames, table_key
 from omnigraph.pipeline.loader import LoadRequest, part_bytes, run_load
 from omnigraph.pipeline.model import LoadMode, OnError
 from omnigraph.pipeline.progress import Listener
 from omnigraph.pipeline.ranges import Source, plan_input
 from omnigraph.policy import Action
-from omnigraph.upkeep.self_care import care_for
+from omnigraph.upkeep.self_care import compact_if_due
 from omnigraph.write.check import check_change
 from omnigraph.write.commit import WriteRequest, run_write
 from omnigraph.write.environment import queue_keys
@@ -212,7 +212,7 @@ class Writing(Handle):
         by_key = Frames(
             {table_key(catalog, name): frame for name, frame in frames.items()}, catalog
         )
-        with spooled(by_key, self._store.tables, part_bytes()) as rows:
+        with spool_frames(by_key, self._store.tables, part_bytes()) as rows:
             request = LoadRequest(
                 input=rows,
                 mode=_load_mode(mode),
@@ -283,7 +283,7 @@ class Writing(Handle):
         self._settle(full=False, wait_for=queues)
         commit = run_write(environment, request)
         if commit is not None and self._self_care:
-            care_for(environment, request.branch, request.touched.written)
+            compact_if_due(environment, request.branch, request.touched.written)
         return commit
 
 

@@ -57,7 +57,7 @@ class Slice:
     row_ids: pa.Array = field(repr=False, compare=False)
 
 
-def selected(catalog: Catalog, types: Sequence[str] | None) -> list[str]:
+def select_tables(catalog: Catalog, types: Sequence[str] | None) -> list[str]:
     """The table keys to export, in order: by type name or table key; everything by default.
 
     Raises:

@@ -76,7 +76,7 @@ class Frames:
 
 
 @contextmanager
-def spooled(frames: Frames, tables: TableStorage, part_bytes: int) -> Iterator[Input]:
+def spool_frames(frames: Frames, tables: TableStorage, part_bytes: int) -> Iterator[Input]:
     """The frames as input; what executors wrote of them is removed afterwards."""
     options = tables.storage_options
     if frames.spark is None:

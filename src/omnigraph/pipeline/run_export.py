@@ -17,7 +17,7 @@ from omnigraph.pipeline.export import (
     export_parquet,
     export_records,
     plan_export,
-    selected,
+    select_tables,
 )
 from omnigraph.pipeline.output_files import check_output
 from omnigraph.pipeline.progress import Listener, reporting
@@ -45,7 +45,7 @@ def run_export(
     """
     if file_format not in FORMATS:
         raise BadRequestError(f"format is {file_format!r}, expected one of {', '.join(FORMATS)}")
-    keys = [key for key in selected(catalog, types) if key in snapshot.entries]
+    keys = [key for key in select_tables(catalog, types) if key in snapshot.entries]
     plan = plan_export(tables, catalog, snapshot)
     if path is None:
         if file_format != "jsonl":

@@ -36,7 +36,7 @@ class TableWork:
     steps: tuple[Stage, ...]
 
 
-def staged_before(transaction: StagedTransaction) -> Stage:
+def to_stage(transaction: StagedTransaction) -> Stage:
     """A step whose files are written already, without any lock."""
     return lambda _: transaction
 

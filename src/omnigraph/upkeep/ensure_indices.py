@@ -16,7 +16,7 @@ from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedIndexes, TableHandle
-from omnigraph.upkeep.content_keeping import TableWork, commit_work, staged_before
+from omnigraph.upkeep.content_keeping import TableWork, commit_work, to_stage
 from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, wanted_indexes
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import WriteEnvironment, queue_keys
@@ -119,7 +119,7 @@ def _commit(
             handle = fork_for_write(environment.tables, environment.coordinator, each.entry, branch)
             staged = environment.tables.indexes.stage_create(handle, staged.built)
         assert staged.transaction is not None
-        works[key] = TableWork(each.entry, handle, (staged_before(staged.transaction),))
+        works[key] = TableWork(each.entry, handle, (to_stage(staged.transaction),))
     if works:
         state = commit_work(
             environment,

@@ -28,7 +28,7 @@ from omnigraph.upkeep.content_keeping import (
     TableWork,
     commit_work,
     refuse_while_pending,
-    staged_before,
+    to_stage,
 )
 from omnigraph.upkeep.index_work import plan_indexes, wanted_indexes
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
@@ -178,11 +178,11 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
     if compaction is None:
         folded = fold(handle)
         if folded is not None:
-            steps.append(staged_before(folded))
+            steps.append(to_stage(folded))
     else:
         if anew:
-            steps.append(staged_before(tables.indexes.stage_drop(handle, anew)))
-        steps.append(staged_before(compaction))
+            steps.append(to_stage(tables.indexes.stage_drop(handle, anew)))
+        steps.append(to_stage(compaction))
         if handle.row_count:
             # The structural BTREE indexes always have to be caught up with a compaction.
             steps.append(_required(fold))

@@ -17,7 +17,7 @@ from omnigraph.failpoints import Failpoint
 from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
-from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, staged_before
+from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, to_stage
 from omnigraph.upkeep.index_work import existing_btrees
 from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.sidecar import WriterKind
@@ -32,7 +32,7 @@ CATCH_UP_ROWS_MAX = 100_000
 log = logging.getLogger("omnigraph.upkeep")
 
 
-def care_for(environment: WriteEnvironment, branch: str, table_keys: Iterable[str]) -> None:
+def compact_if_due(environment: WriteEnvironment, branch: str, table_keys: Iterable[str]) -> None:
     """Compact what is due. The write before it is done: trouble here is logged, never raised."""
     try:
         for key in sorted(table_keys):
@@ -67,14 +67,14 @@ def _steps(
     """The compaction, and the part of BTREE indexes that it takes away, built again."""
     btrees = existing_btrees(tables, handle, CATCH_UP_ROWS_MAX - compaction.rows)
     if not btrees:
-        return (staged_before(compaction),)
+        return (to_stage(compaction),)
 
     def catch_up(at: TableHandle) -> StagedTransaction:
         staged = tables.indexes.stage_fold(at, (), btrees).transaction
         assert staged is not None, "a compaction always takes coverage away"
         return staged
 
-    return (staged_before(compaction), catch_up)
+    return (to_stage(compaction), catch_up)
 
 
 def _commit_compaction(environment: WriteEnvironment, branch: str, work: TableWork) -> None:
