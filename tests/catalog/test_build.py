@@ -1,4 +1,4 @@
-"""What a valid schema becomes: expanded, desugared, in canonical order."""
+"""What a valid schema becomes: expanded, with its constraints, in canonical order."""
 
 from __future__ import annotations
 

@@ -8,9 +8,8 @@ import pytest
 from omnigraph.catalog import (
     IndexKind,
     arrow_schema,
-    declared_indexes,
     index_kind,
-    table_columns,
+    list_declared_indexes,
 )
 from tests.catalog.reading import catalog
 
@@ -18,8 +17,8 @@ from tests.catalog.reading import catalog
 def test_structural_columns_come_first_then_properties_by_name() -> None:
     built = catalog("node A { z: I32  a: String? }\nedge E: A -> A { w: F32? }")
 
-    assert table_columns(built.nodes["A"]) == ("id", "a", "z")
-    assert table_columns(built.edges["E"]) == ("id", "src", "dst", "w")
+    assert arrow_schema(built.nodes["A"]).names == ["id", "a", "z"]
+    assert arrow_schema(built.edges["E"]).names == ["id", "src", "dst", "w"]
 
 
 def test_arrow_fields_are_nullable_exactly_when_the_property_is() -> None:
@@ -78,14 +77,14 @@ def test_single_property_keys_and_indexes_ask_for_a_physical_index() -> None:
         "edge E: A -> B { w: F32? @index  @index(src)  @unique(dst) }"
     )
 
-    assert declared_indexes(built.nodes["A"]) == (
+    assert list_declared_indexes(built.nodes["A"]) == (
         ("id", IndexKind.BTREE),
         ("n", IndexKind.BTREE),
         ("slug", IndexKind.INVERTED),
         ("v", IndexKind.VECTOR),
     )
-    assert declared_indexes(built.nodes["B"]) == (("id", IndexKind.BTREE),)
-    assert declared_indexes(built.edges["E"]) == (
+    assert list_declared_indexes(built.nodes["B"]) == (("id", IndexKind.BTREE),)
+    assert list_declared_indexes(built.edges["E"]) == (
         ("id", IndexKind.BTREE),
         ("src", IndexKind.BTREE),
         ("dst", IndexKind.BTREE),

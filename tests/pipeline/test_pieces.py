@@ -81,9 +81,7 @@ def test_lines_are_sorted_by_how_they_begin(heads: list[str]) -> None:
 
     by_head = lines.by_head()
 
-    sorted_lines = sorted(
-        int(i) for part in [*by_head.values(), lines.unclassified()] for i in part
-    )
+    sorted_lines = sorted(int(i) for part in [*by_head.values(), lines.other_lines()] for i in part)
     expected = [i for i, head in enumerate(heads) if head not in ("", "//")]
     assert sorted_lines == expected
     for (member, name), indexes in by_head.items():

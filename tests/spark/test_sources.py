@@ -270,7 +270,7 @@ def test_a_worker_that_cannot_go_on_is_a_typed_error_in_our_words(
         raise BadRequestError("cannot read 'x': no such file")
 
     runner = SparkRunner(spark)
-    with pytest.raises(og.errors.SparkError, match="a worker process died again and again"):
+    with pytest.raises(og.errors.SparkError, match="a worker process died repeatedly"):
         runner.map(die, [1], Reporter(None))
     with pytest.raises(BadRequestError, match="no such file"):
         runner.map(refuse, [1, 2], Reporter(None))

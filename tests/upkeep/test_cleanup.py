@@ -239,7 +239,7 @@ def test_it_refuses_while_an_interrupted_write_is_pending(old: og.Graph) -> None
         cleanup(old._environment(), [], keep=1, confirm=True)
 
     assert len(sidecars(old)) == 1
-    assert old.cleanup(keep=1, confirm=True).tables  # which settles it first
+    assert old.cleanup(keep=1, confirm=True).tables  # which recovers it first
     assert sidecars(old) == []
 
 

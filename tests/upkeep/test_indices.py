@@ -137,12 +137,12 @@ def test_what_a_dead_writer_left_is_not_healed(library: og.Graph) -> None:
         ensure_indices(library._environment(), library.catalog)
 
     assert len(sidecars(library)) == 1
-    library.ensure_indices()  # of a graph, which settles it first
+    library.ensure_indices()  # of a graph, which recovers it first
     assert sidecars(library) == []
 
 
 @pytest.mark.accepts("S-082")
-def test_a_failure_after_the_vector_build_is_settled_by_an_open(library: og.Graph) -> None:
+def test_a_failure_after_the_vector_build_is_recovered_by_an_open(library: og.Graph) -> None:
     before = answers(library)
     point = Failpoint.ENSURE_INDICES_POST_PHASE_B_PRE_MANIFEST_COMMIT
     with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):

@@ -143,7 +143,7 @@ def test_it_refuses_while_an_interrupted_write_is_pending(library: og.Graph) -> 
     with pytest.raises(ConflictError, match="interrupted Load is pending"):
         optimize(library._environment(), library.catalog)
 
-    assert any(row.committed for row in library.optimize().tables)  # which settles it first
+    assert any(row.committed for row in library.optimize().tables)  # which recovers it first
     assert [each.kind for each in library.recoveries()] == ["RolledForward"]
 
 

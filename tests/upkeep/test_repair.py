@@ -1,4 +1,4 @@
-"""`repair` publishes what moved without a write of ours, as far as that is safe."""
+"""`repair` adopts table versions that were committed outside Omnigraph and verify as safe."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_it_refuses_while_a_sidecar_is_pending(library: og.Graph) -> None:
             repair(library._environment(), **options)
 
     assert len(sidecars(library)) == 1
-    assert {row.action for row in library.repair().tables} == {"no_op"}  # it settles it first
+    assert {row.action for row in library.repair().tables} == {"no_op"}  # it recovers it first
 
 
 def test_a_head_behind_its_pin_is_damage(library: og.Graph) -> None:

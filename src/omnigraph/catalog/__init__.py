@@ -25,7 +25,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
 
 from omnigraph.catalog.accepted import catalog_from_json, catalog_to_json
 from omnigraph.catalog.build import build_catalog
-from omnigraph.catalog.layout import arrow_schema, declared_indexes, index_kind, table_columns
+from omnigraph.catalog.layout import arrow_schema, index_kind, list_declared_indexes
 from omnigraph.catalog.migration import MigrationPlan, plan_migration
 from omnigraph.catalog.model import (
     Cardinality,
@@ -94,8 +94,7 @@ __all__ = [
     "catalog_from_json",
     "catalog_to_json",
     "compile_pattern",
-    "declared_indexes",
     "index_kind",
+    "list_declared_indexes",
     "plan_migration",
-    "table_columns",
 ]

@@ -51,7 +51,7 @@ def catalog_from_json(text: str) -> Catalog:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _damaged(f"is not JSON ({error})") from None
+        raise _damage_error(f"is not JSON ({error})") from None
     version = document.get("format_version") if isinstance(document, dict) else None
     if version != FORMAT_VERSION:
         raise StorageError(
@@ -64,9 +64,9 @@ def catalog_from_json(text: str) -> Catalog:
         _check_names(catalog)
         _check_identities(catalog)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(f"cannot be read at {error}") from None
+        raise _damage_error(f"cannot be read at {error}") from None
     if not intact:
-        raise _damaged("holds facts out of place")
+        raise _damage_error("holds facts out of place")
     return catalog
 
 
@@ -196,7 +196,7 @@ def _check_names(catalog: Catalog) -> None:
     named = all(isinstance(name, str) for name in (*catalog.interfaces, *catalog.nodes))
     ends = {end for edge in catalog.edges.values() for end in (edge.source, edge.target)}
     if not named or not ends <= catalog.nodes.keys():
-        raise _damaged("names a type that is not there")
+        raise _damage_error("names a type that is not there")
 
 
 def _check_identities(catalog: Catalog) -> None:
@@ -209,10 +209,10 @@ def _check_identities(catalog: Catalog) -> None:
             numbers.append(each.incarnation_id)
     valid = [n for n in numbers if type(n) is int and 0 < n < catalog.next_id]
     if len(set(valid)) != len(numbers):
-        raise _damaged("gives one identity twice, or one at or above next_id")
+        raise _damage_error("gives one identity twice, or one at or above next_id")
 
 
-def _damaged(how: str) -> StorageError:
+def _damage_error(how: str) -> StorageError:
     return StorageError(
         f"the accepted schema {how} — it was edited or damaged; restore it from a backup"
     )

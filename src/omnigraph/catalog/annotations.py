@@ -15,11 +15,11 @@ from omnigraph.source_text import Span
 from omnigraph.syntax.schema_tree import Annotation, Identifier, PropertyDecl
 from omnigraph.types import PropertyType
 
-DESUGARED = ("key", "unique", "index")
+CONSTRAINT_ANNOTATIONS = ("key", "unique", "index")
 
-_ONCE_ON_PROPERTIES = frozenset({*DESUGARED, "embed", "rename_from", "description"})
+_ONCE_ON_PROPERTIES = frozenset({*CONSTRAINT_ANNOTATIONS, "embed", "rename_from", "description"})
 _ONCE_ON_TYPES = frozenset({"rename_from", "description", "instruction"})
-_ONLY_ON_PROPERTIES = frozenset({*DESUGARED, "embed"})
+_ONLY_ON_PROPERTIES = frozenset({*CONSTRAINT_ANNOTATIONS, "embed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +63,22 @@ class PropertyDraft:
         return self.declaration.type
 
     @property
-    def desugared(self) -> tuple[Annotation, ...]:
+    def constraint_annotations(self) -> tuple[Annotation, ...]:
         """The annotations that stand for a body constraint on this property."""
-        return tuple(a for a in self.declaration.annotations if a.name in DESUGARED)
+        return tuple(a for a in self.declaration.annotations if a.name in CONSTRAINT_ANNOTATIONS)
 
     def same_semantics(self, other: PropertyDraft) -> bool:
         """Whether both promise the same; where they come from and what they replace aside."""
         return self._semantics() == other._semantics()
 
-    def injected(self, interface: str, hints: tuple[RenameHint, ...] = ()) -> PropertyDraft:
+    def with_interface(self, interface: str, hints: tuple[RenameHint, ...] = ()) -> PropertyDraft:
         """This property as a contribution of `interface` too, which may add its own `hints`."""
         return replace(
             self, injected_by=(*self.injected_by, interface), hints=(*self.hints, *hints)
         )
 
     def _semantics(self) -> tuple[object, ...]:
-        constraints = frozenset(annotation.name for annotation in self.desugared)
+        constraints = frozenset(annotation.name for annotation in self.constraint_annotations)
         # Python takes True, 1 and 1.0 for equal; their spellings differ.
         opaque = repr(self.annotations)
         return self.type, constraints, self.embed, self.description, opaque
@@ -90,24 +90,24 @@ def read_property(declaration: PropertyDecl, kind: TypeKind, owner: str) -> Prop
     Raises:
         ParseError: An annotation is repeated, misplaced or has the wrong arguments.
     """
-    place = f"property `{declaration.name}` of {owner}"
-    _refuse_repeats(declaration.annotations, _ONCE_ON_PROPERTIES, place)
+    subject = f"property `{declaration.name}` of {owner}"
+    _refuse_repeats(declaration.annotations, _ONCE_ON_PROPERTIES, subject)
     draft = PropertyDraft(declaration)
     opaque: list[OpaqueAnnotation] = []
     for annotation in declaration.annotations:
         match annotation.name:
             case "key" | "unique" | "index":
-                _check_desugared(annotation, declaration.type, kind, place)
+                _check_constraint_annotation(annotation, declaration.type, kind, subject)
             case "embed":
-                embed = _read_embed(annotation, declaration.type, kind, place)
+                embed = _read_embed(annotation, declaration.type, kind, subject)
                 draft = replace(draft, embed=embed)
             case "rename_from":
-                draft = replace(draft, hints=(_read_hint(annotation, place),))
+                draft = replace(draft, hints=(_read_hint(annotation, subject),))
             case "description":
-                draft = replace(draft, description=_read_text(annotation, place))
+                draft = replace(draft, description=_read_text(annotation, subject))
             case "instruction":
                 raise ParseError(
-                    f"@instruction is not supported on {place} — "
+                    f"@instruction is not supported on {subject} — "
                     "only node and edge types take one; use @description here",
                     span=annotation.span,
                 )
@@ -144,77 +144,77 @@ def read_type(annotations: tuple[Annotation, ...], owner: str) -> TypeNotes:
     return replace(notes, annotations=_in_order(opaque))
 
 
-def _refuse_repeats(annotations: Iterable[Annotation], once: frozenset[str], place: str) -> None:
+def _refuse_repeats(annotations: Iterable[Annotation], once: frozenset[str], subject: str) -> None:
     seen: set[str] = set()
     for annotation in annotations:
         if annotation.name in once and annotation.name in seen:
             raise ParseError(
-                f"@{annotation.name} is written multiple times on {place} — keep one",
+                f"@{annotation.name} is written multiple times on {subject} — keep one",
                 span=annotation.span,
             )
         seen.add(annotation.name)
 
 
-def _check_desugared(
-    annotation: Annotation, type_: PropertyType, kind: TypeKind, place: str
+def _check_constraint_annotation(
+    annotation: Annotation, type_: PropertyType, kind: TypeKind, subject: str
 ) -> None:
     if annotation.name == "key" and kind == "edge":
         raise ParseError(
-            f"@key is not supported on edge properties, here {place} — "
+            f"@key is not supported on edge properties, here {subject} — "
             "an edge is identified by its id; use @unique for a rule on its values",
             span=annotation.span,
         )
     # Only the annotation is refused: a body `@index` may name a list beside other properties.
     if annotation.name == "index" and type_.is_list:
         raise ParseError(
-            f"@index is not supported on a list property, here {place} — remove it",
+            f"@index is not supported on a list property, here {subject} — remove it",
             span=annotation.span,
         )
 
 
-def _read_embed(annotation: Annotation, type_: PropertyType, kind: TypeKind, place: str) -> Embed:
+def _read_embed(annotation: Annotation, type_: PropertyType, kind: TypeKind, subject: str) -> Embed:
     if kind == "edge":
         raise ParseError(
-            f"@embed is not supported on edge properties, here {place} — "
+            f"@embed is not supported on edge properties, here {subject} — "
             "put the vector on a node type",
             span=annotation.span,
         )
     if not type_.is_vector:
         raise ParseError(
-            f"@embed needs a vector property, but {place} is {type_} — declare it as Vector(n)",
+            f"@embed needs a vector property, but {subject} is {type_} — declare it as Vector(n)",
             span=annotation.span,
         )
     source = _name_argument(annotation)
     if source is None:
         raise ParseError(
-            f"@embed on {place} must name the String property it is made from, "
+            f"@embed on {subject} must name the String property it is made from, "
             'as in `@embed("text")`',
             span=annotation.span,
         )
-    return Embed(source, _read_model(annotation, place))
+    return Embed(source, _read_model(annotation, subject))
 
 
-def _read_model(annotation: Annotation, place: str) -> str | None:
+def _read_model(annotation: Annotation, subject: str) -> str | None:
     if not annotation.kwargs:
         return None
     values = [value for name, value in annotation.kwargs if name == "model"]
     if len(values) != len(annotation.kwargs) or len(values) > 1:
         raise ParseError(
-            f"unexpected argument of @embed on {place}: only 'model' is supported, once",
+            f"unexpected argument of @embed on {subject}: only 'model' is supported, once",
             span=annotation.span,
         )
     if not isinstance(values[0], str) or not values[0].strip():
         raise ParseError(
-            f"'model' of @embed on {place} must be a non-blank string", span=annotation.span
+            f"'model' of @embed on {subject} must be a non-blank string", span=annotation.span
         )
     return values[0]
 
 
-def _read_hint(annotation: Annotation, place: str) -> RenameHint:
+def _read_hint(annotation: Annotation, subject: str) -> RenameHint:
     old_name = _name_argument(annotation)
     if old_name is None or annotation.kwargs:
         raise ParseError(
-            f"@rename_from on {place} takes exactly one non-empty old name, "
+            f"@rename_from on {subject} takes exactly one non-empty old name, "
             'as in `@rename_from("old")`',
             span=annotation.span,
         )
@@ -229,11 +229,11 @@ def _name_argument(annotation: Annotation) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _read_text(annotation: Annotation, place: str) -> str:
+def _read_text(annotation: Annotation, subject: str) -> str:
     value = annotation.value
     if not isinstance(value, str) or not value.strip() or annotation.kwargs:
         raise ParseError(
-            f"@{annotation.name} on {place} takes exactly one non-blank string, "
+            f"@{annotation.name} on {subject} takes exactly one non-blank string, "
             f'as in `@{annotation.name}("…")`',
             span=annotation.span,
         )

@@ -68,7 +68,7 @@ def _node(draft: NodeDraft, identities: Identities) -> NodeType:
         type_id=identities.types[key],
         incarnation_id=identities.incarnations[key],
         properties=properties,
-        key=_ordered_key(draft.constraints.key, properties),
+        key=_sort_key_members(draft.constraints.key, properties),
         uniques=draft.constraints.uniques,
         indexes=draft.constraints.indexes,
         ranges=draft.constraints.ranges,
@@ -98,7 +98,7 @@ def _edge(draft: EdgeDraft, identities: Identities) -> EdgeType:
     )
 
 
-def _ordered_key(
+def _sort_key_members(
     members: tuple[str, ...] | None, properties: Mapping[str, Property]
 ) -> tuple[str, ...] | None:
     """By property id: a rename must not reorder the key, whose spelling is the id of a node."""

@@ -152,7 +152,7 @@ def _type_steps(pair: _Pair, endpoints: _Endpoints, mode: DropMode) -> Steps:
     for name, property_ in pair.new.properties.items():
         previous = pair.kept.get(name)
         if previous is None:
-            yield _added(pair, property_)
+            yield _add_property(pair, property_)
         else:
             yield from _property_steps(pair, previous, property_)
     for name in pair.dropped:
@@ -184,7 +184,7 @@ def _topology_steps(pair: _Pair, old: EdgeType, new: EdgeType, endpoints: _Endpo
         )
 
 
-def _added(pair: _Pair, property_: Property) -> MigrationStep:
+def _add_property(pair: _Pair, property_: Property) -> MigrationStep:
     if property_.type.nullable:
         return AddProperty(pair.kind, pair.new.name, property_.name, str(property_.type))
     return UnsupportedChange(
@@ -200,11 +200,11 @@ def _property_steps(pair: _Pair, old: Property, new: Property) -> Steps:
     if old.name != new.name:
         yield RenameProperty(pair.kind, pair.new.name, old.name, new.name)
     if old.type != new.type:
-        yield _retyped(pair, old, new)
+        yield _change_type(pair, old, new)
     if old.description != new.description:
         texts = () if new.description is None else (("description", new.description),)
         yield UpdatePropertyMetadata(pair.kind, pair.new.name, new.name, texts)
-    if _respelled(old.embed, pair.spelled) != new.embed:
+    if _respell(old.embed, pair.spelled) != new.embed:
         yield UnsupportedChange(entity, f"@embed on {words} cannot be added, changed or removed")
     if _opaque(old) != _opaque(new):
         yield _annotations_changed(entity, words)
@@ -214,7 +214,7 @@ def _property_steps(pair: _Pair, old: Property, new: Property) -> Steps:
         )
 
 
-def _retyped(pair: _Pair, old: Property, new: Property) -> MigrationStep:
+def _change_type(pair: _Pair, old: Property, new: Property) -> MigrationStep:
     before, after = old.type, new.type
     if before.variants is not None and after.variants is not None:
         added = tuple(each for each in after.variants if each not in before.variants)
@@ -251,13 +251,13 @@ def _constraint_steps(pair: _Pair) -> Steps:
 def _constraints(type_: AnyType, spelled: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The members of every constraint, by its canonical text in present names."""
 
-    def listed(name: str, members: tuple[str, ...]) -> str:
+    def spell(name: str, members: tuple[str, ...]) -> str:
         return f"@{name}({', '.join(sorted(spelled.get(each, each) for each in members))})"
 
-    found = {listed("unique", members): members for members in type_.uniques}
-    found |= {listed("index", members): members for members in type_.indexes}
+    found = {spell("unique", members): members for members in type_.uniques}
+    found |= {spell("index", members): members for members in type_.indexes}
     if not isinstance(type_, EdgeType) and type_.key is not None:
-        found[listed("key", type_.key)] = type_.key
+        found[spell("key", type_.key)] = type_.key
     if isinstance(type_, NodeType):
         for range_ in type_.ranges:
             lower = "" if range_.lower is None else range_.lower
@@ -270,7 +270,7 @@ def _constraints(type_: AnyType, spelled: Mapping[str, str]) -> dict[str, tuple[
     return found
 
 
-def _respelled(embed: Embed | None, spelled: Mapping[str, str]) -> Embed | None:
+def _respell(embed: Embed | None, spelled: Mapping[str, str]) -> Embed | None:
     # An interface may leave the source to the node, so the name may be none of its own.
     return embed and Embed(spelled.get(embed.source, embed.source), embed.model)
 

@@ -182,15 +182,15 @@ def read_constraints(
     reader = _Reader(kind, owner, properties)
     # In the order of the file, so that a second `@key` is the one reported.
     for draft in sorted(properties.values(), key=lambda each: each.declaration.span.start):
-        for constraint in _desugared(draft):
+        for constraint in _to_constraints(draft):
             reader.read(constraint)
     for constraint in body:
         reader.read(constraint)
     return reader.result()
 
 
-def _desugared(draft: PropertyDraft) -> Iterable[ConstraintDecl]:
-    for annotation in draft.desugared:
+def _to_constraints(draft: PropertyDraft) -> Iterable[ConstraintDecl]:
+    for annotation in draft.constraint_annotations:
         member = Identifier(draft.name, span=annotation.span)
         match annotation.name:
             case "key" | "unique" | "index":

@@ -87,17 +87,13 @@ def _types(draft: SchemaDraft) -> Iterator[tuple[TypeKey, TypeDraft]]:
         yield ("edge", name), edge
 
 
-def _accepted_types(accepted: Catalog) -> dict[TypeKey, AcceptedType]:
-    types: dict[TypeKey, AcceptedType] = {}
-    types.update({("interface", name): each for name, each in accepted.interfaces.items()})
-    types.update({("node", name): each for name, each in accepted.nodes.items()})
-    types.update({("edge", name): each for name, each in accepted.edges.items()})
-    return types
-
-
 def _match_types(draft: SchemaDraft, accepted: Catalog) -> dict[TypeKey, AcceptedType]:
     """The accepted type each declaration continues; a new type is absent."""
-    known = _accepted_types(accepted)
+    known: dict[TypeKey, AcceptedType] = {
+        (kind, name): each
+        for kind, types in accepted.types_by_kind().items()
+        for name, each in types.items()
+    }
     continued = {key: known[key] for key, _ in _types(draft) if key in known}
     claims: dict[TypeKey, str] = {key: key[1] for key in continued}
     for key, type_draft in _types(draft):
@@ -181,26 +177,27 @@ def _no_such_property(
     previous: AcceptedType | None,
     accepted: Catalog,
 ) -> IdentityError:
-    place = f"property {name} of {key[0]} {key[1]}"
+    subject = f"property {name} of {key[0]} {key[1]}"
     if previous is None:
         return IdentityError(
-            f"{place} cannot be renamed from `{hint.old_name}`: the type is new and has no "
+            f"{subject} cannot be renamed from `{hint.old_name}`: the type is new and has no "
             "accepted properties — remove the hint, or rename the type as well",
             span=hint.span,
         )
     owners = [
         f"{kind} {each.name}"
-        for (kind, _), each in _accepted_types(accepted).items()
+        for kind, types in accepted.types_by_kind().items()
+        for each in types.values()
         if hint.old_name in each.properties or hint.old_name.startswith(f"{each.name}.")
     ]
     if owners:
         return IdentityError(
-            f"{place} cannot be renamed from `{hint.old_name}`, which is a property of "
+            f"{subject} cannot be renamed from `{hint.old_name}`, which is a property of "
             f"{owners[0]}: a property stays in its type",
             span=hint.span,
         )
     return IdentityError(
-        f"{place} is renamed from `{hint.old_name}`, but the accepted {key[0]} {previous.name} "
+        f"{subject} is renamed from `{hint.old_name}`, but the accepted {key[0]} {previous.name} "
         "has no property of that name — correct the hint, or remove it to add a new property",
         span=hint.span,
         hint=did_you_mean(hint.old_name, previous.properties),

@@ -23,7 +23,7 @@ def effective_properties(
         ParseError: An interface is unknown, or a contract is not kept.
     """
     injected: dict[str, PropertyDraft] = {}
-    for name in implemented(node):
+    for name in interface_names(node):
         if name not in interfaces:
             raise _unknown_interface(node, name, interfaces)
         for contract in interfaces[name].values():
@@ -31,11 +31,11 @@ def effective_properties(
                 _check_kept(node, own[contract.name], contract, name)
             else:
                 earlier = injected.get(contract.name)
-                injected[contract.name] = _merged(node, earlier, contract, name)
+                injected[contract.name] = _merge(node, earlier, contract, name)
     return dict(sorted({**own, **injected}.items()))
 
 
-def implemented(node: NodeDecl) -> tuple[str, ...]:
+def interface_names(node: NodeDecl) -> tuple[str, ...]:
     """The interfaces of a node, each once, in name order: order carries no meaning."""
     return tuple(sorted({reference.name for reference in node.implements}))
 
@@ -49,11 +49,11 @@ def _check_kept(node: NodeDecl, own: PropertyDraft, contract: PropertyDraft, nam
         )
 
 
-def _merged(
+def _merge(
     node: NodeDecl, earlier: PropertyDraft | None, contract: PropertyDraft, name: str
 ) -> PropertyDraft:
     if earlier is None:
-        return contract.injected(name)
+        return contract.with_interface(name)
     if not earlier.same_semantics(contract):
         raise ParseError(
             f"node {node.name}: interfaces {', '.join((*earlier.injected_by, name))} give "
@@ -61,7 +61,7 @@ def _merged(
             "or declare the property on the node",
             span=node.span,
         )
-    return earlier.injected(name, contract.hints)
+    return earlier.with_interface(name, contract.hints)
 
 
 def _unknown_interface(

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def table_columns(entity: EntityType) -> tuple[str, ...]:
-    """Every column in stored order: structural ones, then properties by name."""
-    return (*entity.structural_columns, *entity.properties)
-
-
 def arrow_schema(entity: EntityType) -> pa.Schema:
-    """The Arrow schema of the table; a Blob appears as its logical placeholder, LargeBinary."""
+    """The Arrow schema of the table: structural columns, then properties by name.
+
+    A Blob appears as its logical placeholder, LargeBinary.
+    """
     import pyarrow as pa
 
     structural = [pa.field(name, pa.utf8(), nullable=False) for name in entity.structural_columns]
@@ -39,7 +37,7 @@ def index_kind(type_: PropertyType) -> IndexKind | None:
     return IndexKind.BTREE
 
 
-def declared_indexes(entity: EntityType) -> tuple[tuple[str, IndexKind], ...]:
+def list_declared_indexes(entity: EntityType) -> tuple[tuple[str, IndexKind], ...]:
     """The physical indexes a table should have, in column order, each column at most once.
 
     Structural columns always have one. Of the declarations only those over a single property ask

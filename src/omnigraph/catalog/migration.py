@@ -5,12 +5,12 @@ A plan is a pure function of both schemas: it reads no data and has no effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omnigraph.catalog.build import build_catalog
 from omnigraph.catalog.compare import compare
-from omnigraph.catalog.model import Catalog, EntityType, InterfaceType, TypeKind
+from omnigraph.catalog.model import Catalog, EntityType, InterfaceType
 from omnigraph.catalog.names import kind_of, owner_of
 from omnigraph.catalog.steps import DropMode, Json, MigrationStep, UnsupportedChange
 from omnigraph.errors import MigrationError
@@ -68,11 +68,7 @@ def plan_migration(
 
 def _inert_hints(tree: SchemaTree, accepted: Catalog) -> Iterator[str]:
     """Remarks on hints of renames that are done: their declaration is accepted by its name."""
-    known: dict[TypeKind, Mapping[str, InterfaceType | EntityType]] = {
-        "interface": accepted.interfaces,
-        "node": accepted.nodes,
-        "edge": accepted.edges,
-    }
+    known = accepted.types_by_kind()
     for declaration in tree.declarations:
         previous = known[kind_of(declaration)].get(declaration.name)
         for subject in _inert_in(declaration, previous) if previous is not None else ():

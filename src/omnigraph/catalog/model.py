@@ -194,6 +194,9 @@ class Catalog:
             found = self.edges.get(spelled) if spelled is not None else None
         return found
 
+    def types_by_kind(self) -> dict[TypeKind, Mapping[str, InterfaceType | EntityType]]:
+        return {"interface": self.interfaces, "node": self.nodes, "edge": self.edges}
+
     def entities(self) -> Iterable[EntityType]:
         """Every type that has a table, nodes before edges, by name."""
         yield from self.nodes.values()

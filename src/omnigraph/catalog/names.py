@@ -1,4 +1,4 @@
-"""Names: every declaration can be told from every other, and from what storage calls its columns.
+"""Names: declarations are distinct from each other and from the columns that storage adds.
 
 Once these checks have passed, the rest of the catalogue may look types and properties up by name.
 """
@@ -18,7 +18,7 @@ from omnigraph.syntax.schema_tree import (
     SchemaTree,
 )
 
-# Lance answers to these names itself; a stored column so called could not be read back.
+# Lance reserves these names: a stored column of that name could not be read back.
 _LANCE_COLUMNS = frozenset(
     {
         "_rowid",

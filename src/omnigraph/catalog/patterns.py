@@ -33,13 +33,13 @@ def compile_pattern(pattern: str, span: Span | None = None) -> re.Pattern[str]:
             points at `span`.
     """
     try:
-        return _compiled(pattern)
+        return _compile(pattern)
     except ValueError as error:
         raise ParseError(f"invalid regex in @check: {error}", span=span) from None
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     for token in _TOKEN.finditer(pattern):
         if token.lastgroup != "other":
             raise ValueError(

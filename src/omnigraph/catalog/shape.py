@@ -141,7 +141,7 @@ def annotations_shape(annotations: tuple[OpaqueAnnotation, ...]) -> list[Documen
 
 
 def _without_defaults(**facts: Any) -> Document:
-    """Keep what says something. JSON has no tuples, so they become lists here."""
+    """Leave out members at their default. JSON has no tuples, so they become lists here."""
     return {
         name: [list(each) if isinstance(each, tuple) else each for each in value]
         if isinstance(value, tuple)

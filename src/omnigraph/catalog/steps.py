@@ -102,7 +102,7 @@ class RenameProperty(_Step):
 
 @dataclass(frozen=True, slots=True)
 class AddConstraint(_Step):
-    """A new `@index`: a wish that maintenance fulfils, so no data is touched."""
+    """A new `@index`: maintenance builds it later, so no data is touched."""
 
     kind: ClassVar = "add_constraint"
     type_kind: TypeKind
@@ -207,8 +207,8 @@ class DropProperty(_Step):
 class UnsupportedChange:
     """A difference that no step covers. One of these refuses the whole plan.
 
-    `rule` is the word and the properties of a constraint that it would add, in new names: what the
-    rows there are can be held against.
+    `rule` is the name and the properties, in new names, of a constraint that it would add: the rows
+    that exist can be checked against it.
     """
 
     entity: str

@@ -17,7 +17,7 @@ from omnigraph.catalog.annotations import (
     read_type,
 )
 from omnigraph.catalog.constraints import Constraints, read_constraints
-from omnigraph.catalog.interfaces import effective_properties, implemented
+from omnigraph.catalog.interfaces import effective_properties, interface_names
 from omnigraph.catalog.model import Cardinality
 from omnigraph.catalog.names import check_endpoints, check_names, kind_of, owner_of
 from omnigraph.errors import ParseError, did_you_mean
@@ -123,7 +123,7 @@ def _node(
     properties = effective_properties(declaration, own, contracts)
     _check_embeds(properties, owner)
     constraints = read_constraints("node", owner, properties, declaration.constraints)
-    return NodeDraft(declaration.name, properties, constraints, notes, implemented(declaration))
+    return NodeDraft(declaration.name, properties, constraints, notes, interface_names(declaration))
 
 
 def _edge(declaration: EdgeDecl, own: Mapping[str, PropertyDraft]) -> EdgeDraft:

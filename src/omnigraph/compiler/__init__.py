@@ -1,6 +1,6 @@
 """The compiler: query text and a catalogue in, a typed query out.
 
-compile.py            the front door, and the caches: parse → check → lower
+compile.py            the entry point, and the caches: parse → check → lower
 check.py              parameters, then the constructs below; `typed.py` holds what comes out
   scope.py            the names a clause can see
   check_match.py      bindings and `not`; check_traversals.py, check_filters.py

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.compiler.check_filters import check_filter
 from omnigraph.compiler.check_traversals import check_traversal
-from omnigraph.compiler.check_values import Slot, matched_value, member_value
+from omnigraph.compiler.check_values import Slot, check_matched_value, member_value
 from omnigraph.compiler.scope import Scope, require_property
 from omnigraph.compiler.typed import TypedBinding, TypedPattern
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -118,4 +118,4 @@ def _inline_filter(variable: str, match: PropertyMatch, node: NodeType, scope: S
     left = PropertyRef(variable, found.name, found.type)
     if found.type.is_list:
         return Compare(left, CompareKind.LIST_CONTAINS, member_value(match.value, slot, scope))
-    return Compare(left, CompareKind.EQUAL, matched_value(match.value, slot, scope))
+    return Compare(left, CompareKind.EQUAL, check_matched_value(match.value, slot, scope))

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.compiler.check_filters import COMPARE_KINDS
-from omnigraph.compiler.check_values import Slot, assigned_value, matched_value
+from omnigraph.compiler.check_values import Slot, check_assigned_value, check_matched_value
 from omnigraph.compiler.scope import Scope, require_property
 from omnigraph.compiler.typed import Refusal, TypedMutation
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -65,10 +65,10 @@ def _insert(statement: InsertStatement, scope: Scope) -> Insert:
     owner = _entity(statement, scope.catalog)
     assignments = _assignments(statement, owner, scope)
     written = {assignment.property for assignment in statement.assignments}
-    missing = [name for name in _required(owner, written) if name not in written]
+    missing = [name for name in _find_required(owner, written) if name not in written]
     if missing:
         raise TypeCheckError(
-            f"insert {owner.name} omits {_listed(missing)}, which {owner.name} requires",
+            f"insert {owner.name} omits {_quote_names(missing)}, which {owner.name} requires",
             code="T12",
             span=statement.span,
         )
@@ -122,15 +122,15 @@ def _assignments(
 def _assignment(match: PropertyMatch, owner: EntityType, scope: Scope) -> Assignment:
     if isinstance(owner, EdgeType) and match.property in ENDPOINTS:
         slot = Slot(f"`{match.property}` of {owner.name}", _ENDPOINT_TYPE)
-        return Assignment(ENDPOINTS[match.property], assigned_value(match.value, slot, scope))
+        return Assignment(ENDPOINTS[match.property], check_assigned_value(match.value, slot, scope))
     found = require_property(
         owner, match.property, code="T11", span=match.span, also=_endpoints_of(owner)
     )
     slot = Slot(f"{owner.name}.{found.name}", found.type)
-    return Assignment(found.name, assigned_value(match.value, slot, scope))
+    return Assignment(found.name, check_assigned_value(match.value, slot, scope))
 
 
-def _required(owner: EntityType, written: set[str]) -> Iterator[str]:
+def _find_required(owner: EntityType, written: set[str]) -> Iterator[str]:
     yield from _endpoints_of(owner)
     for found in owner.properties.values():
         # A vector whose source text is given can be computed from it.
@@ -147,7 +147,7 @@ def _predicate(where: Predicate, owner: EntityType, scope: Scope) -> MutationPre
     kind = COMPARE_KINDS[where.op]
     if isinstance(owner, EdgeType) and where.property in ENDPOINTS:
         slot = Slot(f"`{where.property}` of {owner.name}", _ENDPOINT_TYPE)
-        value = matched_value(where.value, slot, scope)
+        value = check_matched_value(where.value, slot, scope)
         return MutationPredicate(ENDPOINTS[where.property], kind, value, slot.type)
     found = require_property(
         owner, where.property, code="T11", span=where.span, also=_endpoints_of(owner)
@@ -163,7 +163,9 @@ def _predicate(where: Predicate, owner: EntityType, scope: Scope) -> MutationPre
             code="T7",
             span=where.span,
         )
-    return MutationPredicate(found.name, kind, matched_value(where.value, slot, scope), found.type)
+    return MutationPredicate(
+        found.name, kind, check_matched_value(where.value, slot, scope), found.type
+    )
 
 
 def _refusals(ir: MutationIR, query: QueryDecl, catalog: Catalog) -> Iterator[Refusal]:
@@ -192,5 +194,5 @@ def _key_refusals(operation: Update, owner: NodeType) -> Iterator[Refusal]:
             )
 
 
-def _listed(names: list[str]) -> str:
+def _quote_names(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)

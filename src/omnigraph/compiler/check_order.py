@@ -8,7 +8,7 @@ anything else                         `unsupported ordering expression`
 
 from __future__ import annotations
 
-from omnigraph.compiler.check_returns import CheckedReturns, Typed, typed_expression
+from omnigraph.compiler.check_returns import CheckedReturns, Typed, check_expression
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import Refusal
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -23,15 +23,15 @@ def check_order(
     query: QueryDecl, returns: CheckedReturns, scope: Scope
 ) -> tuple[tuple[OrderItem, ...], tuple[Refusal, ...]]:
     """Type the orderings of `query`. An alias that no projection has is refused with L303."""
-    typed = [(item, typed_expression(item.expression, scope)) for item in query.order]
+    typed = [(item, check_expression(item.expression, scope)) for item in query.order]
     _check_rankings(typed, returns, has_limit=query.limit is not None)
     items: list[OrderItem] = []
     refusals: list[Refusal] = []
-    for place, (ordering, expression) in enumerate(typed):
+    for index, (ordering, expression) in enumerate(typed):
         if isinstance(expression, AliasRef) and expression.alias not in returns.aliases:
             refusals.append(_unknown_alias(ordering, expression.alias, returns))
         else:
-            key = _sort_key(expression, place, ordering.span, returns)
+            key = _sort_key(expression, index, ordering.span, returns)
             items.append(OrderItem(key, ordering.descending))
     return tuple(items), tuple(refusals)
 
@@ -41,7 +41,7 @@ def _check_rankings(
 ) -> None:
     has_alias = any(isinstance(expression, AliasRef) for _, expression in typed)
     for ordering, expression in typed:
-        match _aliased(expression, returns):
+        match _resolve_alias(expression, returns):
             case Rrf() if not has_limit:
                 raise TypeCheckError("an rrf order needs a `limit`", code="T21", span=ordering.span)
         match expression:
@@ -59,7 +59,7 @@ def _check_rankings(
                 )
 
 
-def _sort_key(expression: Typed, place: int, span: Span, returns: CheckedReturns) -> SortKey:
+def _sort_key(expression: Typed, index: int, span: Span, returns: CheckedReturns) -> SortKey:
     match expression:
         case AliasRef(alias):
             _require_sortable(returns.aliases[alias], span)
@@ -67,7 +67,7 @@ def _sort_key(expression: Typed, place: int, span: Span, returns: CheckedReturns
         case PropertyRef():
             _require_sortable(expression, span)
             if returns.is_aggregate and all(expression != i.expression for i in returns.items):
-                raise _unsupported(
+                raise _ordering_error(
                     f"an aggregate query orders by an alias or a projected property, and "
                     f"`${expression.variable}.{expression.property}` is not projected",
                     span,
@@ -75,17 +75,17 @@ def _sort_key(expression: Typed, place: int, span: Span, returns: CheckedReturns
             return expression
         case Nearest() | Bm25() | Rrf():
             if returns.is_aggregate:
-                raise _unsupported("an aggregate query has no rows left to rank", span)
-            if place > 0:
-                raise _unsupported("a ranking decides alone, so it comes first", span)
+                raise _ordering_error("an aggregate query has no rows left to rank", span)
+            if index > 0:
+                raise _ordering_error("a ranking decides alone, so it comes first", span)
             return expression
         case NodeRef(variable):
-            raise _unsupported(f"order by a property, as in `${variable}.property`", span)
+            raise _ordering_error(f"order by a property, as in `${variable}.property`", span)
         case _:
-            raise _unsupported("order by `$variable.property` or by an alias", span)
+            raise _ordering_error("order by `$variable.property` or by an alias", span)
 
 
-def _aliased(expression: Typed, returns: CheckedReturns) -> Typed:
+def _resolve_alias(expression: Typed, returns: CheckedReturns) -> Typed:
     if isinstance(expression, AliasRef):
         return returns.aliases.get(expression.alias, expression)
     return expression
@@ -95,10 +95,10 @@ def _require_sortable(expression: Typed, span: Span) -> None:
     """Lists and vectors have no order."""
     found = getattr(expression, "type", None)
     if isinstance(found, PropertyType) and (found.is_list or found.is_vector):
-        raise _unsupported(f"a {found} has no order", span)
+        raise _ordering_error(f"a {found} has no order", span)
 
 
-def _unsupported(advice: str, span: Span) -> TypeCheckError:
+def _ordering_error(advice: str, span: Span) -> TypeCheckError:
     return TypeCheckError(f"unsupported ordering expression: {advice}", span=span)
 
 

@@ -65,7 +65,7 @@ class CheckedReturns:
 def check_returns(projections: tuple[Projection, ...], scope: Scope) -> CheckedReturns:
     """Type every projection; beside an aggregate each one is a property or a variable (T9)."""
     typed = [
-        (projection, typed_expression(projection.expression, scope)) for projection in projections
+        (projection, check_expression(projection.expression, scope)) for projection in projections
     ]
     if any(isinstance(expression, Aggregate) for _, expression in typed):
         _require_grouping_keys(typed)
@@ -82,7 +82,7 @@ def check_returns(projections: tuple[Projection, ...], scope: Scope) -> CheckedR
     return CheckedReturns(tuple(items), aliases, tuple(refusals))
 
 
-def typed_expression(expression: Expr, scope: Scope) -> Typed:
+def check_expression(expression: Expr, scope: Scope) -> Typed:
     """Type an expression of `return` or `order`. A Blob is no read value (T24)."""
     match expression:
         case LiteralExpr():
@@ -137,7 +137,7 @@ def _readable(
 
 
 def _aggregate(expression: AggregateExpr, scope: Scope) -> Aggregate:
-    argument = typed_expression(expression.argument, scope)
+    argument = check_expression(expression.argument, scope)
     if not isinstance(argument, (Constant, Param, PropertyRef, NodeRef)):
         raise TypeCheckError(
             f"{expression.function} takes a property, a variable or a literal",

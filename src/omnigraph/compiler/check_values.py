@@ -34,7 +34,7 @@ NOW = Param(NOW_PARAMETER, PropertyType(Scalar.DATETIME))
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a value goes: the property as people write it, and its type."""
+    """Where a value goes: the property as the query writes it, and its type."""
 
     label: str
     type: PropertyType
@@ -77,16 +77,16 @@ def member_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
             code="T3",
             span=value.span,
         )
-    return matched_value(value, Slot(f"a member of {slot.label}", slot.type.element()), scope)
+    return check_matched_value(value, Slot(f"a member of {slot.label}", slot.type.element()), scope)
 
 
-def matched_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
+def check_matched_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
     """The value that a property is compared with, in a pattern or a `where`."""
     match value:
         case LiteralExpr():
-            return _matched_literal(value, slot)
+            return _check_matched_literal(value, slot)
         case VariableExpr():
-            parameter = _declared(value, scope)
+            parameter = _require_parameter(value, scope)
             _require_fit(parameter.type, slot, f"`${value.name}` is {parameter.type}", value.span)
             return parameter
         case NowExpr():
@@ -96,22 +96,22 @@ def matched_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
             assert_never(value)
 
 
-def assigned_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
+def check_assigned_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
     """The value that a mutation stores in a property."""
     match value:
         case LiteralExpr():
-            return _assigned_literal(value, slot)
+            return _check_assigned_literal(value, slot)
         case VariableExpr() if slot.type.is_blob:
-            parameter = _declared(value, scope)
+            parameter = _require_parameter(value, scope)
             # A Blob arrives as text: a URI, or `base64:` and its bytes.
             if not (parameter.type.is_text or parameter.type.is_blob):
                 _refuse_value(f"`${value.name}` is {parameter.type}", slot, value.span)
             return parameter
         case _:
-            return matched_value(value, slot, scope)
+            return check_matched_value(value, slot, scope)
 
 
-def _matched_literal(literal: LiteralExpr, slot: Slot) -> Constant:
+def _check_matched_literal(literal: LiteralExpr, slot: Slot) -> Constant:
     found = constant(literal)
     if slot.type.is_vector:
         return _vector_constant(literal, found, slot)
@@ -126,13 +126,13 @@ def _matched_literal(literal: LiteralExpr, slot: Slot) -> Constant:
     return found
 
 
-def _assigned_literal(literal: LiteralExpr, slot: Slot) -> Constant:
+def _check_assigned_literal(literal: LiteralExpr, slot: Slot) -> Constant:
     if isinstance(literal.value, ListLiteral) and not literal.value.items and slot.type.is_list:
         # `[]` has no element to take a type from, so it is an empty list of whatever is wanted.
         return Constant(literal.value, slot.type)
     if slot.type.is_blob and isinstance(literal.value, str):
         return constant(literal)
-    found = _matched_literal(literal, slot)
+    found = _check_matched_literal(literal, slot)
     if slot.type.scalar.is_integer:
         items = found.value.items if isinstance(found.value, ListLiteral) else (found.value,)
         for item in items:
@@ -186,7 +186,7 @@ def _require_storable(item: LiteralValue, slot: Slot, span: Span) -> None:
         )
 
 
-def _declared(variable: VariableExpr, scope: Scope) -> Param:
+def _require_parameter(variable: VariableExpr, scope: Scope) -> Param:
     parameter = scope.parameter(variable)
     if parameter is None:
         raise TypeCheckError(

@@ -95,7 +95,7 @@ def _compile(source: str, name: str | None, schema: _Schema, source_name: str) -
     may_block()
     query = select_query(parse_file(source, source_name), name)
     try:
-        return _finished(query, check_query(query, schema.catalog))
+        return _finish(query, check_query(query, schema.catalog))
     except SourceError as error:
         raise error.with_source(SourceText(source_name, source)) from None
 
@@ -121,7 +121,7 @@ def _ambiguous(tree: QueryTree) -> str:
     return f"the source declares {len(tree.queries)} queries — name one of {names}{more}"
 
 
-def _finished(query: QueryDecl, typed: TypedQuery) -> CompiledQuery:
+def _finish(query: QueryDecl, typed: TypedQuery) -> CompiledQuery:
     if typed.refusals:
         raise typed.refusals[0].error()
     ir: QueryIR | MutationIR

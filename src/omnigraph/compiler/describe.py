@@ -76,9 +76,9 @@ def describe(ir: QueryIR | MutationIR, catalog: Catalog) -> Operation:
     """Return what `ir` gives back and touches. A mutation has no result."""
     if isinstance(ir, QueryIR):
         fields = tuple(map(_field, ir.returns))
-        return Operation(fields, _sorted(_pipeline_uses(ir.pipeline, catalog)), ())
-    reads = _sorted(use for op in ir.ops for use in _mutation_reads(op, catalog))
-    writes = _sorted(use for op in ir.ops for use in _mutation_writes(op, catalog))
+        return Operation(fields, _sort(_pipeline_uses(ir.pipeline, catalog)), ())
+    reads = _sort(use for op in ir.ops for use in _mutation_reads(op, catalog))
+    writes = _sort(use for op in ir.ops for use in _mutation_writes(op, catalog))
     return Operation((), reads, writes)
 
 
@@ -138,5 +138,5 @@ def _mutation_writes(operation: MutationOp, catalog: Catalog) -> Iterator[TypeUs
             yield TypeUse("edge", edge.name)
 
 
-def _sorted(uses: Iterable[TypeUse]) -> tuple[TypeUse, ...]:
+def _sort(uses: Iterable[TypeUse]) -> tuple[TypeUse, ...]:
     return tuple(sorted(set(uses), key=lambda use: (use.kind != "node", use.type_name)))

@@ -45,14 +45,14 @@ def lower_read(read: TypedRead) -> QueryIR:
     return QueryIR(
         name=read.name,
         params=read.params,
-        pipeline=_lower_pattern(read.pattern, frozenset(), _hidden_names()),
+        pipeline=_lower_pattern(read.pattern, frozenset(), _make_hidden_names()),
         returns=read.returns,
         order=read.order,
         limit=read.limit,
     )
 
 
-def _hidden_names() -> Iterator[str]:
+def _make_hidden_names() -> Iterator[str]:
     return (f"{HIDDEN_PREFIX}{number}" for number in count(1))
 
 
@@ -154,7 +154,7 @@ class _Block:
         elif source_bound:
             self._expand(traversal)
         elif target_bound:
-            self._expand(_seen_from_target(traversal))
+            self._expand(_reverse(traversal))
         return source_bound or target_bound
 
     def _expand(self, traversal: TypedTraversal) -> None:
@@ -190,7 +190,7 @@ def _root(component: _Component) -> tuple[str, str]:
     return first.source, first.source_type
 
 
-def _seen_from_target(traversal: TypedTraversal) -> TypedTraversal:
+def _reverse(traversal: TypedTraversal) -> TypedTraversal:
     return replace(
         traversal,
         source=traversal.target,

@@ -27,7 +27,7 @@ ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
 # Signed 64-bit is what the engine computes with, so the upper half of U64 cannot be a parameter.
 _U64_MAX: Final = 2**63 - 1
 FEW_ITEMS: Final = 256
-"""An array that is checked in no time."""
+"""An array of up to so many items is checked without blocking."""
 _SHOWN_BITS_MAX: Final = 200
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
@@ -44,14 +44,14 @@ def bind_params(
     if given is not None and not isinstance(given, Mapping):
         raise ParamsError(f"params must be a JSON object, got {_kind(given)}")
     given = given or {}
-    bound = {param.name: _bound(param, given) for param in params}
+    bound = {param.name: _bind(param, given) for param in params}
     for name, value in given.items():
         if name not in bound:
             _refuse_objects(name, value)
     return bound
 
 
-def _bound(param: Parameter, given: Mapping[str, Any]) -> ParamValue:
+def _bind(param: Parameter, given: Mapping[str, Any]) -> ParamValue:
     if param.name not in given:
         if param.type.nullable:
             return None
@@ -64,7 +64,7 @@ def _bound(param: Parameter, given: Mapping[str, Any]) -> ParamValue:
             param.name,
             f"null is not accepted for non-nullable parameter; declare it as {param.type}?",
         )
-    return _coerced(param.name, param.type, value)
+    return _coerce(param.name, param.type, value)
 
 
 def _missing(param: Parameter, given: Mapping[str, Any]) -> str:
@@ -73,13 +73,13 @@ def _missing(param: Parameter, given: Mapping[str, Any]) -> str:
     return f"parameter '{param.name}' not provided — it is declared as {param.type}"
 
 
-def _coerced(name: str, wanted: PropertyType, value: Any) -> ParamValue:
+def _coerce(name: str, wanted: PropertyType, value: Any) -> ParamValue:
     if wanted.is_vector:
         return _vector(name, wanted, value)
     if wanted.is_list:
         items = _array(name, value)
         element = wanted.element()
-        return [_coerced(f"{name}[{place}]", element, item) for place, item in enumerate(items)]
+        return [_coerce(f"{name}[{index}]", element, item) for index, item in enumerate(items)]
     return _scalar(name, wanted.scalar, value)
 
 
@@ -144,7 +144,7 @@ def _vector(name: str, wanted: PropertyType, value: Any) -> list[ParamValue]:
     items = _array(name, value)
     if len(items) != wanted.dimension:
         raise _error(name, f"{wanted} expects {wanted.dimension} dimensions, got {len(items)}")
-    return [_number(f"{name}[{place}]", item) for place, item in enumerate(items)]
+    return [_number(f"{name}[{index}]", item) for index, item in enumerate(items)]
 
 
 def _array(name: str, value: Any) -> Sequence[Any]:

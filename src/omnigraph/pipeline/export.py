@@ -169,7 +169,7 @@ def export_jsonl(
 
 
 def export_parquet(plan: ExportPlan, tables: TableStorage, keys: Iterable[str], path: str) -> None:
-    """Write a directory with one file a table, named after its key, rows by id."""
+    """Write a directory with one file per table, named after its key, rows by id."""
     with writing(path):
         os.makedirs(path, exist_ok=True)
     for key in keys:

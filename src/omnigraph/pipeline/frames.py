@@ -29,7 +29,7 @@ from omnigraph.storage.tables import TableStorage
 
 @dataclass(frozen=True, slots=True)
 class ParquetParts:
-    """A frame that is written already, one file a partition, in order."""
+    """A frame that is already written, one file per partition, in order."""
 
     paths: tuple[str, ...]
 
@@ -63,7 +63,7 @@ class Frames:
         size = 0
         for key, frame in self.by_key.items():
             if isinstance(frame, ParquetParts) or is_spark(frame):
-                paths = frame.paths if isinstance(frame, ParquetParts) else _spooled(frame, spool)
+                paths = frame.paths if isinstance(frame, ParquetParts) else _spool(frame, spool)
                 ranges += [ParquetRange(key, path) for path in paths]
                 size = part_bytes + 1
                 continue
@@ -192,7 +192,7 @@ def _slices(key: str, table: pa.Table, part_bytes: int) -> Iterator[Range]:
         yield FrameRange(key, start + 1, table.slice(start, rows).combine_chunks())
 
 
-def _spooled(frame: Any, spool: Spool) -> list[str]:
+def _spool(frame: Any, spool: Spool) -> list[str]:
     """Have the executors write the partitions of a Spark DataFrame; the files in order."""
     spool.make()
 

@@ -40,7 +40,7 @@ def input_path(path: str) -> str:
     """The path as everything here takes it.
 
     Raises:
-        BadRequestError: It has a scheme that nobody here can read.
+        BadRequestError: It has an unknown scheme.
     """
     if "\0" in path:
         raise BadRequestError("cannot read a file: its name has a NUL — nothing was written")
@@ -112,7 +112,7 @@ def open_input(path: str, options: Options = _NO_OPTIONS) -> BinaryIO:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Say in words of ours that an input file cannot be read, and why."""
+    """Turn an error of the file or the store into a BadRequestError that names the file."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:

@@ -40,14 +40,14 @@ class Lines:
         assert self._heads is not None
         return self._heads
 
-    def unclassified(self) -> Indexes:
+    def other_lines(self) -> Indexes:
         """The other lines that hold something, comments left out."""
         if self._unclassified is None:
             self._classify()
         assert self._unclassified is not None
         return self._unclassified
 
-    def joined(self, indexes: Indexes) -> bytes:
+    def join(self, indexes: Indexes) -> bytes:
         """These lines, which are in order, one after the other."""
         breaks = np.flatnonzero(np.diff(indexes) != 1)
         firsts = indexes[np.concatenate([[0], breaks + 1])]

@@ -95,7 +95,8 @@ Range: TypeAlias = LineRange | StreamRange | TextRange | RecordsRange | FrameRan
 class LoadPlan:
     """What every task of a load has to know.
 
-    With `scratch_uri` rows are written there as loose fragments; without, they come back in memory.
+    With `scratch_uri` rows are written there as unattached fragments, without it they come back in
+    memory.
     """
 
     catalog: Catalog

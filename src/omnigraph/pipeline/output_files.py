@@ -44,7 +44,7 @@ def open_output(path: str, temporary: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Say in words of ours that a file cannot be written, and why."""
+    """Turn an OSError into a StorageError that names the file and the reason."""
     try:
         yield
     except OSError as error:

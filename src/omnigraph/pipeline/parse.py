@@ -72,14 +72,14 @@ def parse_block(block: Block, catalog: Catalog) -> Parsed:
         case ValuesBlock(first, records):
             return _parse_values(first, records, catalog)
         case RowsBlock():
-            return Parsed([_typed_group(block, catalog)])
+            return Parsed([_to_group(block, catalog)])
         case _:
             assert_never(block)
 
 
 def _parse_lines(lines: Lines, catalog: Catalog) -> Parsed:
     alike: dict[str, tuple[EntityType, npt.NDArray[np.int64]]] = {}
-    others = [lines.unclassified()]
+    others = [lines.other_lines()]
     for (member, name), indexes in lines.by_head().items():
         entity = _entity_named(catalog, member, name)
         if isinstance(entity, str):
@@ -133,7 +133,7 @@ def _arrow_group(
     is_edge = isinstance(entity, EdgeType)
     members = ["edge", "from", "to"] if is_edge else ["type"]
     schema = pa.schema([(name, pa.utf8()) for name in members] + [("data", json_fields(entity))])
-    data = lines.joined(indexes)
+    data = lines.join(indexes)
     try:
         table = pj.read_json(
             pa.BufferReader(data),
@@ -233,7 +233,7 @@ def _parse_values(first: int, records: tuple[Any, ...], catalog: Catalog) -> Par
     return collector.finish()
 
 
-def _typed_group(block: RowsBlock, catalog: Catalog) -> Group:
+def _to_group(block: RowsBlock, catalog: Catalog) -> Group:
     entity = catalog.by_table_key(block.table_key)
     assert entity is not None
     rows = block.rows

@@ -65,7 +65,9 @@ class PreparedLoad:
 
     def _announce(self, key: str, handle: TableHandle) -> None:
         if self.scratch is not None:
-            names = tuple(name for each in self._loose(key).fragments for name in each.file_names)
+            names = tuple(
+                name for each in self._unattached(key).fragments for name in each.file_names
+            )
             location = handle.location
             self.scratch.announce(MovedFiles(location.uri, location.branch, handle.version, names))
 
@@ -73,14 +75,14 @@ class PreparedLoad:
         replaced = self.replaced.get(key, _NO_ADDRESSES)
         if self.scratch is None:
             return self._stage_rows(handle, self._rows(key), replaced)
-        loose = self._loose(key)
+        unattached = self._unattached(key)
         match self.mode:
             case LoadMode.OVERWRITE:
-                return self.tables.unattached.stage_overwrite(handle, loose)
+                return self.tables.unattached.stage_overwrite(handle, unattached)
             case LoadMode.MERGE if len(replaced):
-                return self.tables.unattached.stage_replace(handle, loose, replaced)
+                return self.tables.unattached.stage_replace(handle, unattached, replaced)
             case LoadMode.APPEND | LoadMode.MERGE:
-                return self.tables.unattached.stage_append(handle, loose)
+                return self.tables.unattached.stage_append(handle, unattached)
 
     def _stage_rows(
         self, handle: TableHandle, rows: pa.Table, replaced: np.ndarray
@@ -96,7 +98,7 @@ class PreparedLoad:
     def _parts(self, key: str) -> list[StagedPart]:
         return [part for part in self.check.parts if part.table_key == key]
 
-    def _loose(self, key: str) -> UnattachedFragments:
+    def _unattached(self, key: str) -> UnattachedFragments:
         fragments = tuple(each for part in self._parts(key) for each in part.fragments)
         return UnattachedFragments(arrow_schema(self.check.entity(key)), fragments)
 

@@ -1,4 +1,4 @@
-"""Progress: how far a load is, told to a callable or shown as a bar."""
+"""Progress: how far a load is, reported to a callable or shown as a bar."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far a load is. `total` is 0 while nobody knows it."""
+    """How far a load is. `total` is 0 while it is unknown."""
 
     stage: str
     done: int = 0
@@ -37,15 +37,15 @@ class Reporter:
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody wants to know."""
+        """Whether there is a listener."""
         return self._listener is not None
 
     def stage(self, name: str, total: int = 0) -> None:
-        """A new stage begins."""
+        """Begin a new stage."""
         self._show(stage=name, done=0, total=total)
 
     def update(self, done: int, rows: int | None = None) -> None:
-        """So many parts of the stage are done, and so many rows in all."""
+        """Report how many parts of the stage are done, and how many rows in all."""
         self._show(done=done, rows=self._shown.rows if rows is None else rows)
 
     def _show(self, **changes: str | int) -> None:
@@ -57,7 +57,7 @@ class Reporter:
 
 @contextmanager
 def reporting(progress: Listener | bool | None) -> Iterator[Reporter]:
-    """Report to a callable, to a bar on the terminal (True), or to nobody."""
+    """Report to a callable, to a bar on the terminal (True), or not at all."""
     if progress is not True:
         yield Reporter(progress or None)
         return

@@ -97,7 +97,7 @@ def good_rows(
     if bad:
         kept = np.setdiff1d(np.arange(len(group.lines)), [row.index for row in bad])
         good.table, good.ordinals = made.table.take(kept), kept + first_ordinal
-    last = _deduplicated(_embedded(group, good, plan, first_ordinal, faults), plan)
+    last = _deduplicate(_embed(group, good, plan, first_ordinal, faults), plan)
     # Only now: a record that lost to one which is dropped must not come back instead of it.
     return _without(last, dropped)
 
@@ -120,7 +120,7 @@ def _without(good: GoodRows, dropped: Ordinals | None) -> GoodRows:
     return good
 
 
-def _embedded(
+def _embed(
     group: Group, good: GoodRows, plan: LoadPlan, first_ordinal: int, faults: Faults
 ) -> GoodRows:
     """Fill vectors from their source text; a required vector that stays empty is a fault."""
@@ -142,7 +142,7 @@ def _embedded(
     return good
 
 
-def _deduplicated(good: GoodRows, plan: LoadPlan) -> GoodRows:
+def _deduplicate(good: GoodRows, plan: LoadPlan) -> GoodRows:
     """In a merge the last record of an id wins, here already within one block."""
     if plan.mode is not LoadMode.MERGE or good.has_made_ids:
         return good

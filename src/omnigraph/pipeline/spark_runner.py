@@ -28,7 +28,7 @@ log = logging.getLogger("omnigraph.spark")
 
 
 class SparkRunner:
-    """Runs functions as Spark tasks, one task an item."""
+    """Runs functions as Spark tasks, one task per item."""
 
     name = "spark"
 
@@ -79,7 +79,7 @@ class _Job:
             while thread.is_alive():
                 thread.join(_POLL_SECONDS)
                 if on_progress is not None and thread.is_alive():
-                    on_progress(self._completed())
+                    on_progress(self._count_completed())
         except BaseException:
             self._context.cancelJobGroup(self._group)
             thread.join(_CANCEL_SECONDS)
@@ -97,7 +97,7 @@ class _Job:
         except BaseException as error:
             self._error = error
 
-    def _completed(self) -> int:
+    def _count_completed(self) -> int:
         tracker = self._context.statusTracker()
         done = 0
         for job_id in tracker.getJobIdsForGroup(self._group):
@@ -109,11 +109,11 @@ class _Job:
 
 
 @cache
-def settle_modules() -> None:
-    """Take all that is imported out of the sight of the garbage collector, once in a process.
+def freeze_modules() -> None:
+    """Exclude all imported modules from garbage collection, once per process.
 
-    Spark has a worker collect garbage after every task; looking through Lance, Arrow and our own
-    modules each time took ten times as long as a small task.
+    Spark makes a worker collect garbage after every task; scanning Lance, Arrow and our own modules
+    each time took ten times as long as a small task.
     """
     gc.freeze()
 
@@ -121,7 +121,7 @@ def settle_modules() -> None:
 def _task(
     function: Callable[[Item], Result], rows_of: Callable[[Result], int], rows: Any
 ) -> Callable[[Item], Result | OmnigraphError]:
-    """The function, with our errors as values: a raised one would be retried and lose its type."""
+    """The function with our errors as values: Spark would retry a raised one and lose its type."""
 
     def run(item: Item) -> Result | OmnigraphError:
         try:
@@ -129,24 +129,24 @@ def _task(
         except OmnigraphError as error:
             return error
         rows.add(rows_of(result))
-        settle_modules()
+        freeze_modules()
         return result
 
     return run
 
 
 def _failure(text: str) -> str:
-    """What a failed job means, in our words."""
+    """Why a job failed, by the text of Spark's error."""
     if re.search(r"OutOfMemoryError|Java heap space|MemoryError", text):
         reason = "it ran out of memory; give it more or set OMNIGRAPH_LOAD_PART_BYTES lower"
     elif re.search(r"Python worker exited|worker.*crashed|EOFException", text):
-        reason = "a worker process died again and again"
+        reason = "a worker process died repeatedly"
     elif re.search(r"ExecutorLostFailure|executor.*(lost|exited)", text, re.IGNORECASE):
-        reason = "an executor was lost again and again"
+        reason = "an executor was lost repeatedly"
     elif re.search(r"cancelled|canceled|SparkContext was shut down|stopped SparkContext", text):
         reason = "the job was cancelled or the session was stopped"
     elif re.search(r"No module named '?(omnigraph|lance|pyarrow)", text):
         reason = "a worker cannot import omnigraph; install it on every machine of the cluster"
     else:
-        reason = "a task failed again and again; set OMNIGRAPH_SPARK_LOG=warn to see its log"
+        reason = "a task failed repeatedly; set OMNIGRAPH_SPARK_LOG=warn to see its log"
     return f"a Spark job failed: {reason} — nothing was written"

@@ -1,6 +1,6 @@
 """Spool: partitions of a frame as Parquet files, on disk or in an object store, for tasks to read.
 
-A file is there whole or not at all. Whoever made the spool removes it.
+A file appears whole or not at all. The caller that made the spool removes it.
 """
 
 from __future__ import annotations

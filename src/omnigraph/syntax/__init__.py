@@ -11,7 +11,7 @@ trees hold what was written and no judgement about it; catalog/ and compiler/ ju
     schema_builder.py query_builder.py   grammar rules → tree nodes
     literals.py                          strings and numbers
     schema_tree.py    query_tree.py      the trees; spanned.py their base
-    unexpected.py                        failures in our words
+    unexpected.py                        failures as error messages
     schema_words.py   query_words.py     the words and hints of each language
 """
 

@@ -1,7 +1,7 @@
-"""Grammar: run a Lark grammar over a text, and tell what could have stood where it failed.
+"""Grammar: run a Lark grammar over a text, and list what could have stood where it failed.
 
-Lark is imported and a grammar built on first use, and kept. Nothing of Lark leaves this package: a
-failure comes out as `Rejected`, which unexpected.py puts into words.
+Lark is imported and a grammar built on first use, then cached. Nothing of Lark leaves this package:
+a failure comes out as `Rejected`, which unexpected.py turns into an error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _BUILDING = threading.Lock()
 
 
 class Rejected(Exception):
-    """The text stops following the grammar at `place`.
+    """The text stops following the grammar at character `offset`.
 
     `expected` maps each terminal that could stand there to the parser state it would lead to.
     """
 
-    def __init__(self, place: int, expected: Mapping[str, int]) -> None:
-        super().__init__(place)
-        self.place = place
+    def __init__(self, offset: int, expected: Mapping[str, int]) -> None:
+        super().__init__(offset)
+        self.offset = offset
         self.expected = expected
 
 
@@ -36,11 +36,11 @@ def load_grammar(file_name: str, builder: object) -> Lark:
     syntax trees of threads that do so together.
     """
     with _BUILDING:
-        return _built(file_name, builder)
+        return _build(file_name, builder)
 
 
 @cache
-def _built(file_name: str, builder: object) -> Lark:
+def _build(file_name: str, builder: object) -> Lark:
     from importlib import resources
 
     from lark import Lark
@@ -64,13 +64,13 @@ def run_grammar(grammar: Lark, text: str) -> Any:
     try:
         for token in parser.lexer_thread.lex(state):
             state.feed_token(token)
-            # A token that fails may first complete rules, and so lose what else could have stood
-            # there. Only the stack as it was before can tell.
+            # A token that fails may first complete rules, which hides what else could have stood
+            # there. Only the stack before it knows.
             stack = state.state_stack.copy()
         return parser.feed_eof(token)
     except UnexpectedInput as failure:
-        place = _place_of(failure, end=len(text))
-    raise Rejected(place, dict(_acceptable(stack, state.parse_conf.states)))
+        offset = _failure_offset(failure, end=len(text))
+    raise Rejected(offset, dict(_acceptable(stack, state.parse_conf.states)))
 
 
 def state_behind(grammar: Lark, text: str) -> int:
@@ -80,7 +80,7 @@ def state_behind(grammar: Lark, text: str) -> int:
     return int(parser.parser_state.position)
 
 
-def _place_of(failure: Any, end: int) -> int:
+def _failure_offset(failure: Any, end: int) -> int:
     token = getattr(failure, "token", None)
     if token is not None and token.type == "$END":
         return end
@@ -88,14 +88,14 @@ def _place_of(failure: Any, end: int) -> int:
 
 
 def _acceptable(stack: list[int], states: Any) -> Iterable[tuple[str, int]]:
-    """Every terminal that could follow, exactly: LALR lookaheads alone promise too much."""
+    """Every terminal that could really follow: LALR lookaheads alone include more."""
     for terminal in filter(str.isupper, states[stack[-1]]):
-        state = _shifted(terminal, stack.copy(), states)
+        state = _shift(terminal, stack.copy(), states)
         if state is not None:
             yield terminal, state
 
 
-def _shifted(terminal: str, stack: list[int], states: Any) -> int | None:
+def _shift(terminal: str, stack: list[int], states: Any) -> int | None:
     """The state behind `terminal` once the rules it completes are reduced, if it fits at all."""
     while terminal in states[stack[-1]]:
         _, target = states[stack[-1]][terminal]

@@ -191,7 +191,7 @@ class QueryBuilder:
     def edge_ref(self, children: list[Token]) -> tuple[str, bool, Span]:
         return children[0].value, False, span_of(children[0])
 
-    def undirected(self, children: list[Token]) -> tuple[str, bool, Span]:
+    def edge_ref_undirected(self, children: list[Token]) -> tuple[str, bool, Span]:
         return children[1].value, True, span_of(children[1])
 
     def bounds(self, children: list[Token | None]) -> tuple[int, int | None]:

@@ -12,7 +12,7 @@ from omnigraph.syntax.unexpected import (
     hint_character,
     hint_number,
     hint_type,
-    quoted,
+    quote_words,
 )
 
 _LITERALS = frozenset({"STRING", "INT", "FLOAT", "BOOL", "DATE", "DATETIME", "LSQB"})
@@ -124,7 +124,7 @@ QUERY_WORDS = Vocabulary(
         (frozenset({"NEAREST", "BM25"}), "`nearest(…)` or `bm25(…)`"),
         (frozenset({"BASE_TYPE", "LSQB", "VECTOR"}), "a type"),
     ),
-    places=(
+    prefixes=(
         ("query x", "a query name"),
         ("query q($x", "a parameter"),
         ("query q() { insert A { x", "a property name"),
@@ -137,7 +137,7 @@ QUERY_WORDS = Vocabulary(
         ("query q() { match { $a: A } return { $a as x", "an alias"),
     ),
     terminals={
-        **quoted(_KEYWORDS),
+        **quote_words(_KEYWORDS),
         "TYPE_NAME": "a type name",
         "IDENT": "a name",
         "VAR": "a variable",

@@ -13,7 +13,7 @@ from omnigraph.syntax.unexpected import (
     hint_character,
     hint_number,
     hint_type,
-    quoted,
+    quote_words,
 )
 
 _DECLARATIONS = ("node", "edge", "interface")
@@ -71,13 +71,13 @@ SCHEMA_WORDS = Vocabulary(
         (frozenset({"BASE_TYPE", "LSQB", "ENUM", "VECTOR"}), "a type"),
         (frozenset({"CARD", "ANNOT_NAME"}), "an annotation"),
     ),
-    places=(
+    prefixes=(
         ("node A { x", "a property name"),
         ("node A { @key(x", "a property name"),
         ("node A @a(1, x", "the name of an argument"),
     ),
     terminals={
-        **quoted([*_DECLARATIONS, "implements"]),
+        **quote_words([*_DECLARATIONS, "implements"]),
         "TYPE_NAME": "a type name",
         "IDENT": "a name",
         "BASE_TYPE": "a scalar type",

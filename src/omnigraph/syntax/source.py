@@ -33,7 +33,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def admit(text: str) -> str:
-    """Return the text with every comment blanked; each character keeps its place.
+    """Return the text with every comment blanked; each character keeps its position.
 
     Raises:
         ParseError: The text is too long, not valid Unicode, nested too deeply, or ends inside a
@@ -43,12 +43,12 @@ def admit(text: str) -> str:
         raise TypeError(f"a schema or query is text (str), not {type(text).__name__}")
     _check_size(len(text))
     if not text.isascii():
-        _check_size(len(_encoded(text)))
+        _check_size(len(_encode(text)))
         if text[0] == "\ufeff":
             text = " " + text[1:]
     if "\0" in text:
-        place = text.index("\0")
-        raise ParseError("the text contains a NUL character", span=Span(place, place + 1))
+        at = text.index("\0")
+        raise ParseError("the text contains a NUL character", span=Span(at, at + 1))
     openings = text.count("(") + text.count("[") + text.count("{")
     if openings > NESTING_MAX or "//" in text or "/*" in text:
         return _blank_comments(text)
@@ -56,9 +56,9 @@ def admit(text: str) -> str:
 
 
 def printable(source: SourceText) -> SourceText:
-    """Return `source` fit to be quoted: what a terminal would obey or refuse is replaced.
+    """Return `source` fit to be quoted: control characters and lone surrogates are replaced.
 
-    Every character and byte keeps its place, so that spans still hold.
+    Every character and byte keeps its position, so that spans still hold.
     """
     text = source.text[:SOURCE_BYTES_MAX]
     return SourceText(source.name, _UNPRINTABLE.sub(_stand_in, text))
@@ -75,7 +75,7 @@ def _check_size(size: int) -> None:
         raise ParseError(f"the text is too long: the limit is {limit} MiB — split it")
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -87,7 +87,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _blank_comments(text: str) -> str:
-    pieces: list[str] = []
+    parts: list[str] = []
     done = depth = 0
     for mark in _MARKS.finditer(text):
         match text[mark.start()]:
@@ -99,9 +99,9 @@ def _blank_comments(text: str) -> str:
                 depth = max(0, depth - 1)
             case "/":
                 _check_closed(mark)
-                pieces += text[done : mark.start()], " " * (mark.end() - mark.start())
+                parts += text[done : mark.start()], " " * (mark.end() - mark.start())
                 done = mark.end()
-    return "".join([*pieces, text[done:]])
+    return "".join([*parts, text[done:]])
 
 
 def _check_closed(comment: re.Match[str]) -> None:
@@ -112,8 +112,8 @@ def _check_closed(comment: re.Match[str]) -> None:
         )
 
 
-def _too_deep(place: int) -> ParseError:
+def _too_deep(at: int) -> ParseError:
     return ParseError(
         f"nested too deeply: brackets nest at most {NESTING_MAX} deep",
-        span=Span(place, place + 1),
+        span=Span(at, at + 1),
     )

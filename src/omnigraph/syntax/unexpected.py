@@ -1,7 +1,7 @@
-"""Unexpected: say in our own words what was expected and what stands there instead.
+"""Unexpected: the error message for text that does not follow the grammar.
 
-A `Vocabulary` is what one language adds: names for terminals, names that depend on the place, and
-hints. schema_words.py and query_words.py hold the two.
+A `Vocabulary` is what one language adds: names for terminals, names that depend on the position,
+and hints. schema_words.py and query_words.py hold the two.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """How one language speaks of its grammar.
+    """What messages call the terminals of one language, and its hints.
 
     `groups` name sets of terminals that stand together (every way to start an expression), the
-    largest first. `places` are beginnings of valid texts: the last terminal of such a text, there,
-    has the name beside it. `terminals` name the rest, in the order in which messages list them.
+    largest first. `prefixes` are beginnings of valid texts, each with a name for its last terminal
+    at that point. `terminals` name the rest, in the order in which messages list them.
     """
 
     groups: tuple[tuple[frozenset[str], str], ...]
-    places: tuple[tuple[str, str], ...]
+    prefixes: tuple[tuple[str, str], ...]
     terminals: Mapping[str, str]
     hints: tuple[Callable[[Situation], str | None], ...]
 
 
 def describe(grammar: Lark, vocabulary: Vocabulary, text: str, rejected: Rejected) -> ParseError:
     """Turn a rejection into the error that a person reads."""
-    word = _WORD.match(text, rejected.place)
+    word = _WORD.match(text, rejected.offset)
     found = word[0] if word else END_OF_TEXT
     # What is missing at the end belongs behind the last word, not behind a blank line.
-    start = rejected.place if found else len(text.rstrip())
+    start = rejected.offset if found else len(text.rstrip())
     span = Span(start, start + len(found))
     if found.startswith('"') and not _is_closed(found):
         return ParseError(
@@ -83,21 +83,19 @@ def describe(grammar: Lark, vocabulary: Vocabulary, text: str, rejected: Rejecte
             span=Span(start, start + 1),
             hint='it ends with `"`; inside it, write `\\"`',
         )
-    names = _expected_names(grammar, vocabulary, rejected.expected)
+    names = _name_expected(grammar, vocabulary, rejected.expected)
     before = text[max(0, start - _BEFORE_MAX) : start]
     situation = Situation(found, before, frozenset(rejected.expected), tuple(names))
     hints = (hint(situation) for hint in vocabulary.hints)
     return ParseError(
-        f"expected {_either(names)} but found {_shown(found)}",
+        f"expected {_either(names)} but found {_show(found)}",
         span=span,
         hint=next((hint for hint in hints if hint), None),
     )
 
 
-def _expected_names(
-    grammar: Lark, vocabulary: Vocabulary, expected: Mapping[str, int]
-) -> list[str]:
-    by_state = _names_by_state(grammar, vocabulary.places)
+def _name_expected(grammar: Lark, vocabulary: Vocabulary, expected: Mapping[str, int]) -> list[str]:
+    by_state = _names_by_state(grammar, vocabulary.prefixes)
     names: list[str] = []
     left = dict(expected)
     if len(left) > 1:
@@ -115,15 +113,15 @@ def _expected_names(
 
 
 @cache
-def _names_by_state(grammar: Lark, places: tuple[tuple[str, str], ...]) -> dict[int, str]:
-    return {state_behind(grammar, text): name for text, name in places}
+def _names_by_state(grammar: Lark, prefixes: tuple[tuple[str, str], ...]) -> dict[int, str]:
+    return {state_behind(grammar, text): name for text, name in prefixes}
 
 
 def _either(names: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _shown(found: str) -> str:
+def _show(found: str) -> str:
     if found == END_OF_TEXT:
         return "the end of the text"
     if not found.isprintable() and len(found) == 1:
@@ -204,6 +202,6 @@ _TYPES_ELSEWHERE = {
 }  # fmt: skip
 
 
-def quoted(words: Iterable[str]) -> dict[str, str]:
+def quote_words(words: Iterable[str]) -> dict[str, str]:
     """Name each terminal `_WORD` by its word in backticks."""
     return {f"_{word.upper()}": f"`{word}`" for word in words}

@@ -81,7 +81,7 @@ def apply_schema(
     allow_data_loss: bool = False,
     actor: str | None = None,
 ) -> SchemaResult:
-    """Make `source` the schema of the graph. The caller has healed what dead writers left.
+    """Make `source` the schema of the graph. The caller has recovered what dead writers left.
 
     Raises:
         SourceError: The schema is not valid, or a rename hint cannot be followed.
@@ -150,7 +150,7 @@ class _Change:
         )
 
     def _commit(self, state: ManifestState, changes: Sequence[TableChange]) -> ManifestState:
-        environment, purged = self.environment, self._purged(state, changes)
+        environment, purged = self.environment, self._paths_to_purge(state, changes)
         intent = Intent(
             kind=WriterKind.SCHEMA_APPLY,
             branch=MAIN,
@@ -158,7 +158,7 @@ class _Change:
             actor=self.actor,
             tables=(
                 *(work for each in changes for work in self._work(state, each)),
-                *_hidden(state, changes),
+                *_hide_tables(state, changes),
             ),
             expected=_read_versions(state, changes),
             commit=Lineage(
@@ -171,20 +171,20 @@ class _Change:
             schema_id=schema_id(self.source, self.desired),
             purged=purged,
             after_table=Failpoint.SCHEMA_APPLY_AFTER_TABLE,
-            before_publish=self._lay_down,
-            after_publish=lambda published: self._put_in_place(published, purged),
+            before_publish=self._stage_schema_files,
+            after_publish=lambda published: self._promote_schema_files(published, purged),
             withdraw=lambda: reconcile_staging(environment.texts, environment.coordinator),
         )
         return carry_out(environment, intent)
 
-    def _lay_down(self) -> None:
-        """Put the schema files beside the present ones: from here on a crash is finished."""
+    def _stage_schema_files(self) -> None:
+        """Write the new schema files: from here on recovery finishes the change."""
         hit(Failpoint.SCHEMA_APPLY_BEFORE_STAGING_WRITE)
         keep_schema(self.environment.texts, self.source, self.desired)
         write_staging(self.environment.texts, self.source, self.desired)
         hit(Failpoint.SCHEMA_APPLY_AFTER_STAGING_WRITE)
 
-    def _put_in_place(self, published: ManifestState, purged: Sequence[str]) -> None:
+    def _promote_schema_files(self, published: ManifestState, purged: Sequence[str]) -> None:
         hit(Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT)
         promote(self.environment.texts)
         shown = {entry.table_path for entry in published.entries.values()}
@@ -220,7 +220,9 @@ class _Change:
         staged = stage_rewrite(tables, handle, old, new)
         return TableCommits(old.table_key, handle, (staged_step(staged),))
 
-    def _purged(self, state: ManifestState, changes: Sequence[TableChange]) -> tuple[str, ...]:
+    def _paths_to_purge(
+        self, state: ManifestState, changes: Sequence[TableChange]
+    ) -> tuple[str, ...]:
         """The tables whose earlier versions hold what a hard drop has to make unreachable."""
         if not self.is_hard:
             return ()
@@ -243,7 +245,7 @@ def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict
     return reads | {one.table_key: state.latest_version(one.table_key) for one in added}
 
 
-def _hidden(state: ManifestState, changes: Sequence[TableChange]) -> Iterator[HiddenTable]:
+def _hide_tables(state: ManifestState, changes: Sequence[TableChange]) -> Iterator[HiddenTable]:
     """Hide what is gone, and what goes on under another name."""
     for each in changes:
         if isinstance(each, DropTable | RenameTable):

@@ -31,7 +31,7 @@ def breaking(
     new: EntityType,
     rule: tuple[str, tuple[str, ...]],
 ) -> Iterator[pa.Array]:
-    """The ids of rows in the way of a rule, in pieces; of a bound on edges, those of the nodes.
+    """The ids of rows that break a rule, in batches; of a bound on edges, those of the nodes.
 
     `old` is how the table is now, `new` how it would be with the rule.
     """
@@ -42,10 +42,10 @@ def breaking(
         return
     names = _old_names(old, new, members)
     if len(names) < len(members):
-        return  # a property that is new as well: null in every row, which no rule minds
+        return  # a property that is new as well: null in every row, which breaks no rule
     if word in ("unique", "key"):
         rows = tables.reads.scan(handle, ["id", *names]).rename_columns(["id", *members])
-        yield _repeated(new, members, rows)
+        yield _find_repeated(new, members, rows)
         return
     batches = (
         batch.rename_columns(["id", *members])
@@ -62,10 +62,10 @@ def _old_names(old: EntityType, new: EntityType, members: Iterable[str]) -> list
     return [name for name in wanted if name is not None]
 
 
-def _repeated(new: EntityType, members: tuple[str, ...], rows: pa.Table) -> pa.Array:
+def _find_repeated(new: EntityType, members: tuple[str, ...], rows: pa.Table) -> pa.Array:
     group = UniqueGroup(new.name, members)
     found = duplicate_tuples(group, tuple_keys(new, group, rows), limit=None)
-    return rows["id"].combine_chunks().take(_places(found))
+    return rows["id"].combine_chunks().take(_indexes_of(found))
 
 
 def _outside(
@@ -86,9 +86,9 @@ def _outside(
 
 def _beyond_bounds(edge: EdgeType, sources: pa.Array) -> pa.Array:
     found = cardinality_violations(edge, written=sources, surviving=_NO_IDS, limit=None)
-    return touched_sources(sources, None, None).take(_places(found))
+    return touched_sources(sources, None, None).take(_indexes_of(found))
 
 
-def _places(found: Iterable[BadRow]) -> pa.Array:
+def _indexes_of(found: Iterable[BadRow]) -> pa.Array:
     """Where the rows are; typed, since none of them would else be of no type."""
     return pa.array([bad.index for bad in found], pa.int64())

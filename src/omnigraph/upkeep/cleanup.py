@@ -1,6 +1,6 @@
-"""Cleanup: remove history that nobody needs, and what dead writers left.
+"""Cleanup: remove history outside the policy, and what dead writers left.
 
-A version of a table goes when it is outside the policy and nobody needs it:
+A version of a table goes when it is outside the policy and nothing needs it:
 
     kept anyway      HEAD, and versions with a tag or a fork on them
                      what a branch shows, one that only inherits included
@@ -44,7 +44,7 @@ PROJECTION_VERSIONS_KEPT = 3
 
 @dataclass(frozen=True, slots=True)
 class TableCleaned(JsonForm):
-    """What went from one table, or would. `error` says why some of it stays."""
+    """What was removed from one table, or would be. `error` says why some of it stays."""
 
     table_key: str
     bytes_removed: int = 0
@@ -74,7 +74,7 @@ class _Policy:
     def cutoff(self) -> float | None:
         return None if self.older_than is None else time.time() - self.older_than.total_seconds()
 
-    def retained(self, commits: Sequence[GraphCommit]) -> list[GraphCommit]:
+    def select_retained(self, commits: Sequence[GraphCommit]) -> list[GraphCommit]:
         """The commits, given newest first, that the policy keeps; the head always."""
         kept = list(commits[: max(self.keep or 1, 1)])
         if self.cutoff is not None:
@@ -120,18 +120,18 @@ def cleanup(
     older_than: timedelta | None = None,
     confirm: bool = False,
 ) -> CleanupReport:
-    """Remove history outside the policy; without `confirm` say what would go.
+    """Remove history outside the policy; without `confirm` report what would be removed.
 
     Raises:
         BadRequestError: Neither `keep` nor `older_than` is given, or one makes no sense.
         ConflictError: A write is pending, a table has drift, or a branch cannot be read.
     """
-    policy = _checked_policy(keep, older_than)
+    policy = _make_policy(keep, older_than)
     refuse_while_pending(environment, "cleanup")
     states = _branch_states(environment)
     check_heads(environment, MAIN, states[MAIN].entries)
-    needed = _needed(environment, states, policy)
-    retained = _retained_states(environment.coordinator, needed, policy)
+    needed = _find_needed(environment, states, policy)
+    retained = _find_retained(environment.coordinator, needed, policy)
     for state in retained.values():
         needed.just_this(state)
     if confirm:
@@ -158,9 +158,9 @@ def cleanup(
     )
 
 
-def _checked_policy(keep: int | None, older_than: timedelta | None) -> _Policy:
+def _make_policy(keep: int | None, older_than: timedelta | None) -> _Policy:
     if keep is None and older_than is None:
-        raise BadRequestError("say what may go: give keep, older_than or both")
+        raise BadRequestError("cleanup needs a policy: give keep, older_than or both")
     if keep is not None and keep < 1:
         raise BadRequestError(f"keep is {keep}, expected at least 1 — 10 is a good number")
     if older_than is not None and older_than < timedelta(0):
@@ -169,7 +169,7 @@ def _checked_policy(keep: int | None, older_than: timedelta | None) -> _Policy:
 
 
 def _branch_states(environment: WriteEnvironment) -> dict[str, ManifestState]:
-    """Every branch as it stands; one that cannot be read stops the whole cleanup."""
+    """The present state of every branch; one that cannot be read stops the whole cleanup."""
     states = {}
     for branch in environment.coordinator.branches():
         try:
@@ -177,13 +177,13 @@ def _branch_states(environment: WriteEnvironment) -> dict[str, ManifestState]:
             states[branch] = environment.coordinator.fresh(branch)
         except OmnigraphError as error:
             raise ConflictError(
-                f"branch '{branch}' cannot be read, so nobody knows what it needs: "
+                f"branch '{branch}' cannot be read, so what it needs is unknown: "
                 f"{error.message} — nothing was removed"
             ) from error
     return states
 
 
-def _needed(
+def _find_needed(
     environment: WriteEnvironment, states: Mapping[str, ManifestState], policy: _Policy
 ) -> _Needed:
     coordinator, needed = environment.coordinator, _Needed()
@@ -191,7 +191,7 @@ def _needed(
     for branch, state in states.items():
         needed.from_here_on(state.snapshot())
         heads.append(state.head)
-        retained = policy.retained(coordinator.commits(branch))
+        retained = policy.select_retained(coordinator.commits(branch))
         oldest = _oldest_readable(coordinator, retained)
         needed.from_here_on(coordinator.snapshot_of(oldest))
         if branch == MAIN:
@@ -212,7 +212,7 @@ def _oldest_readable(coordinator: Coordinator, commits: Sequence[GraphCommit]) -
     return next(each for each in oldest_first if coordinator.has_state(each))
 
 
-def _retained_states(
+def _find_retained(
     coordinator: Coordinator, needed: _Needed, policy: _Policy
 ) -> dict[str, Snapshot]:
     """The states of deleted branches that a merge can need, or that are too young to go."""

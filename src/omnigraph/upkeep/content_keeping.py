@@ -1,4 +1,4 @@
-"""Content-keeping work: new layout or new indexes for tables, never other rows.
+"""Content-keeping work: a new layout or new indexes for tables; the rows stay the same.
 
 Invariant: what any query answers at any version is the same before and after. The work goes
 through the protocol like every write; the publish carries no graph commit and the head stays
@@ -80,7 +80,7 @@ def refuse_while_pending(environment: WriteEnvironment, verb: str) -> None:
     """Refuse while an interrupted write waits for recovery; a live writer is waited for.
 
     Raises:
-        ConflictError: A sidecar is there whose writer is dead, and which could not be settled.
+        ConflictError: A sidecar is there whose writer is dead, and which could not be recovered.
     """
     for operation_id in list_sidecars(environment.texts):
         known = read_sidecar_if_exists(environment.texts, operation_id)
@@ -90,7 +90,7 @@ def refuse_while_pending(environment: WriteEnvironment, verb: str) -> None:
             left = read_sidecar_if_exists(environment.texts, operation_id)
         if left is not None:
             advice = (
-                "run `omnigraph verify` to see why it could not be settled"
+                "run `omnigraph verify` to see why it could not be recovered"
                 if environment.has_system_locks
                 else "reopen the graph read-write to run the recovery sweep"
             )

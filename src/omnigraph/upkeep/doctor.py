@@ -1,4 +1,4 @@
-"""Doctor: how a graph and the machine it is on stand, with advice. Looks, changes nothing."""
+"""Doctor: the state of a graph and of its machine, with advice. Reads only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.location import GraphRoot
-from omnigraph.upkeep.index_work import plan_indexes, wanted_indexes
+from omnigraph.upkeep.index_work import plan_indexes, to_index_specs
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.fork import open_pin
@@ -44,7 +44,7 @@ class TableHealth(JsonForm):
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport(JsonForm):
-    """The state of a graph. `advice` is what to do about it, the pressing first."""
+    """The state of a graph. `advice` is what to do about it, the most urgent first."""
 
     uri: str
     versions: dict[str, str]
@@ -94,7 +94,7 @@ def _tables(environment: WriteEnvironment, catalog: Catalog) -> Iterator[TableHe
             continue
         handle = open_pin(storage, entry)
         state = storage.table_state(handle)
-        plan = plan_indexes(storage, handle, wanted_indexes(entity))
+        plan = plan_indexes(storage, handle, to_index_specs(entity))
         yield TableHealth(
             table_key=key,
             rows=state.row_count,
@@ -113,12 +113,12 @@ def _with_advice(report: DoctorReport) -> DoctorReport:
 
 def _advice(report: DoctorReport) -> Iterator[str]:
     if report.pending_recovery:
-        yield "an interrupted write is pending: the next write, or an open read-write, settles it"
+        yield "an interrupted write is pending: the next write, or an open read-write, recovers it"
     if report.schema_change_pending:
-        yield "a schema change is in progress, or died: the next write, or an open, tells which"
+        yield "a schema change is in progress or was interrupted: the next write or open ends it"
     drifted = [each.table_key for each in report.tables if not each.head_is_pin]
     if drifted and not report.pending_recovery:
-        yield f"{', '.join(drifted)} moved without a write of ours: run `omnigraph repair`"
+        yield f"{', '.join(drifted)}: HEAD is ahead of the pin; run `omnigraph repair`"
     free, total = report.disk_free_bytes, report.disk_total_bytes
     if free is not None and total and free < DISK_FREE_SHARE_MIN * total:
         yield "the disk is nearly full: run `omnigraph cleanup` or free some space"
@@ -127,7 +127,7 @@ def _advice(report: DoctorReport) -> Iterator[str]:
     slow = [e.table_key for e in report.tables if e.small_fragments > FRAGMENTS_WORTH_MERGING]
     lagging = [e.table_key for e in report.tables if e.indexes_missing or e.indexes_lagging]
     if slow or report.manifest_fragments > 2 * FRAGMENTS_WORTH_MERGING:
-        yield f"many small pieces in {', '.join(slow) or '__manifest'}: run `omnigraph optimize`"
+        yield f"many small fragments in {', '.join(slow) or '__manifest'}: run `omnigraph optimize`"
     elif lagging:
         yield f"indexes of {', '.join(lagging)} are incomplete: run `omnigraph optimize`"
     if report.java is None:
@@ -170,8 +170,8 @@ def _file_system(root: GraphRoot) -> str | None:
     best, kind = "", None
     with open("/proc/self/mounts", encoding="utf-8") as mounts:
         for line in mounts:
-            _, place, found, *_ = line.split()
-            inside = root.local_path == place or root.local_path.startswith(place.rstrip("/") + "/")
-            if inside and len(place) >= len(best):
-                best, kind = place, found
+            _, mount, found, *_ = line.split()
+            inside = root.local_path == mount or root.local_path.startswith(mount.rstrip("/") + "/")
+            if inside and len(mount) >= len(best):
+                best, kind = mount, found
     return kind

@@ -17,7 +17,7 @@ from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedIndexes, TableHandle
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, to_stage
-from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, wanted_indexes
+from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, to_index_specs
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.fork import fork_for_write, open_pin
@@ -89,7 +89,7 @@ def _stage_all(
             found[key] = known[key]
             continue
         handle = open_pin(environment.tables, entry)
-        plan = plan_indexes(environment.tables, handle, wanted_indexes(entities[key]))
+        plan = plan_indexes(environment.tables, handle, to_index_specs(entities[key]))
         if plan.missing:
             staged = environment.tables.indexes.stage_create(handle, plan.missing)
             found[key] = _Built(entry, handle, staged)

@@ -1,4 +1,4 @@
-"""Findings: what a verification reports, in plain words and as JSON."""
+"""Findings: what a verification reports, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Finding:
     rows: int | None = None
 
     def __str__(self) -> str:
-        place = f" on branch '{self.branch}'" if self.branch is not None else ""
-        return f"{self.severity}: {self.subject}{place}: {self.message} — {self.fix}"
+        where = f" on branch '{self.branch}'" if self.branch is not None else ""
+        return f"{self.severity}: {self.subject}{where}: {self.message} — {self.fix}"
 
 
 @dataclass(frozen=True, slots=True)

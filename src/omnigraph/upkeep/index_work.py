@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.catalog import EntityType, declared_indexes
+from omnigraph.catalog import EntityType, list_declared_indexes
 from omnigraph.json_form import JsonForm
 from omnigraph.storage.handles import IndexInfo, IndexKind, IndexSpec, TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -42,14 +42,14 @@ class IndexPlan:
         return not (self.missing or self.anew or self.extended)
 
     @property
-    def built(self) -> tuple[IndexSpec, ...]:
+    def to_build(self) -> tuple[IndexSpec, ...]:
         return self.missing + self.anew
 
 
-def wanted_indexes(entity: EntityType) -> tuple[IndexSpec, ...]:
+def to_index_specs(entity: EntityType) -> tuple[IndexSpec, ...]:
     """The indexes the schema asks of a table."""
     return tuple(
-        IndexSpec(column, IndexKind(kind.value)) for column, kind in declared_indexes(entity)
+        IndexSpec(column, IndexKind(kind.value)) for column, kind in list_declared_indexes(entity)
     )
 
 

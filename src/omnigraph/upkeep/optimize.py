@@ -30,7 +30,7 @@ from omnigraph.upkeep.content_keeping import (
     refuse_while_pending,
     to_stage,
 )
-from omnigraph.upkeep.index_work import plan_indexes, wanted_indexes
+from omnigraph.upkeep.index_work import plan_indexes, to_index_specs
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.fork import open_pin
 from omnigraph.write.sidecar import WriterKind
@@ -160,7 +160,7 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
     if head > entry.version:
         return _Prepared(entry, None, head=head)
     handle = open_pin(tables, entry)
-    wanted = wanted_indexes(entity)
+    wanted = to_index_specs(entity)
     plan = plan_indexes(tables, handle, wanted)
     anew = [spec.name for spec in plan.anew if spec.kind is not IndexKind.BTREE]
     compaction = tables.compaction.stage(handle, without=anew)
@@ -170,7 +170,7 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
         left = plan_indexes(tables, at, wanted)
         if left.is_empty:
             return None
-        staged = tables.indexes.stage_fold(at, left.built, left.extended)
+        staged = tables.indexes.stage_fold(at, left.to_build, left.extended)
         pending[:] = staged.pending
         return staged.transaction
 
@@ -185,12 +185,12 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
         steps.append(to_stage(compaction))
         if handle.row_count:
             # The structural BTREE indexes always have to be caught up with a compaction.
-            steps.append(_required(fold))
+            steps.append(_require(fold))
     work = TableWork(entry, handle, tuple(steps)) if steps else None
     return _Prepared(entry, work, frozenset(tables.reads.fragment_ids(handle)), pending)
 
 
-def _required(fold: Callable[[TableHandle], StagedTransaction | None]) -> Stage:
+def _require(fold: Callable[[TableHandle], StagedTransaction | None]) -> Stage:
     def stage(handle: TableHandle) -> StagedTransaction:
         staged = fold(handle)
         assert staged is not None, "a compacted table has an index to catch up"

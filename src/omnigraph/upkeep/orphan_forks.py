@@ -3,7 +3,7 @@
 A fork is made before the publish that claims it, so a writer that dies leaves one behind, and a
 branch that is deleted may. The forks of kept commits are none of these. Whether one is an orphan
 is decided from the manifest as it stands, by all branches, while the queue of the table is held.
-What cannot be decided stays.
+A fork that cannot be classified stays.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _reclaim(
             if not is_dry_run:
                 environment.tables.forks.delete(uri, fork)
         except ForkInUse:
-            return False  # a fork that is owned stands on it
+            return False  # a fork that is owned is based on it
         return True
 
 

@@ -1,4 +1,4 @@
-"""Repair: tables whose HEAD moved without a write of ours, and what may be done about it.
+"""Repair: tables with versions that were committed outside Omnigraph, and what to do about them.
 
     classification         versions past the pin are          preview   confirm   confirm and force
     no_drift               none                               no_op     no_op     no_op
@@ -46,7 +46,7 @@ class Drift(StrEnum):
 
 
 class Action(StrEnum):
-    """What was done about it."""
+    """What repair did about the drift."""
 
     NO_OP = "no_op"
     PREVIEW = "preview"
@@ -99,14 +99,14 @@ def repair(
     with environment.queues.acquire_many(queue_keys(keys, MAIN)):
         state = environment.coordinator.fresh(MAIN)
         rows = [
-            _look_at(environment.tables, entry, confirm=confirm, force=force)
+            _inspect(environment.tables, entry, confirm=confirm, force=force)
             for entry in state.entries.values()
         ]
         state = _publish(environment, state, rows)
     return RepairReport(str(environment.tables.root), confirm, force, state.version, tuple(rows))
 
 
-def _look_at(tables: TableStorage, entry: TableEntry, *, confirm: bool, force: bool) -> TableRepair:
+def _inspect(tables: TableStorage, entry: TableEntry, *, confirm: bool, force: bool) -> TableRepair:
     location = tables.root.table(entry.table_path, entry.table_branch)
     head = tables.head_version(location)
     if head < entry.version:
@@ -127,7 +127,7 @@ def _look_at(tables: TableStorage, entry: TableEntry, *, confirm: bool, force: b
         head,
         drift,
         action_for(drift, confirm=confirm, force=force),
-        tuple(_named(each) for each in made),
+        tuple(_name_operation(each) for each in made),
     )
 
 
@@ -156,7 +156,7 @@ def action_for(drift: Drift, *, confirm: bool, force: bool) -> Action:
     return Action.FORCED if force else Action.REFUSED
 
 
-def _named(made: TransactionInfo | None) -> str:
+def _name_operation(made: TransactionInfo | None) -> str:
     name = None if made is None else made.operation_name
     if name is None:
         return "unknown"
@@ -170,7 +170,7 @@ def _publish(
     if not shown:
         return state
     is_forced = any(row.action is Action.FORCED for row in shown.values())
-    # No sidecar speaks of a repair.
+    # A repair has no sidecar.
     with publish_turn(environment, MAIN), environment.coordinator.mark_unfinished(MAIN):
         return publish(
             environment.coordinator,

@@ -17,7 +17,7 @@ BATCH_ROWS_WITH_BLOBS = 64
 """Blobs are held as bytes while they are copied, so few of them at a time."""
 
 
-def rewritten_rows(
+def rewrite_rows(
     tables: TableStorage, handle: TableHandle, old: EntityType, new: EntityType
 ) -> Iterator[pa.RecordBatch]:
     """Every row of the table: kept values under their present names, null where there is none."""
@@ -43,5 +43,5 @@ def stage_rewrite(
 ) -> StagedTransaction:
     """Stage the table in its new columns; indexes go, they are derived."""
     return tables.rows.stage_rewrite(
-        handle, arrow_schema(new), rewritten_rows(tables, handle, old, new)
+        handle, arrow_schema(new), rewrite_rows(tables, handle, old, new)
     )

@@ -1,4 +1,4 @@
-"""Schema plan: what a schema change would do to the data, before anybody says yes.
+"""Schema plan: what a schema change would do to the data, before it is applied.
 
 Beside the steps of a migration it says of each one whether it touches a table, how many rows, and
 for a change that is refused, how many rows stand in its way, a few of them by id.
@@ -77,7 +77,7 @@ class SchemaPlan(MigrationPlan):
             return "no schema changes"
         cells = [("step", "effect", "rows", "")]
         cells += [
-            (str(each.step), each.effect.value, str(each.rows), _shown(each.samples))
+            (str(each.step), each.effect.value, str(each.rows), _format_samples(each.samples))
             for each in self.effects
         ]
         widths = [max(len(row[column]) for row in cells) for column in range(3)]
@@ -89,7 +89,7 @@ class SchemaPlan(MigrationPlan):
         return "\n".join([lines[0], ruler, *lines[1:]])
 
 
-def _shown(samples: tuple[str, ...]) -> str:
+def _format_samples(samples: tuple[str, ...]) -> str:
     return f"such as {', '.join(samples)}" if samples else ""
 
 
@@ -151,7 +151,7 @@ class _Look:
         return next((e for e in self.accepted.entities() if e.type_id == new.type_id), None)
 
     def _in_the_way(self, change: UnsupportedChange) -> tuple[int, tuple[str, ...]]:
-        """The rows that a refused change could not keep."""
+        """The rows that stand in the way of a refused change."""
         key, _, property_name = change.entity.partition(".")
         new = self.desired.by_table_key(key)
         old = self._old_of(new) if new is not None else None
@@ -159,14 +159,14 @@ class _Look:
             return 0, ()
         if change.rule is not None:
             handle = open_pin(self.tables, self.snapshot.entries[old.table_key])
-            return _counted(breaking(self.tables, handle, old, new, change.rule))
+            return _count(breaking(self.tables, handle, old, new, change.rule))
         wanted = new.properties.get(property_name)
         if wanted is None:
             return 0, ()
         held = next(
             (p for p in old.properties.values() if p.property_id == wanted.property_id), None
         )
-        return _counted(self._offending(old, held, wanted))
+        return _count(self._offending(old, held, wanted))
 
     def _offending(
         self, old: EntityType, held: Property | None, wanted: Property
@@ -184,7 +184,7 @@ class _Look:
             )
 
 
-def _counted(found: Iterable[pa.Array]) -> tuple[int, tuple[str, ...]]:
+def _count(found: Iterable[pa.Array]) -> tuple[int, tuple[str, ...]]:
     rows, samples = 0, list[str]()
     for ids in found:
         rows += len(ids)

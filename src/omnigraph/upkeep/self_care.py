@@ -1,4 +1,4 @@
-"""Self-care: after a write, merge the small pieces that many small writes have left.
+"""Self-care: after a write, merge the small fragments that many small writes have left.
 
 Costs follow fragments, not rows or versions, so a graph that is written to in small steps is kept
 fast by merging its small fragments every few dozen commits. A table is compacted through the same
@@ -33,14 +33,14 @@ log = logging.getLogger("omnigraph.upkeep")
 
 
 def compact_if_due(environment: WriteEnvironment, branch: str, table_keys: Iterable[str]) -> None:
-    """Compact what is due. The write before it is done: trouble here is logged, never raised."""
+    """Compact what is due. The write is already published, so errors are logged, never raised."""
     try:
         for key in sorted(table_keys):
             _compact_table_if_due(environment, branch, key)
         with publish_turn(environment, branch):
             environment.coordinator.compact_if_due(branch)
     except OmnigraphError as error:
-        log.warning("self-care of branch '%s' was put off: %s", branch, error)
+        log.warning("self-care of branch '%s' was postponed: %s", branch, error)
 
 
 def _compact_table_if_due(environment: WriteEnvironment, branch: str, table_key: str) -> None:
@@ -82,7 +82,7 @@ def _commit_compaction(environment: WriteEnvironment, branch: str, work: TableWo
     with environment.queues.acquire_many([(entry.table_key, lance_branch(branch))]):
         now = environment.coordinator.fresh(branch).entries.get(entry.table_key)
         if now != entry or environment.tables.head_version(location) != entry.version:
-            return  # somebody wrote meanwhile; their write will come by here as well
+            return  # another writer came first and compacts in turn
         commit_work(
             environment,
             branch,

@@ -1,10 +1,10 @@
-"""Verify: look at everything a graph consists of and say in plain words what is wrong with it.
+"""Verify: check every part of a graph and report what is wrong with it.
 
 Reads only. Every finding names what it is about and the command, or the step, that fixes it. Damage
 anywhere is a finding, never an error.
 
     error    the graph, or part of it, cannot be trusted or written: act
-    warning  answers are right, something waits to be tidied up
+    warning  answers are right, some maintenance is due
 
     check        what must hold
     sidecars     no write is unfinished
@@ -28,7 +28,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, declared_indexes
+from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, list_declared_indexes
 from omnigraph.errors import NotFoundError, OmnigraphError, StorageError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
@@ -51,7 +51,7 @@ from omnigraph.write.integrity import (
 )
 from omnigraph.write.sidecar import Sidecar, list_sidecars, read_sidecar_if_exists
 
-SETTLE = "the next write settles it, and so does opening the graph read-write"
+RECOVER = "the next write recovers it, and so does opening the graph read-write"
 REPAIR = "run `omnigraph repair`"
 OPTIMIZE = "run `omnigraph optimize`"
 SCHEMA = "put back the accepted schema, or change it with `omnigraph schema apply`"
@@ -73,7 +73,7 @@ def verify_graph(
     findings = list(verifier.run(read_catalog))
     findings.sort(key=lambda each: each.severity is not Severity.ERROR)
     if record:
-        for uri, paths in verifier.files.unrecorded().items():
+        for uri, paths in verifier.files.find_unrecorded().items():
             environment.tables.recorder.record_files(uri, paths)
     return Verification(
         tuple(findings),
@@ -136,14 +136,16 @@ class _Verifier:
             try:
                 sidecar = read_sidecar_if_exists(texts, operation_id)
             except OmnigraphError as error:
-                yield Finding("sidecars", subject, error.message, "move it away after looking")
+                yield Finding(
+                    "sidecars", subject, error.message, "look at the file, then move it away"
+                )
                 continue
             if sidecar is not None:
                 self.pending.append(sidecar)
                 named = ", ".join(f"'{pin.table_key}'" for pin in sidecar.pins)
                 who = f" of {sidecar.actor_id}" if sidecar.actor_id else ""
                 message = f"a {sidecar.writer_kind.value}{who} on {named} is unfinished"
-                yield Finding("sidecars", subject, message, SETTLE)
+                yield Finding("sidecars", subject, message, RECOVER)
 
     def _branch(
         self, snapshot: Snapshot, commits: list[GraphCommit], catalog: Catalog | None
@@ -155,7 +157,9 @@ class _Verifier:
             entity = None if catalog is None else catalog.by_table_key(key)
             if entity is None:
                 if catalog is not None:
-                    yield Finding("tables", f"'{key}'", "is shown but not in the schema", SCHEMA)
+                    yield Finding(
+                        "tables", f"'{key}'", "is in the manifest but not in the schema", SCHEMA
+                    )
                 continue
             if opened is None:
                 continue
@@ -170,7 +174,7 @@ class _Verifier:
                 yield Finding("tables", f"'{entity.table_key}'", message, SCHEMA)
         for edge in catalog.edges.values():
             found = self._edges(edge, snapshot, handles)
-            yield from _guarded(f"'{edge.table_key}'", found)
+            yield from _guard(f"'{edge.table_key}'", found)
 
     def _open(self, entry: TableEntry, branch: str) -> Generator[Finding, None, TableHandle | None]:
         """Open what a branch shows, unless that is known to be damaged."""
@@ -201,7 +205,7 @@ class _Verifier:
     ) -> Generator[Finding, None, TableHandle | None]:
         """Check one table; the value of the generator is its handle, when it can be read."""
         subject = f"'{entry.table_key}'"
-        yield from _guarded(subject, self._pin(entry, handle, branch))
+        yield from _guard(subject, self._pin(entry, handle, branch))
         lineage = _lineage(entry)
         if lineage in self.columns:
             return handle
@@ -221,8 +225,8 @@ class _Verifier:
             if not damaged:
                 yield Finding("files", subject, f"cannot be read: {reason_of(error)}", BACKUP)
             return None
-        yield from _guarded(subject, self._keys(entity, self.columns[lineage]))
-        yield from _guarded(subject, self._indexes(entity, handle))
+        yield from _guard(subject, self._keys(entity, self.columns[lineage]))
+        yield from _guard(subject, self._indexes(entity, handle))
         return handle
 
     def _pin(self, entry: TableEntry, handle: TableHandle, branch: str) -> Iterator[Finding]:
@@ -251,7 +255,7 @@ class _Verifier:
                 for pin in sidecar.pins
             )
             message = f"HEAD is {head}, ahead of the pinned version {entry.version}"
-            yield Finding("pins", subject, message, SETTLE if covered else REPAIR)
+            yield Finding("pins", subject, message, RECOVER if covered else REPAIR)
 
     def _key_columns(self, entity: EntityType, handle: TableHandle) -> pa.Table:
         members = [name for group in unique_groups(entity) for name in group.members]
@@ -271,7 +275,7 @@ class _Verifier:
         if handle.row_count == 0:
             return
         built = {each.column: each for each in self.tables.indexes.describe(handle)}
-        for column, kind in declared_indexes(entity):
+        for column, kind in list_declared_indexes(entity):
             found = built.get(column)
             if found is not None and found.rows_unindexed <= 0:
                 continue
@@ -293,8 +297,8 @@ class _Verifier:
                 yield from _bad("endpoints", edge, bad)
         if not edge.cardinality.is_default:
             sources = rows["src"].combine_chunks()
-            nobody = pa.array([], pa.utf8())
-            bad = cardinality_violations(edge, written=sources, surviving=nobody)
+            none = pa.array([], pa.utf8())
+            bad = cardinality_violations(edge, written=sources, surviving=none)
             yield from _bad("cardinality", edge, bad)
 
     def _read(
@@ -307,8 +311,8 @@ def _lineage(entry: TableEntry) -> _Lineage:
     return (entry.table_path, entry.table_branch, entry.version)
 
 
-def _guarded(subject: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Go on where a check meets something that cannot be decoded: that is a finding too."""
+def _guard(subject: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Run a check; what it cannot decode is a finding too."""
     try:
         yield from findings
     except UNREADABLE as error:

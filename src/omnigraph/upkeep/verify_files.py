@@ -1,4 +1,4 @@
-"""Verify files: what was recorded of every file, what is there, and whom a difference concerns.
+"""Verify files: compare every file with its record, and name the branches a difference affects.
 
 Looks at all datasets below the root, shown or not, before anything is read through Lance: a file
 that is known to be damaged need not be decoded. Then each table that a branch shows says which
@@ -46,7 +46,7 @@ UNREADABLE = (OmnigraphError, ValueError, LookupError, TypeError, pa.ArrowExcept
 
 
 def reason_of(error: Exception) -> str:
-    """What to say of an error that damaged rows have led to."""
+    """The reason to report for an error that damaged rows have led to."""
     return error.message if isinstance(error, OmnigraphError) else "its rows cannot be decoded"
 
 
@@ -110,7 +110,7 @@ class FileCheck:
         damaged = None
         for file in list_needed_files(handle):
             self._needs[file.uri].append(Need(table_key, branch, handle, file))
-            if damaged is None and file.kind in _ROWS and self._damaged_in(file, uri):
+            if damaged is None and file.kind in _ROWS and self._is_damaged(file, uri):
                 damaged = file.uri
         return damaged
 
@@ -136,7 +136,7 @@ class FileCheck:
             for problem in content.problems
         )
 
-    def _damaged_in(self, file: VersionFile, uri: str) -> bool:
+    def _is_damaged(self, file: VersionFile, uri: str) -> bool:
         content = self.datasets.get(uri)
         if content is None or not content.problems:
             return False
@@ -146,12 +146,12 @@ class FileCheck:
 
     def findings(self) -> Iterator[Finding]:
         """One finding per file that is not as it was written, and what could not be compared."""
-        for name, wrong in self._damaged_texts().items():
+        for name, wrong in self._find_damaged_texts().items():
             file = self._tables.root.child(name)
             message = f"the file '{file}' {wrong}"
             yield Finding("content", name, message, BACKUP, file=file)
-        yield from self._derived() if self._content else ()
-        lacking = self.unrecorded() if self._content else {}
+        yield from self._check_derived() if self._content else ()
+        lacking = self.find_unrecorded() if self._content else {}
         for uri, content in self.datasets.items():
             if content.unreadable is not None:
                 message = f"its files cannot be listed: {content.unreadable}"
@@ -160,7 +160,7 @@ class FileCheck:
                 yield self._problem(uri, problem)
             yield from self._remarks(uri, content, lacking.get(uri))
 
-    def _damaged_texts(self) -> dict[str, str]:
+    def _find_damaged_texts(self) -> dict[str, str]:
         texts, coordinator = self._environment.texts, self._environment.coordinator
         named: set[str] = set()
         with suppress(*UNREADABLE):  # then the manifest is a finding of its own
@@ -172,7 +172,7 @@ class FileCheck:
             | coordinator.retained.find_damaged()
         )
 
-    def _derived(self) -> Iterator[Finding]:
+    def _check_derived(self) -> Iterator[Finding]:
         root = self._tables.root
         if not root.is_local:
             return
@@ -182,7 +182,7 @@ class FileCheck:
             message = f"the file '{file}' {problem}"
             yield Finding("content", "'__derived'", message, fix, file=file)
 
-    def unrecorded(self) -> dict[str, list[str]]:
+    def find_unrecorded(self) -> dict[str, list[str]]:
         """Dataset → paths below it that a branch needs and no record names."""
         by_dataset: dict[str, set[str]] = defaultdict(set)
         for uri, needs in self._needs.items():
