@@ -39,7 +39,7 @@ class _Bulk:
 
 def write_bulk(graph: og.Graph, table_key: str, stage: Stage, branch: str = "main") -> None:
     """Commit one staged change of one table."""
-    environment = graph._environment()
+    environment = graph._session.environment()
 
     def prepare(snapshot: Snapshot) -> _Bulk:
         return _Bulk(environment.tables, snapshot.entries[table_key], stage)

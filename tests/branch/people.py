@@ -68,7 +68,7 @@ def state_of(graph: og.Graph, branch: str = "main") -> State:
 
 
 def snapshot_state(graph: og.Graph, snapshot: og.Snapshot) -> State:
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     found: State = {}
     for key, entry in snapshot.entries.items():
         rows = tables.reads.scan(open_entry(tables, entry), include_blobs=True)

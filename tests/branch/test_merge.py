@@ -334,7 +334,7 @@ def test_a_fast_forward_builds_no_index_and_a_rewrite_continues_what_there_is(
 
 def uncovered(graph: og.Graph) -> int:
     """Rows that the index on names does not cover."""
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     handle = open_entry(tables, graph.snapshot().entries["node:Person"])
     (info,) = tables.indexes.describe(handle)
     return info.rows_unindexed
@@ -773,7 +773,7 @@ def test_an_append_holds_one_bounded_piece_of_the_delta_at_a_time(people: og.Gra
     for number in range(4):
         change(people, "person", "review", name=f"new{number}", age=number)
     held: list[int] = []
-    take = people._store.tables.reads.take_stream
+    take = people._session.store.tables.reads.take_stream
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         for batch in take(*args, **kwargs):
@@ -781,7 +781,7 @@ def test_an_append_holds_one_bounded_piece_of_the_delta_at_a_time(people: og.Gra
             yield batch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(people._store.tables.reads, "take_stream", watched)
+        patch.setattr(people._session.store.tables.reads, "take_stream", watched)
         patch.setattr("omnigraph.branch.compare.BATCH_ROWS_MAX", 1)
         merged(people, "review")
 

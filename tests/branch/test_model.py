@@ -181,7 +181,7 @@ def three_way(
 
 def compact(graph: og.Graph, branch: str) -> None:
     """Compact the people of a branch, as self-care would after many writes."""
-    environment = graph._environment()
+    environment = graph._session.environment()
     entry = graph.snapshot(branch).entries["node:Person"]
     if entry.table_branch != (None if branch == "main" else branch):
         return
@@ -201,7 +201,7 @@ def compact(graph: og.Graph, branch: str) -> None:
 
 def check_diffs(world: World) -> None:
     """Between all pairs: applying a diff gives the other state, and both paths agree."""
-    tables = world.graph._store.tables
+    tables = world.graph._session.store.tables
     for one, other in itertools.permutations(world.branches, 2):
         state = {key: dict(rows) for key, rows in world.state(one).items()}
         for each in world.graph.diff(one, other):

@@ -24,10 +24,10 @@ def run_query(
     embedder: Embedder | None = None,
 ) -> QueryResult:
     """Compile and run a read at the head of main."""
-    catalog = graph._checked_contract().catalog
+    catalog = graph.catalog
     ir = require_read(compile_query(source, catalog, name))
     bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
     snapshot = graph.snapshot()
     cache = cache if cache is not None else RuntimeCache()
-    table = execute(ir, bound, snapshot, catalog, graph._store.tables, cache, embedder)
+    table = execute(ir, bound, snapshot, catalog, graph._session.store.tables, cache, embedder)
     return QueryResult(table, ir.name, snapshot.branch, None, snapshot.manifest_version, 0.0)

@@ -78,7 +78,7 @@ def run_all_ways(
     expected = as_texts(evaluate(ir, params, data, with_limit=False))
 
     def run(cache: RuntimeCache) -> None:
-        tables = graph._store.tables
+        tables = graph._session.store.tables
         table = execute(ir, params, graph.snapshot(), data.catalog, tables, cache)
         check(as_texts(with_ticks(table)), expected, ir)
 
@@ -118,8 +118,8 @@ def test_the_engine_agrees_with_the_evaluator(part: int, data: st.DataObject) ->
         init(Path(folder) / "g.omni", schema=schema.text(), durability="process") as graph,
     ):
         graph.load(records, mode="overwrite")
-        catalog = graph._checked_contract().catalog
-        plain = read_graph(graph.snapshot(), catalog, graph._store.tables)
+        catalog = graph.catalog
+        plain = read_graph(graph.snapshot(), catalog, graph._session.store.tables)
         warm = RuntimeCache()
         for _ in range(QUERIES_PER_GRAPH):
             query = draw_query(draw, schema)

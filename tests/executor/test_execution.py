@@ -30,10 +30,10 @@ def large_tables() -> Iterator[None]:
 
 
 def explained(graph: Graph, source: str, cache: RuntimeCache) -> str:
-    catalog = graph._checked_contract().catalog
+    catalog = graph.catalog
     ir = require_read(compile_query(source, catalog))
     params = bind_params(ir.params, {}) | {NOW_PARAMETER: 0}
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     return str(explain(ir, graph.snapshot(), catalog, tables, cache, params=params, analyze=True))
 
 
@@ -227,14 +227,16 @@ def test_more_matches_than_an_i64_are_refused(people: Graph) -> None:
 
 
 def test_a_type_that_is_not_in_the_snapshot_is_named(people: Graph) -> None:
-    catalog = people._checked_contract().catalog
+    catalog = people.catalog
     ir = require_read(compile_query("query q() { match { $t: Town } return { $t } }", catalog))
     snapshot = people.snapshot()
     entries = {key: entry for key, entry in snapshot.entries.items() if key != "node:Town"}
     older = type(snapshot)(snapshot.branch, 1, entries, snapshot.head)
 
     with pytest.raises(NotFoundError, match="node:Town"):
-        execute(ir, {NOW_PARAMETER: 0}, older, catalog, people._store.tables, RuntimeCache())
+        execute(
+            ir, {NOW_PARAMETER: 0}, older, catalog, people._session.store.tables, RuntimeCache()
+        )
 
 
 def test_explain_prints_ir_plan_and_what_was_done(people: Graph) -> None:

@@ -99,7 +99,7 @@ class Plain:
 
 @pytest.fixture(scope="module")
 def plain(graph: og.Graph) -> Plain:
-    return Plain(read_graph(graph.snapshot(), graph.catalog, graph._store.tables))
+    return Plain(read_graph(graph.snapshot(), graph.catalog, graph._session.store.tables))
 
 
 ANY = "match { $p: Person"

@@ -33,7 +33,7 @@ def explained(graph: Graph, source: str, cache: RuntimeCache) -> str:
     catalog = graph.catalog
     ir = require_read(compile_query(source, catalog))
     params = bind_params(ir.params, {}) | {NOW_PARAMETER: 0}
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     return str(explain(ir, graph.snapshot(), catalog, tables, cache, params=params, analyze=True))
 
 

@@ -156,7 +156,7 @@ def test_explain_says_that_a_type_is_streamed(graph: Graph) -> None:
     params = bind_params(ir.params, {"prefix": ""}) | {NOW_PARAMETER: 0}
 
     def shown(cache: RuntimeCache) -> str:
-        tables = graph._store.tables
+        tables = graph._session.store.tables
         return str(
             explain(ir, graph.snapshot(), catalog, tables, cache, params=params, analyze=True)
         )

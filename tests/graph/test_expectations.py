@@ -34,7 +34,7 @@ from tests.graph.reading import SCHEMA, add, links, names, pins, reopen, rows, r
 def publish_rival(graph: og.Graph, table_key: str) -> None:
     """Append a row to a table and publish it as a commit, whoever holds its queue."""
     with reopen(graph, mode="r") as rival:
-        tables, entry = rival._store.tables, rival.snapshot().entries[table_key]
+        tables, entry = rival._session.store.tables, rival.snapshot().entries[table_key]
         location = tables.root.table(entry.table_path, entry.table_branch)
         handle = tables.open_at(location, tables.head_version(location))
         values = {"id": "rival", "name": "rival", "text": "rival", "src": "ann", "dst": "ann"}
@@ -45,7 +45,7 @@ def publish_rival(graph: og.Graph, table_key: str) -> None:
             table_key, made.version, None, made.row_count, made.manifest_path, made.transaction_uuid
         )
         commit = Lineage(str(ULID()), "rival", created_at=0)
-        publish(rival._coordinator, Publish(MAIN, (pin,), commits=(commit,)))
+        publish(rival._session.coordinator, Publish(MAIN, (pin,), commits=(commit,)))
 
 
 def overtake(graph: og.Graph, table_key: str, write: Callable[[og.Graph], object]) -> None:

@@ -50,7 +50,7 @@ def test_writes_leave_nothing_at_the_root_that_the_layout_does_not_name(graph: o
 
     assert set(os.listdir(graph.uri)) <= KNOWN_AT_ROOT
     assert graph.branches() == ["main"]
-    assert not [name for name in graph._store.manifest.branch_names() if "run" in name]
+    assert not [name for name in graph._session.store.manifest.branch_names() if "run" in name]
 
 
 @pytest.mark.accepts("S-011")

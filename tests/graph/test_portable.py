@@ -366,7 +366,7 @@ def test_a_prefix_that_was_synced_to_another_is_a_graph_of_its_own(s3_store: Sto
     copied.cleanup(keep=1, confirm=True)
     add(here, "age", branch="other", name="ann", age=3)
     assert ages(here, "other") == {"ann": 3, "bob": None, "cy": None, "dee": None}
-    here._store.texts.store.delete_prefix(f"{s3_store.root.uri}/")
+    here._session.store.texts.store.delete_prefix(f"{s3_store.root.uri}/")
 
     again = og.open(there, storage_options=options)
     assert shown(again) == {

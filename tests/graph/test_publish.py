@@ -51,12 +51,12 @@ def test_a_publish_carries_the_version_of_every_table_written_or_read(
 def test_a_table_that_moves_before_the_publish_stops_all_of_them(pair: og.Graph) -> None:
     """Two tables are committed, one expectation fails, both are as they were, and say so."""
     before = standing(pair)
-    tables, entry = pair._store.tables, pair.snapshot().entries["node:Person"]
+    tables, entry = pair._session.store.tables, pair.snapshot().entries["node:Person"]
 
     def move_a_pin() -> None:
         made = tables.restore(tables.root.table(entry.table_path), entry.version)
         moved = UpdatePin("node:Person", made, None, entry.row_count)
-        publish(pair._coordinator, Publish(branch=MAIN, changes=(moved,)))
+        publish(pair._session.coordinator, Publish(branch=MAIN, changes=(moved,)))
 
     with (
         arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: move_a_pin}),

@@ -34,7 +34,7 @@ def people(**ages_by_name: int | None) -> pa.Table:
 
 
 def staging_over(graph: og.Graph, snapshot: Snapshot | None = None) -> MutationStaging:
-    return MutationStaging(graph._store.tables, CATALOG, snapshot or graph.snapshot())
+    return MutationStaging(graph._session.store.tables, CATALOG, snapshot or graph.snapshot())
 
 
 @pytest.mark.accepts("S-017")

@@ -158,7 +158,7 @@ def test_a_writer_blocks_its_own_tables_and_nobody_else(graph: og.Graph) -> None
     with arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: wait_on_dev}):
         writer.start()
         assert inside.wait(60)
-        queues = writer_queues(graph._store.root)
+        queues = writer_queues(graph._session.store.root)
         with pytest.raises(ConflictError, match="another writer holds 'node:Left'"):
             queues.acquire_many([("node:Left", "dev")], timeout_seconds=0.05)
         graph.mutate(WRITES, "pair", {"s": "main"})

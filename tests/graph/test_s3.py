@@ -67,7 +67,7 @@ def test_a_stale_writer_on_an_object_store_is_refused(graph: og.Graph, s3_store:
     assert ages(graph) == {"ann": 1}
     with pytest.raises(og.errors.ConstraintError):
         run(stale, 'insert Knows { from: "ann", to: "nobody" }')
-    assert graph._store.texts.list_dir("__recovery") == []
+    assert graph._session.store.texts.list_dir("__recovery") == []
 
 
 def test_a_reader_needs_no_write(graph: og.Graph, s3_store: Store) -> None:

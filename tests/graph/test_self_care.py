@@ -25,7 +25,7 @@ def pieces(graph: og.Graph) -> int:
 
 
 def manifest_pieces(graph: og.Graph) -> int:
-    return graph._store.manifest.fragment_count()
+    return graph._session.store.manifest.fragment_count()
 
 
 @pytest.fixture(scope="module")

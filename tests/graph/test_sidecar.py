@@ -97,7 +97,7 @@ def test_the_transaction_a_sidecar_names_is_the_one_that_moves_the_head(pair: og
         add(pair, "pair", a="cy", b="dee")
 
     (left,) = sidecars(pair)
-    tables = pair._store.tables
+    tables = pair._session.store.tables
     for pin in left["tables"]:
         location = tables.root.table(pair.snapshot().entries[pin["table_key"]].table_path)
         made_by = tables.read_transaction(location, pin["post_commit_pin"])

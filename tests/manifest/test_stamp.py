@@ -18,7 +18,7 @@ from tests.graph.reading import add, names, new_graph, reopen, sidecars
 
 
 def manifest_of(graph: og.Graph) -> ControlTable:
-    return graph._store.manifest
+    return graph._session.store.manifest
 
 
 def make_old(graph: og.Graph, stamp: int, *branches: str) -> None:

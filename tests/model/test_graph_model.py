@@ -237,7 +237,7 @@ class GraphMachine(RuleBasedStateMachine):
         links = [(row["src"], row["dst"]) for row in rows_at(graph, snapshot, "Knows")]
         assert people == state.people
         assert tuple(sorted(links)) == state.links
-        tables = graph._store.tables
+        tables = graph._session.store.tables
         for entry in snapshot.entries.values():
             if entry.table_branch == (None if branch == "main" else branch):
                 location = tables.root.table(entry.table_path, entry.table_branch)

@@ -59,8 +59,8 @@ def test_the_cache_keeps_to_the_budget_in_the_config(tmp_path: Path) -> None:
         rows = graph.query("query q() { match { $p: Person } return { $p.name } }").rows()
 
         assert rows == [{"p.name": "a"}]
-        assert graph._cache.budget_bytes == 10
-        assert graph._cache.nbytes <= 10
+        assert graph._session.cache.budget_bytes == 10
+        assert graph._session.cache.nbytes <= 10
 
 
 @pytest.mark.parametrize(

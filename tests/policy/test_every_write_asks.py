@@ -10,11 +10,12 @@ from types import FunctionType
 
 import pytest
 
-from omnigraph.graph import Graph
+from omnigraph.graph import Graph, writes
+from omnigraph.graph.session import Session
 
-GATE = "_permit"
+GATE = "permit"
 # Each of these is on the way of every write: the check that the handle may write, and the commit.
-DOORS = frozenset({"_writable_catalog", "_write"})
+DOORS = frozenset({"require_writable", "write"})
 
 READS = {
     "branches",
@@ -63,35 +64,42 @@ def public_names(graph: type) -> set[str]:
     return {name for name in dir(graph) if not name.startswith("_")}
 
 
-def called_in_order(function: FunctionType) -> list[str]:
-    """The methods of its own handle that a function calls, in the order of the text."""
+def called_in_order(function: FunctionType, graph: type) -> list[tuple[str, object]]:
+    """What a function calls of the graph, its session and `writes`, in the order of the text."""
+    owner = Session if function.__qualname__.startswith("Session.") else graph
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    calls = [
-        (node.lineno, node.col_offset, node.func.attr)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "self"
-    ]
-    return [name for *_, name in sorted(calls)]
+    calls = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name("self"), attr=name)):
+                calls.append((node.lineno, node.col_offset, name, find(owner, name)))
+            case ast.Call(func=ast.Attribute(value=ast.Name("session"), attr=name)):
+                calls.append((node.lineno, node.col_offset, name, find(Session, name)))
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="_session"), attr=name)):
+                calls.append((node.lineno, node.col_offset, name, find(Session, name)))
+            case ast.Name(name) if name in vars(writes):
+                calls.append((node.lineno, node.col_offset, name, vars(writes)[name]))
+    return [(name, called) for *_, name, called in sorted(calls, key=lambda call: call[:2])]
 
 
-def reached_in_order(graph: type, name: str, seen: tuple[str, ...] = ()) -> Iterator[str]:
-    """Every method that a call of `name` reaches, each followed by what it reaches itself."""
-    function = inspect.getattr_static(graph, name, None)
-    if isinstance(function, property):
-        function = function.fget
-    if not isinstance(function, FunctionType) or name in seen:
+def find(kind: type, name: str) -> object:
+    found = inspect.getattr_static(kind, name, None)
+    return found.fget if isinstance(found, property) else found
+
+
+def reached_in_order(graph: type, function: object, seen: tuple[object, ...] = ()) -> Iterator[str]:
+    """Every function that a call reaches, each followed by what it reaches itself."""
+    if not isinstance(function, FunctionType) or function in seen:
         return
-    for called in called_in_order(function):
-        yield called
-        yield from reached_in_order(graph, called, (*seen, name))
+    for name, called in called_in_order(function, graph):
+        yield name
+        yield from reached_in_order(graph, called, (*seen, function))
 
 
 def first_reached(graph: type, name: str) -> str | None:
     """What a call of `name` comes to first: the gate, a door, or neither."""
-    stops = (each for each in reached_in_order(graph, name) if each in DOORS | {GATE})
+    reached = reached_in_order(graph, find(graph, name))
+    stops = (each for each in reached if each in DOORS | {GATE})
     return next(stops, None)
 
 
@@ -120,7 +128,7 @@ def test_a_write_that_does_not_ask_is_found() -> None:
 
     class Grown(Graph):
         def forget(self) -> None:
-            self._writable_catalog()
+            self._session.require_writable()
 
         def ask_late(self) -> None:
             self.refresh()
@@ -132,7 +140,7 @@ def test_a_write_that_does_not_ask_is_found() -> None:
             self._helper()
 
         def _helper(self) -> None:
-            self._writable_catalog()
+            self._session.require_writable()
 
     assert ungated(Grown) == UPKEEP | {"forget", "ask_late"}
     assert public_names(Grown) != READS | WRITES | UPKEEP

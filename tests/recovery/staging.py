@@ -70,7 +70,7 @@ def fixture(graph: Graph, name: str) -> Path:
 
 def commit_rows(graph: Graph, table_key: str, name: str) -> int:
     """Move a table's HEAD behind the manifest's back, as a writer in Phase B does."""
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     entry = graph.snapshot().entries[table_key]
     location = tables.root.table(entry.table_path, entry.table_branch)
     handle = tables.open_at(location, tables.head_version(location))

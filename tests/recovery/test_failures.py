@@ -362,7 +362,7 @@ def test_a_writer_that_dies_while_another_waits_is_undone_by_the_one_that_waited
     with subprocess.Popen([sys.executable, "-c", code]) as other:
         while not signal_file.with_name("go.reached").exists():
             assert other.poll() is None
-        monkeypatch.setattr("omnigraph.graph.handle.settle_all", lambda *_, **__: 0)
+        monkeypatch.setattr("omnigraph.graph.session.settle_all", lambda *_, **__: 0)
         monkeypatch.setattr(WriterQueues, "acquire_many", seen)
         second = threading.Thread(target=write)
         second.start()

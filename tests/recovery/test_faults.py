@@ -78,7 +78,7 @@ def test_a_sidecar_whose_write_failed_late_is_taken_back(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is there, its directory could not be synced: no HEAD has moved, so it goes."""
-    store = type(graph._store.texts.store)
+    store = type(graph._session.store.texts.store)
     real = store.write_text
 
     def write_and_fail(self: object, uri: str, text: str) -> None:
@@ -313,7 +313,7 @@ def test_drift_that_no_sidecar_of_the_branch_names_is_for_repair(tmp_path: Path)
 
 @pytest.mark.accepts("S-113")
 def test_a_heal_with_nothing_to_do_costs_one_listing(graph: Graph) -> None:
-    environment = graph._environment()
+    environment = graph._session.environment()
     with counting() as counters:
         assert recovery.settle_all(environment, full=False) == 0
 
@@ -413,7 +413,7 @@ def test_a_live_writer_is_waited_for_and_never_robbed(
         done.set()
 
     def reopen_and_refresh() -> None:
-        recovery.settle_all(graph._environment(), full=False)
+        recovery.settle_all(graph._session.environment(), full=False)
 
     other = threading.Thread(target=recover)
     other.start()
@@ -483,7 +483,7 @@ def test_writers_and_heals_in_many_threads_come_to_an_end(graph: Graph) -> None:
 def unhealed(graph: Graph, write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """A write whose heal had run before the other writer died."""
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.graph.handle.settle_all", lambda *_, **__: 0)
+        patch.setattr("omnigraph.graph.session.settle_all", lambda *_, **__: 0)
         write()
 
 
@@ -619,7 +619,7 @@ def test_a_branch_of_the_same_name_does_not_inherit_a_dead_write(
     leave(graph, point, writer="branch insert")
     graph.delete_branch(work.BRANCH)
     mutate_main = work.INSERTS[2].replace('"new"', '"on main"')
-    graph._coordinator.create_branch(work.BRANCH, "main")
+    graph._session.coordinator.create_branch(work.BRANCH, "main")
 
     recovered = reopen(graph)
 
@@ -722,7 +722,7 @@ def test_lance_lets_a_restore_orphan_an_append_that_it_never_saw(tmp_path: Path)
 
 @pytest.mark.accepts("S-119")
 def test_a_restore_of_ours_is_refused_when_an_append_came_first(graph: Graph) -> None:
-    tables, entry = graph._store.tables, graph.snapshot().entries["node:Tag"]
+    tables, entry = graph._session.store.tables, graph.snapshot().entries["node:Tag"]
     location = tables.root.table(entry.table_path)
     staged = tables.stage_restore(tables.open_at(location, entry.version), entry.version)
     appended = commit_rows(graph, "node:Tag", "in flight")

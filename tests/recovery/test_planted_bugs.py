@@ -31,7 +31,7 @@ from tests.recovery import test_faults as faults
 from tests.recovery import test_sidecars as sidecars
 from tests.recovery.staging import new_graph, reopen, sidecar_files
 
-SETTLE = "omnigraph.graph.handle.settle_all"
+SETTLE = "omnigraph.graph.session.settle_all"
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +71,7 @@ def publish_each_table_as_it_is_committed(patch: Patch, graph: Graph) -> None:
         for key, entry in graph.snapshot().entries.items():
             if self.root.child(entry.table_path) == committed.location.uri:
                 pin = pin_of(key, committed)
-                publish(graph._coordinator, Publish(MAIN, (pin,)))
+                publish(graph._session.coordinator, Publish(MAIN, (pin,)))
         return committed
 
     patch.setattr(TableStorage, "commit_staged", commit_and_publish)
@@ -153,7 +153,7 @@ def skip_recovery(patch: Patch, _: Graph) -> None:
 
 
 def acknowledge_before_the_publish(patch: Patch, graph: Graph) -> None:
-    patch.setattr(protocol, "publish", lambda *_: graph._coordinator.fresh(MAIN))
+    patch.setattr(protocol, "publish", lambda *_: graph._session.coordinator.fresh(MAIN))
 
 
 # plant, where the writer stops (None: it is acknowledged), tables, the invariant that is broken

@@ -9,7 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import GraphNotFound, StorageError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
-from omnigraph.graph.handle import Mode
+from omnigraph.graph.session import Mode
 
 SCHEMA = "node Person { name: String @key }"
 INSERT = "query q($n: String) { insert Person { name: $n } }"

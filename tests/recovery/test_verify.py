@@ -33,13 +33,13 @@ def the_error(graph: Graph, check: str) -> Finding:
 
 def force(graph: Graph, table_key: str, rows: list[dict[str, object]]) -> None:
     """Commit and publish rows that no writer of ours would let through."""
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     entry = graph.snapshot().entries[table_key]
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
     full = [{field.name: row.get(field.name) for field in handle.schema} for row in rows]
     staged = tables.rows.stage_append(handle, pa.Table.from_pylist(full, schema=handle.schema))
     pin = pin_of(table_key, tables.commit_staged(staged))
-    publish(graph._coordinator, Publish("main", (pin,)))
+    publish(graph._session.coordinator, Publish("main", (pin,)))
 
 
 def folder_of(graph: Graph, table_key: str, branch: str = "main") -> Path:
@@ -134,12 +134,12 @@ def test_a_deletion_file_that_is_gone_is_named(tmp_path: Path) -> None:
 
 def test_an_index_that_is_gone_is_named(tmp_path: Path) -> None:
     graph = new_graph(tmp_path / "graph")
-    tables, entry = graph._store.tables, graph.snapshot().entries["node:Person"]
+    tables, entry = graph._session.store.tables, graph.snapshot().entries["node:Person"]
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
     staged = tables.indexes.stage_create(handle, [IndexSpec("id", IndexKind.BTREE)]).transaction
     assert staged is not None
     pin = pin_of("node:Person", tables.commit_staged(staged))
-    publish(graph._coordinator, Publish("main", (pin,)))
+    publish(graph._session.coordinator, Publish("main", (pin,)))
     covered = {w.message for w in graph.verify().warnings if w.subject == "'node:Person'"}
     assert not any("`id`" in message for message in covered)
     index = next((folder_of(graph, "node:Person") / "_indices").iterdir())
@@ -162,11 +162,11 @@ def test_a_version_that_is_gone_is_named(graph: Graph) -> None:
 
 def test_a_pin_that_does_not_say_what_is_there_is_named(graph: Graph) -> None:
     entry = graph.snapshot().entries["node:City"]
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     location = tables.root.table(entry.table_path)
     commit_rows(graph, "node:City", "more")
     pin = UpdatePin("node:City", tables.head_version(location), None, 99, None, "not-its-uuid")
-    publish(graph._coordinator, Publish("main", (pin,)))
+    publish(graph._session.coordinator, Publish("main", (pin,)))
 
     messages = [each.message for each in graph.verify().errors]
 

@@ -269,7 +269,7 @@ def heal(path: str, count: int, entry: str, arm: str = "", acked: str = "") -> s
 
 def rows_of(graph: Graph) -> dict[str, dict[str, list[str]]]:
     """Branch → table key → its rows as sorted text; minted ids are left out."""
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     found: dict[str, dict[str, list[str]]] = {}
     for branch in graph.branches():
         found[branch] = {}
@@ -284,7 +284,7 @@ def rows_of(graph: Graph) -> dict[str, dict[str, list[str]]]:
 
 def standing_of(graph: Graph) -> dict[str, Any]:
     """Every version and record that a recovery could move."""
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     pins, heads, manifests = {}, {}, {}
     for branch in graph.branches():
         snapshot = graph.snapshot(branch)

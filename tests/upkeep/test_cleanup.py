@@ -152,7 +152,7 @@ def test_a_tagged_version_stays(old: og.Graph) -> None:
 
 @pytest.mark.accepts("S-013")
 def test_files_of_a_write_that_was_given_up_are_reclaimed(old: og.Graph) -> None:
-    tables = old._store.tables
+    tables = old._session.store.tables
     handle = handle_of(old, "node:Paper")
     staged = tables.rows.stage_append(handle, tables.reads.scan(handle, limit=1))
     folder = Path(handle.location.uri) / "data"
@@ -174,7 +174,7 @@ def test_forks_that_nobody_owns_go_and_the_others_stay(old: og.Graph) -> None:
     old.create_branch("live")
     fill(old, 600, 2, branch="live")
     old.create_branch("child", from_="live")
-    tables = old._store.tables
+    tables = old._session.store.tables
     for key in ("node:Paper", "edge:Wrote"):
         entry = old.snapshot().entries[key]
         location = tables.root.table(entry.table_path)
@@ -236,7 +236,7 @@ def test_it_refuses_while_an_interrupted_write_is_pending(old: og.Graph) -> None
         fill(old, 900)
 
     with pytest.raises(ConflictError, match="interrupted Load is pending"):
-        cleanup(old._environment(), [], keep=1, confirm=True)
+        cleanup(old._session.environment(), [], keep=1, confirm=True)
 
     assert len(sidecars(old)) == 1
     assert old.cleanup(keep=1, confirm=True).tables  # which recovers it first
@@ -270,7 +270,7 @@ def test_a_branch_that_cannot_be_read_stops_all_of_it(old: og.Graph) -> None:
 def test_trouble_with_one_table_is_reported_and_the_others_go_on(
     old: og.Graph, point: Failpoint
 ) -> None:
-    tables, entry = old._store.tables, old.snapshot().entries["edge:Wrote"]
+    tables, entry = old._session.store.tables, old.snapshot().entries["edge:Wrote"]
     tables.fork_branch(tables.root.table(entry.table_path), entry.version, "gone")
     hits: list[int] = []
 
@@ -292,7 +292,7 @@ def test_trouble_with_one_table_is_reported_and_the_others_go_on(
 def test_handles_that_are_open_go_on(old: og.Graph) -> None:
     other = reopen(old)
     before = answers(other)
-    pinned = open_pin(other._store.tables, other.snapshot().entries["node:Paper"])
+    pinned = open_pin(other._session.store.tables, other.snapshot().entries["node:Paper"])
 
     old.cleanup(keep=1, confirm=True)
 
@@ -318,12 +318,12 @@ def test_an_open_handle_says_of_a_removed_version_that_it_is_gone(old: og.Graph)
     """Lance still has the version open; what fails is the read of a file."""
     other = reopen(old)
     oldest = old.commits()[-2].commit_id
-    entry = other._coordinator.snapshot_of(other.commit(oldest)).entries["node:Author"]
-    handle = open_pin(other._store.tables, entry)
+    entry = other._session.coordinator.snapshot_of(other.commit(oldest)).entries["node:Author"]
+    handle = open_pin(other._session.store.tables, entry)
     old.optimize()
     fill(old, 600, 2)  # the files of that version are now those of no commit that is kept
 
     old.cleanup(keep=1, confirm=True)
 
     with pytest.raises(NotFoundError):
-        other._store.tables.reads.scan(handle)
+        other._session.store.tables.reads.scan(handle)

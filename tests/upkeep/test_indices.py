@@ -92,7 +92,7 @@ def test_the_kind_follows_the_type(tmp_path: Path, type_: str, kind: str) -> Non
 
 @pytest.mark.accepts("S-078")
 def test_staging_moves_no_head(library: og.Graph) -> None:
-    tables = library._store.tables
+    tables = library._session.store.tables
     specs = [IndexSpec("id", IndexKind.BTREE), IndexSpec("bio", IndexKind.INVERTED)]
     before = heads(library)
 
@@ -134,7 +134,7 @@ def test_what_a_dead_writer_left_is_not_healed(library: og.Graph) -> None:
         fill(library, 100)
 
     with pytest.raises(RecoveryRequired, match="pending recovery sidecar"):
-        ensure_indices(library._environment(), library.catalog)
+        ensure_indices(library._session.environment(), library.catalog)
 
     assert len(sidecars(library)) == 1
     library.ensure_indices()  # of a graph, which recovers it first

@@ -141,7 +141,7 @@ def test_it_refuses_while_an_interrupted_write_is_pending(library: og.Graph) -> 
         fill(library, 100)
 
     with pytest.raises(ConflictError, match="interrupted Load is pending"):
-        optimize(library._environment(), library.catalog)
+        optimize(library._session.environment(), library.catalog)
 
     assert any(row.committed for row in library.optimize().tables)  # which recovers it first
     assert [each.kind for each in library.recoveries()] == ["RolledForward"]

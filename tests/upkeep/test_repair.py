@@ -109,7 +109,7 @@ def test_it_refuses_while_a_sidecar_is_pending(library: og.Graph) -> None:
 
     for options in ({}, {"confirm": True}, {"confirm": True, "force": True}):
         with pytest.raises(ConflictError, match="repair cannot run while"):
-            repair(library._environment(), **options)
+            repair(library._session.environment(), **options)
 
     assert len(sidecars(library)) == 1
     assert {row.action for row in library.repair().tables} == {"no_op"}  # it recovers it first

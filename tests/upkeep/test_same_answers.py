@@ -15,7 +15,7 @@ from tests.upkeep.graphs import answers, fill, handle_of, indexes, new_library, 
 
 def drop_indexes(graph: og.Graph) -> None:
     """As a stranger would: every index of every table goes, and the manifest is told."""
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     for key in pins(graph):
         names = list(indexes(graph, key))
         if names:

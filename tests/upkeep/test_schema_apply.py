@@ -174,7 +174,7 @@ def test_a_rename_keeps_ids_values_blobs_and_edges(library: og.Graph) -> None:
     for row in before:
         row["full_name"], row["email"] = row.pop("name"), None
     assert after == before
-    tables = library._store.tables
+    tables = library._session.store.tables
     found = library.query(
         "query q() { match { $w: Writer  $w wrote $p } return { $w.full_name, $p.doi } }"
     ).rows()
@@ -407,8 +407,8 @@ def test_while_a_change_runs_everything_else_that_writes_is_refused(library: og.
 
 
 def test_a_lock_that_a_dead_change_left_is_taken_away(library: og.Graph) -> None:
-    version = library._store.manifest.latest_version()
-    library._store.manifest.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
+    version = library._session.store.manifest.latest_version()
+    library._session.store.manifest.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
 
     fill(library, 100)
 

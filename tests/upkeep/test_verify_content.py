@@ -232,7 +232,7 @@ def test_a_graph_without_checksums_gets_them_when_asked(tmp_path: Path) -> None:
     assert before.errors == after.errors == ()
     assert len([each for each in before.warnings if each.check == "content"]) == 4
     assert [each for each in after.warnings if each.check == "content"] == []
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     pinned = tables.reads.fragments(tables.open_at(*_main_authors(graph)))
     victim = Path(_main_authors(graph)[0].uri) / "data" / pinned[0].files[0]
     with flipped_byte(victim):
@@ -241,4 +241,4 @@ def test_a_graph_without_checksums_gets_them_when_asked(tmp_path: Path) -> None:
 
 def _main_authors(graph: og.Graph) -> tuple[TableLocation, int]:
     entry = graph.snapshot().entries["node:Author"]
-    return graph._store.tables.root.table(entry.table_path), entry.version
+    return graph._session.store.tables.root.table(entry.table_path), entry.version

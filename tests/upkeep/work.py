@@ -89,7 +89,7 @@ def recover(path: str, arm: str = "") -> str:
 
 
 def rows_of(graph: Graph) -> dict[str, list[str]]:
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     found = {}
     for key, entry in graph.snapshot().entries.items():
         rows = tables.reads.scan(open_pin(tables, entry)).to_pylist()
@@ -106,7 +106,7 @@ def look(path: str) -> dict[str, Any]:
 def inspect(path: str) -> dict[str, Any]:
     """Open read-write, which recovers; look; write again."""
     graph = open_graph(path)
-    tables = graph._store.tables
+    tables = graph._session.store.tables
     entries = graph.snapshot().entries
     top = Path(path)
     found: dict[str, Any] = {

@@ -1,20 +1,22 @@
 """`Graph`: open, query, mutate, load, branch, merge. This package alone knows every part.
 
-graph.py         the class, `init` and `open`
-arguments.py     what a call is given, held to its annotations
-store.py         the parts of a graph in storage
-handle.py        an open graph from the inside: contract, environment, life and death
-reading.py       queries, scans, exports, snapshots, history
-writing.py       mutations and loads
-branching.py     branches: make, compare, merge, delete
-maintaining.py   schema changes, indexes, clean-up, verification
-query_source.py  a query given as text or as a file
+open_graph.py        `init` and `open`
+graph.py             `Graph`: every public call
+arguments.py         checks what a call is given against its annotations
+session.py           what the calls work on: store, schema, known states, caches, policy
+writes.py            mutations and loads
+store.py             the parts of a graph in storage
+settings.py          what `open` is given as `spark` and `config`
 commit_observers.py  readers that are made ready for a commit before it is published
-results.py       what writes return
-verify_at.py     verification of a graph that may not open
+query_source.py      a query given as text or as a file
+blob_reader.py       the bytes of a Blob
+results.py           what writes return
+relocating.py        what an open does with a graph that was moved or copied
+verify_at.py         verification of a graph that may not open
 """
 
-from omnigraph.graph.graph import Graph, init, open  # noqa: A004 — the word of the API
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.open_graph import init, open  # noqa: A004 — the word of the API
 from omnigraph.graph.results import LoadResult, MutationResult
 from omnigraph.graph.verify_at import verify_at
 from omnigraph.manifest import GraphCommit as Commit

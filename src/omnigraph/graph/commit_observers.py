@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 from omnigraph.manifest import PublishDelta, UpdatePin
 
 if TYPE_CHECKING:
-    from omnigraph.graph.handle import Handle
+    from omnigraph.graph.session import Session
 
 
 class Prefetcher:
-    """The observer of a handle that reads what it writes itself."""
+    """The observer of a session whose own queries read what it writes."""
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        self._handle._read_ahead(branch, pins)
+        self._session.prefetch(branch, pins)
 
     def after_publish(self, delta: PublishDelta) -> None: ...
 
 
 class ReaderObserver:
-    """The observer of a writer, on behalf of a handle in another process that only reads."""
+    """The observer of a writer, for the queries of another session, often in another process."""
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        states = self._handle._coordinator.states
-        if states.find(branch) is not None:  # else no reader here has ever asked for it
-            self._handle._read_ahead(branch, pins)
+        states = self._session.coordinator.states
+        if states.find(branch) is not None:  # else no query here has ever read it
+            self._session.prefetch(branch, pins)
             states.expect_notification(branch)
 
     def after_publish(self, delta: PublishDelta) -> None:
-        self._handle._coordinator.states.notify(delta)
+        self._session.coordinator.states.notify(delta)

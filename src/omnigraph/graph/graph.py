@@ -1,117 +1,781 @@
-"""Graph: every call of an open graph, and the two ways to get one."""
+"""Graph: every call of an open graph."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from time import perf_counter, time_ns
+from types import TracebackType
+from typing import Any, Literal, Self, overload
 
-from omnigraph.catalog import build_catalog
-from omnigraph.errors import BadRequestError, GraphNotFound
-from omnigraph.graph.arguments import check_call, check_calls
-from omnigraph.graph.branching import Branching
-from omnigraph.graph.handle import Mode
-from omnigraph.graph.maintaining import Maintaining
-from omnigraph.graph.reading import Reading
-from omnigraph.graph.relocating import mark_location, settle_location
-from omnigraph.graph.settings import read_settings
-from omnigraph.graph.store import open_store
-from omnigraph.graph.writing import Writing
-from omnigraph.manifest import (
-    create_graph,
-    migrate,
-    read_stamp,
+from omnigraph.branch.changes import ChangeSet
+from omnigraph.branch.create import create_branch
+from omnigraph.branch.delete import delete_branch
+from omnigraph.branch.diff import (
+    ChangeFilter,
+    CommitChanges,
+    State,
+    Target,
+    changes_since,
+    diff_states,
+    find_snapshot,
 )
-from omnigraph.policy import Policy
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.queues import writer_queues
-from omnigraph.syntax import parse_schema
-from omnigraph.write.power_cut import look_past_torn, set_torn_aside
+from omnigraph.branch.entities import entry_of, read_entity
+from omnigraph.branch.html import diff_to_html
+from omnigraph.branch.merge import MergePreview, MergeResult, delete_merged, preview_merge
+from omnigraph.branch.merge import merge as merge_branches
+from omnigraph.branch.resolve import Resolution
+from omnigraph.branch.surroundings import changed_subgraph
+from omnigraph.catalog import Catalog
+from omnigraph.compiler import (
+    bind_params,
+    require_read,
+)
+from omnigraph.errors import (
+    BadRequestError,
+    SchemaMoved,
+)
+from omnigraph.executor import Explanation, QueryResult, execute, explain
+from omnigraph.graph.arguments import check_calls
+from omnigraph.graph.blob_reader import BlobReader, blob_table, read_blob
+from omnigraph.graph.query_source import compile_source
+from omnigraph.graph.results import LoadResult, MutationResult
+from omnigraph.graph.session import Session
+from omnigraph.graph.writes import parse_option, permit_load, run_load_request, run_mutation
+from omnigraph.index import open_tables
+from omnigraph.ir.expressions import NOW_PARAMETER
+from omnigraph.manifest import (
+    MAIN,
+    GraphCommit,
+    Snapshot,
+)
+from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.history import ancestry
+from omnigraph.pipeline.export import select_tables
+from omnigraph.pipeline.frames import Frames, spool_frames, table_key
+from omnigraph.pipeline.loader import LoadRequest, part_bytes
+from omnigraph.pipeline.model import LoadMode, OnError
+from omnigraph.pipeline.progress import Listener
+from omnigraph.pipeline.ranges import Source, plan_input
+from omnigraph.pipeline.run_export import run_export
+from omnigraph.pipeline.scan import TableScan, scan_at
+from omnigraph.policy import Action
+from omnigraph.upkeep.apply_schema import SchemaResult, apply_schema
+from omnigraph.upkeep.cleanup import CleanupReport, cleanup
+from omnigraph.upkeep.doctor import DoctorReport, examine
+from omnigraph.upkeep.ensure_indices import IndexReport, ensure_indices
+from omnigraph.upkeep.findings import Verification
+from omnigraph.upkeep.optimize import OptimizeReport, optimize
+from omnigraph.upkeep.repair import RepairReport, repair
+from omnigraph.upkeep.schema_plan import SchemaPlan, plan_schema
+from omnigraph.upkeep.verify import verify_graph
+from omnigraph.write.audit import RecoveryRecord, list_recoveries
+from omnigraph.write.environment import queue_keys
+from omnigraph.write.recovery import with_settled_tables
 
 
 @check_calls
-class Graph(Reading, Writing, Branching, Maintaining):
+class Graph:
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-@check_call
-def init(
-    uri: str | Path,
-    *,
-    schema: str,
-    storage_options: Mapping[str, str] | None = None,
-    actor: str | None = None,
-    durability: Durability = "power",
-    self_care: bool = True,
-    spark: Any = None,
-    config: Mapping[str, Any] | None = None,
-    policy: Policy | None = None,
-) -> Graph:
-    """Create an empty graph and open it. The other arguments are those of `open`.
+    @property
+    def uri(self) -> str:
+        return self._session.uri
 
-    Raises:
-        GraphExists: There is one already.
-    """
-    settings = read_settings(spark, config)
-    catalog = build_catalog(parse_schema(schema))
-    store = open_store(uri, storage_options, durability)
-    create_graph(
-        store.texts,
-        store.tables,
-        store.manifest,
-        store.history,
-        source=schema,
-        catalog=catalog,
-        actor=actor,
-    )
-    mark_location(store)
-    return Graph(
-        store, mode="rw", actor=actor, self_care=self_care, settings=settings, policy=policy
-    )
+    @property
+    def schema(self) -> str:
+        """The accepted schema, as it was written."""
+        return self._session.read_contract().source
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the accepted schema."""
+        return self._session.read_contract().catalog
+
+    def refresh(self) -> None:
+        """Look at every branch again; finish or undo what dead writers left."""
+        self._session.refresh()
+
+    def close(self) -> None:
+        """Release everything. Using the graph afterwards is an error."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.uri} ({self._session.mode})>"
+
+    # Reading
+
+    def query(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        branch: str = MAIN,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+        schema: str = "commit",
+        engine: str = "local",
+    ) -> QueryResult:
+        """Run a read over one snapshot: of a branch now, or of a commit, version or time.
+
+        The past is read in the schema of its commit; a query that fits only the schema of today,
+        or any with `schema="current"`, is answered through stable identities. The engine is
+        `local`: this process. `spark` is refused until queries can run there.
+        """
+        started = perf_counter()
+        _require_local(engine)
+        session = self._session
+        catalog, snapshot, ir = session.read_as(
+            (branch, commit, version, at),
+            schema,
+            lambda catalog, _: require_read(compile_source(source, catalog, name)),
+        )
+        bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
+        table = execute(
+            ir, bound, snapshot, catalog, session.store.tables, session.cache, session.embedder
+        )
+        return QueryResult(
+            table,
+            ir.name,
+            snapshot.branch,
+            snapshot.head.commit_id,
+            snapshot.manifest_version,
+            elapsed_ms=1_000 * (perf_counter() - started),
+        )
+
+    def run_query_at(
+        self,
+        version: int,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        schema: str = "commit",
+    ) -> QueryResult:
+        """Run a read over `main` as it stood at a manifest version."""
+        return self.query(source, name, params, version=version, schema=schema)
+
+    def explain(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        branch: str = MAIN,
+        analyze: bool = False,
+    ) -> Explanation:
+        """Show every stage of a read: IR and plan, and with `analyze` what running it did."""
+        session = self._session
+        catalog, snapshot = session.read((branch, None, None, None))
+        ir = require_read(compile_source(source, catalog, name))
+        bound: dict[str, Any] = {}
+        if analyze:
+            bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
+        return explain(
+            ir,
+            snapshot,
+            catalog,
+            session.store.tables,
+            session.cache,
+            params=bound,
+            embedder=session.embedder,
+            analyze=analyze,
+        )
+
+    @overload
+    def export(
+        self,
+        path: None = None,
+        *,
+        branch: str = ...,
+        commit: str | None = ...,
+        version: int | None = ...,
+        types: Sequence[str] | None = ...,
+        schema: str = ...,
+        format: str = ...,
+        engine: str = ...,
+        progress: Listener | bool | None = ...,
+    ) -> Iterator[dict[str, Any]]: ...
+
+    @overload
+    def export(
+        self,
+        path: str | Path,
+        *,
+        branch: str = ...,
+        commit: str | None = ...,
+        version: int | None = ...,
+        types: Sequence[str] | None = ...,
+        schema: str = ...,
+        format: str = ...,
+        engine: str = ...,
+        progress: Listener | bool | None = ...,
+    ) -> Path: ...
+
+    def export(
+        self,
+        path: str | Path | None = None,
+        *,
+        branch: str = MAIN,
+        commit: str | None = None,
+        version: int | None = None,
+        types: Sequence[str] | None = None,
+        schema: str = "commit",
+        format: str = "jsonl",  # noqa: A002 — the word of the API
+        engine: str = "auto",
+        progress: Listener | bool | None = None,
+    ) -> Path | Iterator[dict[str, Any]]:
+        """Write a snapshot as load records (or Parquet) to `path`, or yield the records.
+
+        Loading an export with mode `overwrite` into a fresh graph of the same schema gives the
+        same rows, ids too: that of the commit, or with `schema="current"` that of today.
+        """
+        catalog, snapshot, _ = self._session.read_as(
+            (branch, commit, version, None),
+            schema,
+            lambda catalog, _: select_tables(catalog, types),
+        )
+        return run_export(
+            self._session.store.tables,
+            catalog,
+            snapshot,
+            path=None if path is None else Path(path),
+            types=types,
+            file_format=format,
+            engine=engine,
+            progress=progress,
+            spark=self._session.settings.spark,
+        )
+
+    def nodes(self, type: str, **selection: Any) -> TableScan:  # noqa: A002 — the word of the API
+        """The rows of a node type at a snapshot: of a branch now, or a commit, version or time."""
+        return self.scan(f"node:{type}", **selection)
+
+    def edges(self, type: str, **selection: Any) -> TableScan:  # noqa: A002 — the word of the API
+        """The rows of an edge type at a snapshot: of a branch now, or a commit, version or time."""
+        return self.scan(f"edge:{type}", **selection)
+
+    def scan(
+        self,
+        type: str,  # noqa: A002 — the word of the API
+        *,
+        branch: str = MAIN,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+        schema: str = "commit",
+        columns: Sequence[str] | None = None,
+    ) -> TableScan:
+        """The rows of a type, by its name or table key, at a pinned snapshot."""
+        from omnigraph.graph.open_graph import open as open_graph  # it makes this class
+
+        tables, spark = self._session.store.tables, self._session.settings.spark
+        catalog, _, scan = self._session.read_as(
+            (branch, commit, version, at),
+            schema,
+            lambda catalog, snapshot: scan_at(
+                tables, snapshot, table_key(catalog, type), columns, open_graph, spark
+            ),
+        )
+        is_current = catalog is self._session.contract.catalog
+        return replace(scan, schema_of="current" if is_current else "commit")
+
+    def entity_at(
+        self,
+        table_key: str,
+        id: str,  # noqa: A002 — the API names it so
+        version: int,
+        *,
+        branch: str = MAIN,
+        schema: str = "commit",
+    ) -> dict[str, Any] | None:
+        """One node or edge as it was at a manifest version, None when it was not there."""
+        _, _, entry = self._session.read_as(
+            (branch, None, version, None), schema, lambda _, found: entry_of(found, table_key)
+        )
+        return read_entity(self._session.store.tables, entry, id)
+
+    def read_blob(
+        self,
+        kind: str,
+        type: str,  # noqa: A002 — the word of the API
+        id: str,  # noqa: A002 — the API names it so
+        property: str,  # noqa: A002 — the API names it so
+        *,
+        branch: str = MAIN,
+        commit: str | None = None,
+        version: int | None = None,
+        at: datetime | str | None = None,
+        schema: str = "commit",
+    ) -> BlobReader:
+        """The bytes of one Blob of a node or edge (`kind`), at a snapshot.
+
+        Raises:
+            BadRequestError: There is no such kind, type or property, or the property is no Blob.
+            NotFoundError: There is no such node or edge, or its value is null.
+        """
+        tables = self._session.store.tables
+        catalog, snapshot, key = self._session.read_as(
+            (branch, commit, version, at),
+            schema,
+            lambda catalog, _: blob_table(catalog, kind, type, property),
+        )
+        handle = open_tables(snapshot, catalog, tables, self._session.cache).view(key).handle
+        return read_blob(tables, handle, key, id, property)
+
+    def commits(
+        self, branch: str = MAIN, *, actor: str | None = None, limit: int | None = None
+    ) -> list[GraphCommit]:
+        """The commits visible on a branch, newest first."""
+        self._session.read_contract()
+        found = self._session.coordinator.commits(canonical_branch(branch))
+        wanted = [commit for commit in found if actor is None or commit.actor == actor]
+        return _first(wanted, limit)
+
+    def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
+        """Every commit that led to a branch, those of merged branches too, newest first."""
+        self._session.read_contract()
+        name = canonical_branch(branch)
+        return _first(ancestry(self._session.coordinator, self._session.store.history, name), limit)
+
+    def recoveries(self) -> list[RecoveryRecord]:
+        """Every write that recovery had to finish or undo, oldest first."""
+        self._session.read_contract()
+        return list_recoveries(self._session.store.audit)
+
+    def commit(self, commit_id: str) -> GraphCommit:
+        """One commit, on whichever branch it is."""
+        self._session.read_contract()
+        return self._session.coordinator.commit(commit_id)
+
+    def snapshot(self, branch: str = MAIN) -> Snapshot:
+        """What a branch shows now: a pin per table."""
+        self._session.read_contract()
+        return self._session.coordinator.fresh(canonical_branch(branch)).snapshot()
+
+    def snapshot_at_version(self, version: int, *, branch: str = MAIN) -> Snapshot:
+        """What a branch showed at a manifest version."""
+        self._session.read_contract()
+        return self._session.coordinator.at_version(canonical_branch(branch), version).snapshot()
+
+    # Writing
+
+    def mutate(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        branch: str = MAIN,
+        actor: str | None = None,
+        if_commit: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation as one commit, or change nothing.
+
+        Raises:
+            ExpectedVersionMismatch: Another writer changed a table this one depends on.
+            PreconditionFailed: `if_commit` is given and is not the head of the branch.
+            ConstraintError: The result would break a rule of the schema.
+        """
+        target = canonical_branch(branch)
+        who = self._session.permit(Action.CHANGE, actor=actor, branch=target)
+        run = partial(
+            run_mutation,
+            self._session,
+            source,
+            name,
+            params,
+            branch=target,
+            actor=who,
+            if_commit=if_commit,
+        )
+        try:
+            return run()
+        except SchemaMoved:
+            # What was checked against the schema before is checked against the present one.
+            return run()
+
+    def load(
+        self,
+        data: Source,
+        *,
+        mode: str,
+        branch: str = MAIN,
+        base: str | None = None,
+        actor: str | None = None,
+        engine: str = "auto",
+        on_error: str = "reject",
+        quarantine: str | Path | None = None,
+        embed: bool = True,
+        progress: Listener | bool | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> LoadResult:
+        """Load records as one commit, or nothing.
+
+        `data` is a path, a glob, a list of paths, text, or an iterable of records; `mode` is
+        `"overwrite"`, `"append"` or `"merge"`. With `base` a missing branch is created from it
+        first. `on_error="quarantine"` loads the good records and writes the others, with reasons,
+        to the file `quarantine`, or to one below the graph that the result names. Input on
+        `s3://` is read with `storage_options`, or with those of the graph.
+
+        Raises:
+            BadRowsError: Records break a rule of the schema; all of them are named, up to a cap.
+            KeyConflict: An appended id is there already.
+        """
+        who = permit_load(self._session, branch, base, actor)
+        request = LoadRequest(
+            input=plan_input(
+                data, part_bytes(), storage_options or self._session.store.tables.storage_options
+            ),
+            mode=parse_option("load mode", mode, LoadMode),
+            branch=canonical_branch(branch),
+            actor=who,
+            engine=engine,
+            on_error=parse_option("on_error", on_error, OnError),
+            quarantine_path=None if quarantine is None else str(quarantine),
+            progress=progress,
+            embeds=embed,
+            spark=self._session.settings.spark,
+        )
+        return run_load_request(self._session, request, base)
+
+    def ingest(
+        self,
+        data: Source,
+        *,
+        branch: str,
+        from_branch: str = MAIN,
+        mode: str = "merge",
+        **options: Any,
+    ) -> LoadResult:
+        """Load into a branch, which is created from `from_branch` when it is missing."""
+        return self.load(data, mode=mode, branch=branch, base=from_branch, **options)
+
+    def load_dataframe(
+        self,
+        df: Any,
+        *,
+        type: str | None = None,  # noqa: A002 — the word of the API
+        edge: str | None = None,
+        mode: str,
+        **options: Any,
+    ) -> LoadResult:
+        """Load a Spark, pandas, polars or Arrow frame of one type: columns are its properties.
+
+        An edge frame has `src` and `dst`, or `from` and `to`.
+        """
+        if (type is None) == (edge is None):
+            raise BadRequestError("name the type of the rows: give one of `type` and `edge`")
+        permit_load(self._session, *(options.get(each) for each in ("branch", "base", "actor")))
+        catalog = self._session.require_writable()
+        kind = "node" if edge is None else "edge"
+        key = table_key(catalog, str(type if edge is None else edge), kind=kind)
+        return self.load_dataframes({key: df}, mode=mode, **options)
+
+    def load_dataframes(
+        self,
+        frames: Mapping[str, Any],
+        *,
+        mode: str,
+        branch: str = MAIN,
+        base: str | None = None,
+        actor: str | None = None,
+        engine: str = "auto",
+        on_error: str = "reject",
+        quarantine: str | Path | None = None,
+        embed: bool = True,
+        progress: Listener | bool | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> LoadResult:
+        """Load frames, by type name, as one commit, or nothing. See `load_dataframe`."""
+        who = permit_load(self._session, branch, base, actor)
+        catalog = self._session.require_writable()
+        by_key = Frames(
+            {table_key(catalog, name): frame for name, frame in frames.items()}, catalog
+        )
+        with spool_frames(by_key, self._session.store.tables, part_bytes()) as rows:
+            request = LoadRequest(
+                input=rows,
+                mode=parse_option("load mode", mode, LoadMode),
+                branch=canonical_branch(branch),
+                actor=who,
+                engine=engine,
+                on_error=parse_option("on_error", on_error, OnError),
+                quarantine_path=None if quarantine is None else str(quarantine),
+                progress=progress,
+                embeds=embed,
+                spark=by_key.spark or self._session.settings.spark,
+                properties=properties or {},
+            )
+            return run_load_request(self._session, request, base)
+
+    # Branches
+
+    def branches(self) -> list[str]:
+        """Every branch, `main` first."""
+        self._session.read_contract()
+        return self._session.coordinator.branches()
+
+    def create_branch(self, name: str, from_: str = MAIN, *, actor: str | None = None) -> Snapshot:
+        """Make a branch that shows what `from_` shows now; nothing is copied."""
+        source, made = canonical_branch(from_), canonical_branch(name)
+        self._session.permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=made)
+        self._session.require_writable()
+        return create_branch(self._session.environment(), name, from_).snapshot()
+
+    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
+        """Remove a branch and what only it holds."""
+        branch = canonical_branch(name)
+        self._session.permit(Action.BRANCH_DELETE, actor=actor, target_branch=branch)
+        self._session.require_writable()
+        delete_branch(self._session.environment(), branch)
+
+    @overload
+    def merge(
+        self,
+        source: str,
+        into: str = ...,
+        *,
+        actor: str | None = ...,
+        delete_branch: bool = ...,
+        preview: Literal[False] = ...,
+        resolve: Resolution | None = ...,
+    ) -> MergeResult: ...
+
+    @overload
+    def merge(
+        self,
+        source: str,
+        into: str = ...,
+        *,
+        actor: str | None = ...,
+        delete_branch: bool = ...,
+        preview: Literal[True],
+        resolve: Resolution | None = ...,
+    ) -> MergePreview: ...
+
+    def merge(
+        self,
+        source: str,
+        into: str = MAIN,
+        *,
+        actor: str | None = None,
+        delete_branch: bool = False,
+        preview: bool = False,
+        resolve: Resolution | None = None,
+    ) -> MergeResult | MergePreview:
+        """Bring what `source` did into another branch, as one commit or not at all.
+
+        With `preview` nothing is written and the result says what would be. `resolve` settles
+        conflicts: `"ours"` keeps what the target has, `"theirs"` what the source has, and a
+        mapping or a list says so row by row.
+
+        Raises:
+            MergeConflicts: The branches cannot be joined as they are. The target is unchanged.
+            ExpectedVersionMismatch: The target changed meanwhile. Merge again.
+        """
+        names = branch, target = canonical_branch(source), canonical_branch(into)
+        session, environment = self._session, self._session.environment()
+        if preview:
+            catalog = session.read_contract().catalog
+            return preview_merge(environment, catalog, *names, resolution=resolve)
+        who = session.permit(Action.BRANCH_MERGE, actor=actor, branch=branch, target_branch=target)
+        if delete_branch:
+            session.permit(Action.BRANCH_DELETE, actor=who, target_branch=branch)
+        session.require_writable()
+        seen = session.coordinator.last_seen(target)
+        queues = queue_keys(frozenset(seen.entries), seen.branch)
+        session.recover(wait_for=queues)
+        catalog = session.require_writable()
+        result = with_settled_tables(
+            environment,
+            queues,
+            lambda: merge_branches(environment, catalog, *names, actor=who, resolution=resolve),
+        )
+        session.compact_if_due(target, result.tables)
+        return delete_merged(environment, result) if delete_branch else result
+
+    def diff(
+        self,
+        from_: Target,
+        to: Target,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> ChangeSet:
+        """What differs between two states: branches, commits, versions or times."""
+        before, after = map(self._find_state, (from_, to))
+        wanted = ChangeFilter(kinds, types, ops)
+        wanted.check([before.catalog, after.catalog])
+        return diff_states(self._session.store.tables, before, after, wanted)
+
+    def diff_html(
+        self,
+        from_: Target,
+        to: Target,
+        *,
+        title: str | None = None,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> str:
+        """A diff as one page that works offline: what changed, drawn and listed."""
+        before, after = map(self._find_state, (from_, to))
+        changes = self.diff(before.snapshot, after.snapshot, kinds=kinds, types=types, ops=ops)
+        shown = changed_subgraph(changes, before.catalog, after, self._session.store.tables)
+        return diff_to_html(changes, title=title or f"{from_} → {to}", subgraph=shown)
+
+    def changes(
+        self,
+        since: str,
+        *,
+        branch: str = MAIN,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> Iterator[CommitChanges]:
+        """What every commit of a branch changed after `since`, oldest first."""
+        session, wanted = self._session, ChangeFilter(kinds, types, ops)
+        session.read_contract()
+        return changes_since(
+            session.store.tables, session.coordinator, self._find_state, since, branch, wanted
+        )
+
+    def _find_state(self, target: Target) -> State:
+        """A snapshot with the schema it is in."""
+        session = self._session
+        snapshot = find_snapshot(session.coordinator, target)
+        catalog, shown = session.view_in_own_schema(snapshot, session.read_contract())
+        return State(shown, catalog)
+
+    # Upkeep
+
+    def plan_schema(self, text: str, *, allow_data_loss: bool = False) -> SchemaPlan:
+        """What applying a schema would do, step by step and table by table. Changes nothing."""
+        catalog, snapshot = self._session.read((MAIN, None, None, None))
+        return plan_schema(
+            self._session.store.tables, snapshot, catalog, text, allow_data_loss=allow_data_loss
+        )
+
+    def apply_schema(
+        self, text: str, *, allow_data_loss: bool = False, actor: str | None = None
+    ) -> SchemaResult:
+        """Make `text` the schema of the graph, as one commit, or change nothing.
+
+        Raises:
+            MigrationError: A step is not supported.
+            ConflictError: There are other branches, or another change is in progress.
+        """
+        who = self._session.permit(Action.SCHEMA_APPLY, actor=actor, target_branch=MAIN)
+        self._session.require_writable()
+        environment = self._session.environment()
+        self._session.recover()
+        result = with_settled_tables(
+            environment,
+            None,
+            lambda: apply_schema(environment, text, allow_data_loss=allow_data_loss, actor=who),
+        )
+        self._session.read_contract()
+        return result
+
+    def ensure_indices(self, branch: str = MAIN) -> IndexReport:
+        """Build every declared index that is missing on a branch; answers do not change."""
+        catalog = self._session.recover_for_upkeep()
+        environment, target = self._session.environment(), canonical_branch(branch)
+        return with_settled_tables(
+            environment, None, lambda: ensure_indices(environment, catalog, target)
+        )
+
+    def optimize(self) -> OptimizeReport:
+        """Compact the tables of main and complete their indexes; answers do not change."""
+        catalog = self._session.recover_for_upkeep()
+        return optimize(self._session.environment(), catalog)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Remove history outside the policy; without `confirm` say what would go.
+
+        `keep` is how many commits of each branch stay, `older_than` how old a version must be.
+        """
+        self._session.recover_for_upkeep()
+        return cleanup(
+            self._session.environment(),
+            [self._session.store.history, self._session.store.audit],
+            keep=keep,
+            older_than=older_than,
+            confirm=confirm,
+        )
+
+    def repair(self, *, confirm: bool = False, force: bool = False) -> RepairReport:
+        """Look for tables that moved without a write of ours; with `confirm` show what is safe."""
+        self._session.recover_for_upkeep()
+        return repair(self._session.environment(), confirm=confirm, force=force)
+
+    def doctor(self) -> DoctorReport:
+        """How the graph and the machine stand, with advice. Changes nothing."""
+        session = self._session
+        return examine(
+            session.environment(), session.read_contract().catalog, session.store.history
+        )
+
+    def verify(self, content: bool = False, *, record: bool = False) -> Verification:
+        """Look at every branch, table, file and row; changes nothing.
+
+        `content` reads every file and compares it with the checksum that was recorded when it was
+        written. `record` gives files that have none a checksum, as they are now; the graph must
+        be open for writing. What is found says in plain words what is wrong, and what fixes it.
+        """
+        if record:
+            self._session.require_writable()
+        return verify_graph(
+            self._session.environment(),
+            lambda: self._session.read_contract().catalog,
+            content=content,
+            record=record,
+        )
 
 
-@check_call
-def open(  # noqa: A001 — `omnigraph.open` is the name programs use
-    uri: str | Path,
-    *,
-    mode: Mode = "rw",
-    storage_options: Mapping[str, str] | None = None,
-    actor: str | None = None,
-    durability: Durability = "power",
-    self_care: bool = True,
-    spark: Any = None,
-    config: Mapping[str, Any] | None = None,
-    policy: Policy | None = None,
-) -> Graph:
-    """Open a graph. Mode `"r"` never writes, not even to recover.
+def get_session(graph: Graph) -> Session:
+    """The inside of an open graph, for the other packages of Omnigraph: no part of the API."""
+    return graph._session
 
-    `spark` is the SparkSession to load and export with. `config` may have `spark`, a map of
-    settings for a session that is made when one is needed, `cache_bytes`, how much queries may
-    keep in memory, and `read_ahead`, whether a write decodes for them before it is visible. With
-    a session or a master given, small loads run there too.
 
-    With a `policy` every write has to be allowed by it, and needs an actor; reads do not ask.
+def _first(commits: list[GraphCommit], limit: int | None) -> list[GraphCommit]:
+    if limit is not None and limit < 0:
+        raise BadRequestError(f"limit is {limit}, expected 0 or more")
+    return commits[:limit]
 
-    Raises:
-        GraphNotFound: There is no graph there.
-        BadRequestError: A setting is unknown, or its value is of another kind.
-    """
-    if mode not in ("rw", "r"):
-        raise BadRequestError(f"mode is {mode!r}, expected 'rw' or 'r'")
-    settings = read_settings(spark, config)
-    store = open_store(uri, storage_options, durability)
-    if not store.manifest.exists():
-        raise GraphNotFound(str(uri))
-    if mode == "rw":
-        if store.root.is_local:
-            queues = writer_queues(store.root)
-            set_torn_aside(store.texts, store.manifest, store.history, store.audit, queues)
-        settle_location(store)
-        migrate(store.manifest)
-    else:
-        if store.root.is_local:
-            look_past_torn(store.texts, store.manifest)
-        read_stamp(store.manifest)
-    return Graph(
-        store, mode=mode, actor=actor, self_care=self_care, settings=settings, policy=policy
-    )
+
+def _require_local(engine: str) -> None:
+    if engine == "spark":
+        raise BadRequestError(
+            "queries do not run on Spark yet — leave out `engine`, or read the types you need "
+            "with `graph.nodes(type).to_spark()` and `graph.edges(type).to_spark()`"
+        )
+    if engine != "local":
+        raise BadRequestError(f"engine is {engine!r}, expected 'local'")

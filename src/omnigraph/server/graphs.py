@@ -16,6 +16,7 @@ from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 from omnigraph.graph.commit_observers import ReaderObserver
+from omnigraph.graph.graph import get_session
 from omnigraph.graph.settings import ReadAhead
 from omnigraph.policy import Policy, load_policy
 from omnigraph.server.gate import Gate
@@ -46,7 +47,7 @@ class OpenGraph:
     @property
     def readers(self) -> ReaderObserver:
         """Those who read it here, for the process that writes it."""
-        return ReaderObserver(self.graph)
+        return ReaderObserver(get_session(self.graph))
 
     @property
     def is_local(self) -> bool:

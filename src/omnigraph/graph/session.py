@@ -1,0 +1,290 @@
+"""Session: one open graph from the inside. `Graph` is the public face of it.
+
+The parts of the graph in storage, the accepted schema, the known states of its branches, what
+queries have cached, and who may write. Every call of `Graph` goes through it; it is thread-safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+from omnigraph.catalog import Catalog
+from omnigraph.embed import EnvironmentEmbedder
+from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
+from omnigraph.graph.commit_observers import Prefetcher
+from omnigraph.graph.settings import Settings
+from omnigraph.graph.store import Store
+from omnigraph.index import DerivedStore, RuntimeCache, prefetch
+from omnigraph.manifest import (
+    MAIN,
+    Coordinator,
+    GraphCommit,
+    SchemaContract,
+    Snapshot,
+    UpdatePin,
+    load_accepted_contract,
+    load_contract,
+    reconcile,
+)
+from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.freshness import CommitObserver
+from omnigraph.manifest.retained_commits import RetainedCommits
+from omnigraph.manifest.schema_view import project_to_schema
+from omnigraph.manifest.schemas import catalog_of, keep_accepted
+from omnigraph.manifest.snapshot_cache import SnapshotCache
+from omnigraph.manifest.targets import resolve
+from omnigraph.policy import Action, Policy
+from omnigraph.storage.queues import QueueKey, writer_queues
+from omnigraph.upkeep.self_care import compact_if_due
+from omnigraph.write.commit import WriteRequest, run_write
+from omnigraph.write.environment import WriteEnvironment, queue_keys
+from omnigraph.write.recovery import settle_all
+from omnigraph.write.schema_lock import (
+    has_staged_schema,
+    refuse_while_applying,
+    settle_dead_apply,
+)
+
+Mode: TypeAlias = Literal["rw", "r"]
+Moment: TypeAlias = tuple[str, str | None, int | None, datetime | str | None]
+"""Branch, commit, version and time of a read; without the last three it is of the branch now."""
+_T = TypeVar("_T")
+
+log = logging.getLogger("omnigraph")
+
+_SCHEMA_ATTEMPTS_MAX = 3
+_SCHEMAS = ("commit", "current")
+
+
+class Session:
+    """What every call of a `Graph` works on."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        mode: Mode,
+        actor: str | None,
+        self_care: bool,
+        settings: Settings,
+        policy: Policy | None,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.policy = policy
+        self.mode = mode
+        self._actor = actor
+        self._self_care = self_care
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self.coordinator = Coordinator(
+            store.manifest, RetainedCommits(store.texts), self._observer()
+        )
+        derived = None
+        if store.root.is_local:  # a read-only session uses the derived files and adds none
+            derived = DerivedStore(Path(store.root.local_path), is_writable=mode == "rw")
+        self.cache = RuntimeCache(settings.cache_bytes, derived=derived)
+        self.snapshots = SnapshotCache[tuple[Catalog, Snapshot]](store.root)
+        self.embedder = EnvironmentEmbedder()
+        if mode == "rw":
+            self.recover(full=True)
+            settle_dead_apply(self.environment())
+        self.contract = load_contract(store.texts)
+        """The accepted schema as it was read last."""
+        if mode == "rw":
+            keep_accepted(store.texts, self.coordinator.last_seen(MAIN), self.contract)
+            reconcile(self.coordinator, store.history)
+
+    @property
+    def uri(self) -> str:
+        return str(self.store.root)
+
+    def refresh(self) -> None:
+        """Look at every branch again, recovered first if the session may write."""
+        self.read_contract()
+        if self.mode == "rw":
+            self.recover()
+            settle_dead_apply(self.environment())
+        for branch in self.coordinator.branches():
+            self.coordinator.fresh(branch)
+        if self.mode == "rw":
+            reconcile(self.coordinator, self.store.history)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.cache.clear()
+        self.store.tables.forget()
+
+    # The schema
+
+    def read_contract(self) -> SchemaContract:
+        """The accepted schema now. Every call starts with this: it refuses a closed session."""
+        if self._is_closed:
+            raise BadRequestError(f"the handle of '{self.uri}' is closed — open the graph again")
+        contract = load_accepted_contract(self.store.texts, self.coordinator, self.contract)
+        with self._lock:
+            self.contract = contract
+        return contract
+
+    def view_in_own_schema(
+        self, snapshot: Snapshot, current: SchemaContract
+    ) -> tuple[Catalog, Snapshot]:
+        """A snapshot in the schema it was made under, in that of today when its text is gone."""
+        own = catalog_of(self.store.texts, snapshot, current)
+        if own is not None:
+            return own, snapshot
+        return current.catalog, project_to_schema(snapshot, None, current.catalog)
+
+    def view_in_current_schema(self, snapshot: Snapshot) -> tuple[Catalog, Snapshot]:
+        """A snapshot in the schema of today, through identities."""
+        current = self.read_contract()
+        own = catalog_of(self.store.texts, snapshot, current)
+        return current.catalog, project_to_schema(snapshot, own, current.catalog)
+
+    # Reading
+
+    def read(self, moment: Moment) -> tuple[Catalog, Snapshot]:
+        """A schema, and a snapshot whose tables are in it; the past is in its own schema."""
+        branch, commit, version, at = moment
+        if (commit, version, at) != (None, None, None):
+            current = self.read_contract()
+            snapshot = resolve(
+                self.coordinator, branch=branch, commit=commit, version=version, at=at
+            )
+            return self.view_in_own_schema(snapshot, current)
+        if self._is_closed:
+            self.read_contract()
+        name = branch if branch == MAIN else canonical_branch(branch)
+        probe = self.snapshots.probe(name)
+        found = self.snapshots.get(probe)
+        if found is None:
+            found = self._read_now(name)
+            self.snapshots.put(probe, found, found[1].manifest_version)
+        return found
+
+    def _read_now(self, branch: str) -> tuple[Catalog, Snapshot]:
+        for _ in range(_SCHEMA_ATTEMPTS_MAX):
+            catalog = self.read_contract().catalog
+            snapshot = self.coordinator.fresh(branch).snapshot()
+            if snapshot.schema_hash in (None, catalog.shape_hash):
+                return catalog, snapshot
+        raise ConflictError("the schema keeps changing — try again")
+
+    def read_as(
+        self, moment: Moment, schema: str, ask: Callable[[Catalog, Snapshot], _T]
+    ) -> tuple[Catalog, Snapshot, _T]:
+        """Ask of a snapshot in its own schema; of the past with today's names where only they fit.
+
+        `ask` raises when what is asked for does not fit the schema it is given.
+        """
+        if schema not in _SCHEMAS:
+            known = " or ".join(f"'{each}'" for each in _SCHEMAS)
+            raise BadRequestError(f"schema is {schema!r}, expected {known}")
+        catalog, snapshot = self.read(moment)
+        if moment[1:] == (None, None, None):
+            return catalog, snapshot, ask(catalog, snapshot)
+        if schema == "current":
+            catalog, snapshot = self.view_in_current_schema(snapshot)
+            return catalog, snapshot, ask(catalog, snapshot)
+        try:
+            return catalog, snapshot, ask(catalog, snapshot)
+        except OmnigraphError as error:
+            today, shown = self.view_in_current_schema(snapshot)
+            if today is catalog:
+                raise
+            try:
+                return today, shown, ask(today, shown)
+            except OmnigraphError:
+                raise error from None
+
+    # Writing
+
+    def permit(
+        self,
+        action: Action,
+        *,
+        actor: str | None,
+        branch: str | None = None,
+        target_branch: str | None = None,
+    ) -> str | None:
+        """Say who acts, once the policy lets them. Every write asks this first.
+
+        Raises:
+            PolicyError: It does not, or there is a policy and no actor is named.
+        """
+        who = actor if actor is not None else self._actor
+        if self.policy is not None:
+            self.policy.require(action, actor=who, branch=branch, target_branch=target_branch)
+        return who
+
+    def require_writable(self) -> Catalog:
+        """The schema that a write is checked against.
+
+        Raises:
+            BadRequestError: The session is closed, or open for reading only.
+            ConflictError: A schema change is in progress.
+        """
+        if self.mode == "r":
+            self.read_contract()
+            raise BadRequestError(
+                f"'{self.uri}' is open for reading only — open it with mode='rw' to change it"
+            )
+        if not self._is_closed:
+            environment = self.environment()
+            if has_staged_schema(environment):
+                # A schema change died close to its end: what comes now is checked against it.
+                self.recover(full=False)
+            refuse_while_applying(environment)
+        return self.read_contract().catalog
+
+    def recover(self, *, full: bool = False, wait_for: Collection[QueueKey] | None = None) -> None:
+        """Finish or undo what dead writers left; `full` says that this is an open."""
+        settle_all(self.environment(), full=full, wait_for=wait_for)
+
+    def recover_for_upkeep(self) -> Catalog:
+        """Recover all that can be recovered now; returns the schema afterwards."""
+        self.require_writable()
+        self.recover()
+        return self.require_writable()
+
+    def environment(self) -> WriteEnvironment:
+        return WriteEnvironment(
+            tables=self.store.tables,
+            texts=self.store.texts,
+            coordinator=self.coordinator,
+            queues=writer_queues(self.store.root),
+            audit=self.store.audit,
+        )
+
+    def write(self, request: WriteRequest, catalog: Catalog) -> GraphCommit | None:
+        """Recover what stands in the way, commit, and compact what was written if it is due."""
+        environment = replace(self.environment(), schema_hash=catalog.shape_hash)
+        self.recover(wait_for=queue_keys(request.touched.all, request.branch))
+        commit = run_write(environment, request)
+        if commit is not None:
+            self.compact_if_due(request.branch, request.touched.written)
+        return commit
+
+    def compact_if_due(self, branch: str, table_keys: Collection[str]) -> None:
+        """Compact tables that were just written, when it is due and wanted."""
+        if self._self_care:
+            compact_if_due(self.environment(), branch, table_keys)
+
+    def prefetch(self, branch: str, pins: Sequence[UpdatePin]) -> None:
+        """Decode for queries what a branch is about to show."""
+        try:
+            before = self.coordinator.last_seen(branch).snapshot()
+            with self.cache.prefetching():
+                prefetch(before, pins, self.contract.catalog, self.store.tables, self.cache)
+        except Exception as error:  # the write is whole; the next query pays for the decoding
+            log.warning("could not read ahead of a commit to '%s'", branch, exc_info=error)
+
+    def _observer(self) -> CommitObserver | None:
+        wanted = self.settings.read_ahead
+        return Prefetcher(self) if wanted is True else wanted or None

@@ -1,0 +1,138 @@
+"""Writes: a mutation or a load as one commit, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from time import time_ns
+from typing import Any, TypeVar
+
+from omnigraph.branch.create import create_branch
+from omnigraph.compiler import bind_params, require_mutation
+from omnigraph.errors import BadRequestError, BranchExists
+from omnigraph.graph.query_source import compile_source
+from omnigraph.graph.results import LoadResult, MutationResult
+from omnigraph.graph.session import Session
+from omnigraph.ir.expressions import NOW_PARAMETER
+from omnigraph.manifest import MAIN, GraphCommit, Snapshot
+from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.pipeline.loader import LoadRequest, run_load
+from omnigraph.policy import Action
+from omnigraph.write.check import check_change
+from omnigraph.write.commit import WriteRequest
+from omnigraph.write.mutate import Affected, InsertedRows, run_statements
+from omnigraph.write.sidecar import WriterKind
+from omnigraph.write.staging import MutationStaging
+from omnigraph.write.touched import tables_of_mutation
+
+_E = TypeVar("_E", bound=StrEnum)
+
+
+def run_mutation(
+    session: Session,
+    source: str | Path,
+    name: str | None,
+    params: Mapping[str, Any] | None,
+    *,
+    branch: str,
+    actor: str | None,
+    if_commit: str | None,
+) -> MutationResult:
+    """Run a mutation that is permitted. Raises SchemaMoved when it was checked too early."""
+    catalog = session.require_writable()
+    ir = require_mutation(compile_source(source, catalog, name))
+    bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
+    affected = Affected()
+    inserted = InsertedRows(ir, bound, catalog, session.embedder)
+
+    def prepare(snapshot: Snapshot) -> MutationStaging:
+        nonlocal affected
+        staging = MutationStaging(session.store.tables, catalog, snapshot)
+        affected = run_statements(ir, bound, inserted, staging)
+        check_change(staging)
+        return staging
+
+    commit = session.write(
+        WriteRequest(
+            kind=WriterKind.MUTATION,
+            branch=branch,
+            actor=actor,
+            touched=tables_of_mutation(ir, catalog),
+            prepare=prepare,
+            if_commit=if_commit,
+        ),
+        catalog,
+    )
+    version = commit.manifest_version if commit else session.coordinator.last_seen(branch).version
+    return MutationResult(
+        commit_id=commit.commit_id if commit else None,
+        manifest_version=version,
+        affected_nodes=affected.total("node"),
+        affected_edges=affected.total("edge"),
+    )
+
+
+def run_load_request(session: Session, request: LoadRequest, base: str | None) -> LoadResult:
+    """Run a load that is permitted, into a branch that is created from `base` if it is missing."""
+    catalog = session.require_writable()
+    if base is None:
+        session.coordinator.last_seen(request.branch)
+    created = False
+
+    def write(change: WriteRequest) -> GraphCommit | None:
+        nonlocal created
+        created = base is not None and _create_if_missing(session, request, base)
+        return session.write(change, catalog)
+
+    outcome = run_load(session.environment(), catalog, request, write)
+    return LoadResult(
+        commit_id=outcome.commit.commit_id if outcome.commit else None,
+        branch=request.branch,
+        base_branch=base,
+        branch_created=created,
+        mode=request.mode.value,
+        tables=outcome.tables,
+        rows_embedded=outcome.rows_embedded,
+        rows_rejected=outcome.rows_rejected,
+        engine=outcome.engine,
+        quarantine=outcome.quarantine,
+    )
+
+
+def permit_load(
+    session: Session, branch: str | None, base: str | None, actor: str | None
+) -> str | None:
+    """Say who loads; when the branch has to be created, that has to be allowed as well."""
+    target = canonical_branch(MAIN if branch is None else branch)
+    who = session.permit(Action.CHANGE, actor=actor, branch=target)
+    if session.policy is None or base is None or target in session.coordinator.branches():
+        return who
+    return _permit_branch(session, target, base, who)
+
+
+def _permit_branch(session: Session, branch: str, base: str, actor: str | None) -> str | None:
+    source = canonical_branch(base)
+    return session.permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=branch)
+
+
+def _create_if_missing(session: Session, request: LoadRequest, base: str) -> bool:
+    branch = request.branch
+    if branch in session.coordinator.branches():
+        return False
+    # The branch may have been deleted since the load was permitted.
+    _permit_branch(session, branch, base, request.actor)
+    try:
+        create_branch(session.environment(), branch, base)
+    except BranchExists:
+        return False  # another load created it first
+    return True
+
+
+def parse_option(what: str, given: str, allowed: type[_E]) -> _E:
+    """The member of an enumeration that a caller names."""
+    try:
+        return allowed(given)
+    except ValueError:
+        known = ", ".join(f"'{each}'" for each in allowed)
+        raise BadRequestError(f"{what} is {given!r}, expected one of {known}") from None
