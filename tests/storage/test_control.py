@@ -198,12 +198,6 @@ def test_rows_are_read_in_one_scan_at_any_version(manifest: ControlTable) -> Non
     assert (counters.control_reads, counters.scans) == (2, 2)
 
 
-def test_a_version_is_there_or_not(manifest: ControlTable) -> None:
-    assert manifest.has_version(1)
-    assert not manifest.has_version(2)
-    assert not manifest.has_version(1, "nowhere")
-
-
 def test_rows_are_appended(manifest: ControlTable) -> None:
     assert manifest.append(row("b", 1)) == 2
     assert manifest.latest_version() == 2

@@ -12,7 +12,7 @@ from omnigraph.storage.lance_manifest import (
     base_paths,
     manifest_bytes,
     manifest_in,
-    rename_columns,
+    rename_in_manifest,
     replace_base_paths,
     with_manifest,
 )
@@ -32,7 +32,7 @@ def dataset(tmp_path: Path) -> lance.LanceDataset:
 def test_a_renamed_column_is_read_and_filtered_under_its_new_name(
     dataset: lance.LanceDataset,
 ) -> None:
-    renamed = rename_columns(manifest_bytes(dataset), {"x": "a longer name", "tags": "x"})
+    renamed = rename_in_manifest(manifest_bytes(dataset), {"x": "a longer name", "tags": "x"})
 
     shown = lance.LanceDataset(dataset.uri, version=1, serialized_manifest=renamed)
 
@@ -48,7 +48,7 @@ def test_items_of_a_list_are_not_renamed_with_a_column_of_that_name(
 ) -> None:
     manifest = manifest_bytes(dataset)
 
-    assert rename_columns(manifest, {"item": "other"}) == manifest
+    assert rename_in_manifest(manifest, {"item": "other"}) == manifest
 
 
 def test_a_fork_whose_base_paths_are_replaced_is_read_at_its_new_place(
@@ -74,7 +74,9 @@ def test_a_version_file_with_another_manifest_is_one_that_lance_opens(
     before = file.read_bytes()
     assert with_manifest(before, manifest_in(before)) == before
 
-    file.write_bytes(with_manifest(before, rename_columns(manifest_in(before), {"x": "renamed"})))
+    file.write_bytes(
+        with_manifest(before, rename_in_manifest(manifest_in(before), {"x": "renamed"}))
+    )
 
     reopened = lance.dataset(dataset.uri, session=lance.Session())  # type: ignore[attr-defined]
     assert reopened.schema.names[1] == "renamed"

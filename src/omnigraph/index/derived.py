@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from omnigraph.index.adjacency import Csr, Relation
-from omnigraph.storage.checksums import checksum_file, checksum_of_json
+from omnigraph.storage.checksums import checksum_file, checksum_from_json
 
 DIRECTORY = "__derived"
 SEAL = "checksums.json"
@@ -102,7 +102,7 @@ def _find_damage(folder: Path) -> Iterator[tuple[str, str]]:
         return  # saved by a release that sealed nothing
     try:
         sealed = json.loads((folder / SEAL).read_text())
-        expected = {name: checksum_of_json(value) for name, value in sealed.items()}
+        expected = {name: checksum_from_json(value) for name, value in sealed.items()}
         names = {each.name for each in _entries(folder)} - {SEAL}
     except (OSError, ValueError, AttributeError):
         yield str(folder / SEAL), "is damaged: it cannot be read"

@@ -191,7 +191,7 @@ class Coordinator:
 
     def mark_unfinished(self, branch: str) -> AbstractContextManager[None]:
         """Held during a publish that no sidecar speaks of: a power cut may leave part of it."""
-        return self._control.unfinished(lance_branch(branch))
+        return self._control.power_cut.mark_unfinished(lance_branch(branch))
 
     def compact_if_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:
         """Compact the manifest when it has enough fragments; whether it was.

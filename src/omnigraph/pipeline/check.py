@@ -27,8 +27,8 @@ from omnigraph.catalog import EdgeType, EntityType, NodeType
 from omnigraph.pipeline.columns import ROW_NUMBER, CheckPlan, KeyColumns, RowNumbers
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.location import graph_root
+from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.storage.tables import TableStorage
-from omnigraph.storage.unattached import ADDRESS
 from omnigraph.write.bad_rows import BadRow, excerpt, shortened
 from omnigraph.write.convert import ID
 from omnigraph.write.integrity import (
@@ -270,4 +270,4 @@ def addresses_of(replaced: pa.Table | None) -> np.ndarray:
     """Where the replaced rows lie."""
     if replaced is None:
         return np.empty(0, np.uint64)
-    return np.asarray(replaced[ADDRESS].to_numpy(), dtype=np.uint64)
+    return np.asarray(replaced[ROW_ADDRESS].to_numpy(), dtype=np.uint64)

@@ -21,8 +21,9 @@ from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.model import LoadMode, StagedPart
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
+from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.storage.tables import TableStorage
-from omnigraph.storage.unattached import ADDRESS, read_unattached
+from omnigraph.storage.unattached import read_unattached
 from omnigraph.write.fork import open_pin
 from omnigraph.write.integrity import UniqueGroup, tuple_keys
 
@@ -136,7 +137,7 @@ class KeyColumns:
         return pa.concat_tables(kept)
 
 
-_ADDRESS_FIELD = pa.field(ADDRESS, pa.uint64())
+_ADDRESS_FIELD = pa.field(ROW_ADDRESS, pa.uint64())
 
 
 def _is_few(among: pa.Array, row_count: int) -> bool:

@@ -46,7 +46,7 @@ from omnigraph.storage.predicates import (
     Predicate,
     TextStartsWith,
 )
-from omnigraph.storage.unattached import ADDRESS
+from omnigraph.storage.projection import ROW_ADDRESS
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -195,7 +195,7 @@ class _Reader(DataSourceReader):
         ]
         wanted = spark_schema(pa.schema(fields))
         for batch in tables.reads.scan_addresses(handle, self._names, predicate, partition.ids):
-            yield _spark_batch(batch.drop_columns([ADDRESS]), wanted)
+            yield _spark_batch(batch.drop_columns([ROW_ADDRESS]), wanted)
 
 
 @dataclass

@@ -1,20 +1,32 @@
 """Storage: the only importer of `lance`. Reads by (location, version), stages writes, commits.
 
-    location.py       canonical roots and table paths
-    predicates.py     typed predicates → binding.py (literals fitted to columns)
-                      → filters.py (Lance filter text) and masks.py (the same, in memory)
-    datasets.py       opening through one session → reads.py, pending.py, blobs.py
-    handles.py        the opaque values given out
-    staging.py  indexes.py  compaction.py   → transactions.py (stage, commit, prove)
-    forks.py          native branches of a table
-    tables.py         `TableStorage`: all of the above behind one sealed surface
-    control.py        `ControlTable`: `__manifest` and history, with the one inline commit
-    text.py           `TextStore` → text_local.py, text_s3.py
-    queues.py         one writer at a time per (table, branch)
+    tables.py         `TableStorage`: opens and commits tables, and has the parts below
+    location.py       canonical roots and table paths     handles.py   the opaque values given out
+    datasets.py       opening through one session         counters.py  what happened, counted
+
+    reads.py          rows of an open version: scan, count, take, blobs
+        predicates.py → binding.py (literals fitted to columns) → filters.py (Lance filter text)
+        and masks.py (the same, in memory); projection.py, pending.py, blobs.py
+    row_addresses.py  where rows lie; row_ids.py reads the row ids that a fragment records
+    ancestry.py       what changed between a version and an ancestor of it
+    search.py         text_index.py (tokens.py) and vectors.py
+
+    staging.py  unattached.py  indexes.py  compaction.py → transactions.py (stage, commit, prove)
+    forks.py          Lance branches of a table
     durability.py  operation_files.py   what to sync, and syncing it
-    version_files.py  the files that a version needs, and which of them are not there
-    garbage.py        versions that nobody needs, and removing them
-    counters.py       what happened, counted after success
+
+    control.py        `ControlTable`: `__manifest` and history, with the inline commits
+    power_cut.py      what a power cut leaves of one: torn.py (files), torn_rows.py (rows)
+    queues.py         one writer at a time per (table, branch)
+    scratch.py        the files of a load that is not committed
+
+    recorder.py       checksums.py of what was written → checksum_records.py, fold_records.py
+    content.py        compares them with what is there; listing.py, version_files.py
+    garbage.py        removes versions; leftovers.py removes files of killed writers
+    relocation.py     mends the paths in version files (base_paths.py) after a graph has moved
+    lance_manifest.py the bytes of a version file (protobuf.py); fragments.py
+    objects.py        moves, removes and replaces whole files
+    text.py           `TextStore` → text_local.py, text_s3.py; graph_texts.py names below the root
     lance_errors.py   texts of Lance and the store → our errors
 
 Import from the modules named here; this package imports nothing itself, so that parsing and

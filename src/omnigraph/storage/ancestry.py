@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 
 from omnigraph.storage.base_paths import RelocatedDataset
 from omnigraph.storage.counters import record
+from omnigraph.storage.fragments import file_names
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.reads import Reads
-from omnigraph.storage.row_addresses import file_names, to_numbers
+from omnigraph.storage.row_addresses import to_numbers
 from omnigraph.storage.row_ids import RowIds
 
 CREATED = "_row_created_at_version"

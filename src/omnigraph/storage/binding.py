@@ -190,7 +190,7 @@ def _date_neighbours(value: pa.Scalar, column_type: pa.DataType) -> Neighbours:
         return milliseconds, milliseconds
     below = milliseconds // MILLISECONDS_PER_DAY
     above = -(-milliseconds // MILLISECONDS_PER_DAY)
-    return _clamped(below, above, -(2**31), 2**31 - 1)
+    return _clamp(below, above, -(2**31), 2**31 - 1)
 
 
 def _integer_neighbours(number: Number, column_type: pa.DataType) -> Neighbours:
@@ -202,10 +202,10 @@ def _integer_neighbours(number: Number, column_type: pa.DataType) -> Neighbours:
         return greatest, None
     if number == -math.inf:
         return None, least
-    return _clamped(math.floor(number), math.ceil(number), least, greatest)
+    return _clamp(math.floor(number), math.ceil(number), least, greatest)
 
 
-def _clamped(below: int, above: int, least: int, greatest: int) -> Neighbours:
+def _clamp(below: int, above: int, least: int, greatest: int) -> Neighbours:
     return (
         min(below, greatest) if below >= least else None,
         max(above, least) if above <= greatest else None,

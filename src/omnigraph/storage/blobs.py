@@ -28,7 +28,7 @@ def blob_columns(schema: pa.Schema) -> list[str]:
     return [field.name for field in schema if is_blob(field)]
 
 
-def stored_schema(logical: pa.Schema) -> pa.Schema:
+def to_stored_schema(logical: pa.Schema) -> pa.Schema:
     """The schema Lance is given for a logical one."""
     fields = [
         blob_field(field.name, nullable=field.nullable) if is_blob(field) else field
@@ -37,15 +37,15 @@ def stored_schema(logical: pa.Schema) -> pa.Schema:
     return pa.schema(fields, metadata=logical.metadata)
 
 
-def keyed_schema(logical: pa.Schema) -> pa.Schema:
+def to_keyed_schema(logical: pa.Schema) -> pa.Schema:
     """The schema Lance is given, with `id` as the primary key."""
     return pa.schema(
         field.with_metadata({PRIMARY_KEY: "true"}) if field.name == "id" else field
-        for field in stored_schema(logical)
+        for field in to_stored_schema(logical)
     )
 
 
-def logical_schema(stored: pa.Schema) -> pa.Schema:
+def to_logical_schema(stored: pa.Schema) -> pa.Schema:
     """The logical schema of what Lance stores."""
     fields = [
         pa.field(field.name, pa.large_binary(), nullable=field.nullable)

@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from omnigraph.storage.checksums import Checksums, checksum_of_json
+from omnigraph.storage.checksums import Checksums, checksum_from_json
 
 DIRECTORY = "_checksums"
 LOG = "files.log"
@@ -96,5 +96,5 @@ def _decode_line(line: bytes) -> tuple[Record | None, bytes]:
     if len(body) != length or b"%08x" % zlib.crc32(body) != trailer[2]:
         return None, b""
     content = json.loads(body)
-    files = {path: checksum_of_json(value) for path, value in content["files"].items()}
+    files = {path: checksum_from_json(value) for path, value in content["files"].items()}
     return Record(content["version"], files), line[: start - length]

@@ -26,9 +26,9 @@ from omnigraph.storage.lance_manifest import (
     replace_base_paths,
     with_manifest,
 )
+from omnigraph.storage.location import VERSIONS
 
 CHUNK_BYTES = 1 << 20
-VERSIONS = "_versions"
 _CRC, _ETAG = "crc32:", "etag:"
 _MD5_LENGTH = 32
 
@@ -49,7 +49,7 @@ Checksums: TypeAlias = Mapping[str, Checksum]
 """Path of a file → its checksum. Paths are relative to the dataset, forks included."""
 
 
-def checksum_of_json(value: Any) -> Checksum:
+def checksum_from_json(value: Any) -> Checksum:
     """Read what `Checksum.to_json` made.
 
     Raises:
@@ -83,7 +83,7 @@ def checksum_files(paths: Iterable[str], dataset: str) -> dict[str, Checksum]:
 
 
 def checksum_chunks(chunks: Iterable[Chunk], dataset: str, relative: str) -> Checksum:
-    """The checksum of a file that is given as its bytes, piece by piece."""
+    """The checksum of a file that is given as its bytes, chunk by chunk."""
     if is_fork_version(relative):
         return checksum_bytes(canonical_version(b"".join(chunks), dataset))
     crc = size = 0
@@ -142,7 +142,7 @@ def foreign_bases(data: bytes, dataset: str) -> list[str]:
 
 
 def read_chunks(path: str) -> Iterator[Chunk]:
-    """The bytes of a local file. Each piece is overwritten by the next."""
+    """The bytes of a local file. Each chunk is overwritten by the next."""
     with open(path, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= CHUNK_BYTES:

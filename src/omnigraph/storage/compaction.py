@@ -23,6 +23,7 @@ from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 
+from omnigraph.storage.fragments import count_deleted, count_live
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import max_fragment_id
@@ -71,7 +72,7 @@ def _groups(
     group: list[LanceFragment] = []
     rows, segments = 0, frozenset[str]()
     for fragment in dataset.get_fragments():
-        own_rows, own_segments = _live_rows(fragment), covering(fragment.fragment_id)
+        own_rows, own_segments = count_live(fragment), covering(fragment.fragment_id)
         if group and (own_segments != segments or rows + own_rows > target_rows):
             yield from _worthwhile(group)
             group, rows = [], 0
@@ -95,17 +96,8 @@ def _covering_segments(dataset: LanceDataset, without: Collection[str]) -> Any:
     return lambda fragment_id: frozenset(uuid for uuid, ids in kept if fragment_id in ids)
 
 
-def _deleted_rows(fragment: LanceFragment) -> int:
-    deleted = fragment.metadata.deletion_file
-    return 0 if deleted is None else int(deleted.num_deleted_rows or 0)
-
-
-def _live_rows(fragment: LanceFragment) -> int:
-    return int(fragment.metadata.physical_rows) - _deleted_rows(fragment)
-
-
 def _has_much_deleted(fragment: LanceFragment) -> bool:
-    return _deleted_rows(fragment) > DELETED_SHARE_MAX * fragment.metadata.physical_rows
+    return count_deleted(fragment) > DELETED_SHARE_MAX * fragment.metadata.physical_rows
 
 
 def _execute(dataset: LanceDataset, group: list[LanceFragment], target_rows: int) -> RewriteResult:

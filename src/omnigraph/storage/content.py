@@ -10,24 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.checksum_records import CLEANING, DIRECTORY, Record, decode_records
 from omnigraph.storage.checksums import (
-    VERSIONS,
     Checksum,
     Checksums,
     foreign_bases,
     is_fork_version,
 )
 from omnigraph.storage.listing import Files, Listed
-from omnigraph.storage.location import TableLocation
+from omnigraph.storage.location import VERSIONS, TableLocation, ref_file
 from omnigraph.storage.recorder import wait_for_records
-from omnigraph.storage.torn import is_torn_ref, torn_versions
+from omnigraph.storage.torn import is_torn_ref, list_torn_versions
 
 READERS = 4
-REFS = "_refs/branches"
 MISSING = "is missing"
 
 
@@ -56,8 +53,8 @@ class DatasetContent:
     unreadable: str | None = None
 
     @property
-    def damaged(self) -> frozenset[str]:
-        """Files that must not be decoded. One that only lies elsewhere now is whole."""
+    def corrupt_paths(self) -> frozenset[str]:
+        """Files that must not be decode_text. One that only lies elsewhere now is whole."""
         return frozenset(each.path for each in self.problems if not each.is_moved)
 
 
@@ -72,7 +69,7 @@ def inspect_dataset(uri: str, options: Mapping[str, str], *, content: bool) -> D
         return DatasetContent(uri, unreadable=str(error))
 
 
-def lineages_of(listed: Mapping[str, Listed]) -> set[str]:
+def find_lineages(listed: Mapping[str, Listed]) -> set[str]:
     """Where the lineages of a dataset lie: `` for the main one, else `tree/<branch>/`."""
     found = (path.rpartition(f"{VERSIONS}/") for path in listed)
     return {before for before, between, name in found if between and "/" not in name}
@@ -85,11 +82,6 @@ def latest_version_file(listed: Mapping[str, Listed], prefix: str) -> str | None
     return min(found, default=None)
 
 
-def ref_of(branch: str) -> str:
-    """The file by which Lance knows a fork."""
-    return f"{REFS}/{quote(branch, safe='')}.json"
-
-
 @dataclass(frozen=True, slots=True)
 class _Inspection:
     files: Files
@@ -97,7 +89,7 @@ class _Inspection:
     content: bool
 
     def run(self) -> DatasetContent:
-        lineages = lineages_of(self.listed)
+        lineages = find_lineages(self.listed)
         ownerless = {each for each in lineages if each and not self._has_ref(each)}
         found = DatasetContent(
             self.files.uri,
@@ -109,7 +101,7 @@ class _Inspection:
         problems: list[FileProblem] = []
         for path in self._logs(lineages - ownerless):
             read = decode_records(self.files.read(path))
-            torn = self._torn_version(path.rpartition(DIRECTORY)[0])
+            torn = self._find_torn_version(path.rpartition(DIRECTORY)[0])
             records += [each for each in read.records if torn is None or each.version < torn]
             found = replace(found, records_torn=found.records_torn + read.torn)
             if read.damaged:
@@ -131,18 +123,18 @@ class _Inspection:
 
     def _has_ref(self, prefix: str) -> bool:
         """Whether a lineage is a fork. A ref that a power cut has torn never was one."""
-        ref = ref_of(_branch_of(prefix))
+        ref = ref_file(_branch_of(prefix))
         if ref not in self.listed:
             return False
         return not (self.files.is_local and is_torn_ref(self.files.read(ref)))
 
-    def _torn_version(self, prefix: str) -> int | None:
+    def _find_torn_version(self, prefix: str) -> int | None:
         """The first version of a lineage that a power cut has torn: it was never acknowledged.
 
         One that was, and was cut later, cannot be opened; that is found where it is pinned.
         """
         location = TableLocation(self.files.uri, _branch_of(prefix) or None)
-        torn = torn_versions(location) if self.files.is_local else []
+        torn = list_torn_versions(location) if self.files.is_local else []
         return torn[-1].version if torn else None
 
     def _logs(self, lineages: set[str]) -> list[str]:
@@ -173,11 +165,11 @@ class _Inspection:
         try:
             if self.files.is_same(path, listed, expected) is False:
                 return FileProblem(path, "is damaged: its bytes are not those that were written")
-            return self._moved(path)
+            return self._find_foreign_base(path)
         except (OmnigraphError, OSError) as error:
             return FileProblem(path, f"cannot be read: {error}")
 
-    def _moved(self, path: str) -> FileProblem | None:
+    def _find_foreign_base(self, path: str) -> FileProblem | None:
         if not is_fork_version(path):
             return None
         foreign = foreign_bases(self.files.read(path), self.files.uri)

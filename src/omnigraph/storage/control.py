@@ -9,10 +9,9 @@ the three is easy to lose and none fails loudly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
 
 import lance
 import pyarrow as pa
@@ -22,29 +21,25 @@ from lance.optimize import Compaction
 from omnigraph.errors import (
     CommitConflict,
     InvariantViolated,
-    OmnigraphError,
     RecoveryRequired,
     RowLevelCasContention,
     TableNotFound,
-    TableVersionNotFound,
 )
 from omnigraph.storage.blobs import PRIMARY_KEY
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
-from omnigraph.storage.fold_records import forget_records
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import GraphRoot, TableLocation
-from omnigraph.storage.operation_files import compacted_files, version_files
+from omnigraph.storage.operation_files import list_compacted_files, version_files
+from omnigraph.storage.power_cut import PowerCut
 from omnigraph.storage.predicates import Predicate
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.staging import DATA_STORAGE_VERSION
 from omnigraph.storage.text import open_text_store
-from omnigraph.storage.torn import TornFile, newest_version, torn_refs, torn_versions
-from omnigraph.storage.torn_rows import has_torn_rows
 
 _UNFINISHED = "_unfinished"
 
@@ -77,10 +72,9 @@ class ControlTable:
         self._opener = Opener(options)
         self._reads = Reads()
         self._recorder = Recorder(options)
-        self._texts = open_text_store(root, options, durability)
-        self._forks = Forks(self._opener, self._texts, durability, self._recorder)
-        self._hidden: frozenset[str] = frozenset()
-        self._suspects: frozenset[str | None] = frozenset()
+        texts = open_text_store(root, options, durability)
+        self._forks = Forks(self._opener, texts, durability, self._recorder)
+        self.power_cut = PowerCut(self.uri, self._opener, self._forks)
 
     # Creating
 
@@ -116,21 +110,13 @@ class ControlTable:
         except TableNotFound:
             return False
         # Of a creation that a power cut has interrupted the version may be there without its rows.
-        return head.version > 1 or not self._has_torn_rows(TableLocation(self.uri), head)
+        return head.version > 1 or not self.power_cut.has_torn_rows(TableLocation(self.uri), head)
 
     # Reading
 
     def latest_version(self, branch: str | None = None) -> int:
         """The latest version of a branch, freshly looked up."""
-        return int(self._head(TableLocation(self.uri, branch)).version)
-
-    def has_version(self, version: int, branch: str | None = None) -> bool:
-        """Whether this version can still be read."""
-        try:
-            self._opener.at(TableLocation(self.uri, branch), version)
-        except (TableNotFound, TableVersionNotFound):
-            return False
-        return True
+        return int(self.power_cut.open_head(TableLocation(self.uri, branch)).version)
 
     def read(
         self,
@@ -149,7 +135,7 @@ class ControlTable:
         return ControlRows(rows, int(dataset.version))
 
     def fragment_count(self, branch: str | None = None) -> int:
-        """In how many pieces the latest version is: what every read and merge pays for."""
+        """The fragments of the latest version: every read and merge pays for each of them."""
         dataset = self._opener.head(TableLocation(self.uri, branch))
         with lance_errors("counting fragments", self.uri):
             return len(dataset.get_fragments())
@@ -167,7 +153,7 @@ class ControlTable:
         """Update the rows whose key is there, insert the others, in one commit.
 
         `read_version` is the version the caller's decision was made on. `on_visible` is told the
-        new version as soon as others can see it, which is before it is durable.
+        new version as soon as other readers can see it, which is before it is durable.
 
         Raises:
             RowLevelCasContention: One of the keys was written since. Nothing was committed.
@@ -184,7 +170,7 @@ class ControlTable:
                 .when_not_matched_insert_all()
                 .conflict_retries(0)
                 .use_index(False)
-                .execute(rows.cast(_written_schema(dataset, rows)))
+                .execute(rows.cast(_to_written_schema(dataset, rows)))
             )
         on_visible(int(dataset.version))
         self._flush(location, dataset)
@@ -207,7 +193,7 @@ class ControlTable:
             head = self._opener.head(location)
             # Inline commit: history follows what is published; a lost row is written again.
             dataset = lance.write_dataset(
-                rows.cast(_written_schema(head, rows)), head, mode="append", session=session()
+                rows.cast(_to_written_schema(head, rows)), head, mode="append", session=session()
             )
             self._sync(location, dataset)
         record(control_appends=1)
@@ -223,8 +209,8 @@ class ControlTable:
             if results:
                 # No sidecar speaks of a compaction: its rows have to be safe before its version.
                 if self._is_power:
-                    sync_paths(compacted_files(results, location.physical_uri))
-                with self.unfinished(branch):
+                    sync_paths(list_compacted_files(results, location.physical_uri))
+                with self.power_cut.mark_unfinished(branch):
                     # Inline commit: it changes no row, and the caller holds the publish turn.
                     Compaction.commit(dataset, results)
                     if self._is_power:
@@ -238,13 +224,16 @@ class ControlTable:
 
     def metadata(self, branch: str | None = None) -> dict[str, str]:
         """The schema-level metadata of the latest version."""
-        return dict(self._head(TableLocation(self.uri, branch)).schema_metadata)
+        return dict(self.power_cut.open_head(TableLocation(self.uri, branch)).schema_metadata)
 
     def set_metadata(self, values: Mapping[str, str], *, branch: str | None = None) -> int:
         """Set schema-level metadata in one commit, keeping the other keys."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
-        with lance_errors("writing schema metadata", location), self.unfinished(branch):
+        with (
+            lance_errors("writing schema metadata", location),
+            self.power_cut.mark_unfinished(branch),
+        ):
             # Inline commit: a stamp has no staged form, and writing it twice changes nothing.
             dataset.update_schema_metadata(dict(values))
             self._sync(location, dataset)
@@ -258,7 +247,10 @@ class ControlTable:
         """Mark the key column of a table that has no primary key yet."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.head(location)
-        with lance_errors("marking the primary key", location), self.unfinished(branch):
+        with (
+            lance_errors("marking the primary key", location),
+            self.power_cut.mark_unfinished(branch),
+        ):
             # Inline commit: a key mark has no staged form, and setting it twice changes nothing.
             dataset.update_field_metadata({self.key: {PRIMARY_KEY: "true"}})
             self._sync(location, dataset)
@@ -272,11 +264,12 @@ class ControlTable:
 
     def branch_names(self) -> set[str]:
         """The names of the live branches; the main lineage is not one."""
-        return self._forks.names(self.uri) - self._hidden
+        return self._forks.names(self.uri) - self.power_cut.hidden_branches
 
     def find_branch(self, branch: str) -> BranchInfo | None:
         """One live branch, or None."""
-        return None if branch in self._hidden else self._forks.find(self.uri, branch)
+        is_hidden = branch in self.power_cut.hidden_branches
+        return None if is_hidden else self._forks.find(self.uri, branch)
 
     def delete_branch(self, branch: str) -> None:
         """Delete a branch; BranchNotFound when there is none."""
@@ -286,85 +279,6 @@ class ControlTable:
         """Remove files of an unfinished branch that no ref names."""
         self._forks.delete_tree(self.uri, branch)
 
-    # After a power cut
-
-    @contextmanager
-    def unfinished(self, branch: str | None = None) -> Iterator[None]:
-        """Say, during a commit that no sidecar speaks of, that its version may not be on the disk.
-
-        Without such a word, or a sidecar, a torn version is one that was acknowledged: damage.
-        """
-        mark = f"{self.uri}/{_UNFINISHED}/{quote(branch or '', safe='')}.mark"
-        if self._is_local:
-            self._texts.write_text(mark, "")
-        yield
-        if self._is_local:
-            self._texts.delete(mark)
-
-    def unfinished_branches(self) -> set[str | None]:
-        """The branches on which such a commit was begun and not ended."""
-        found = self._texts.list_dir(f"{self.uri}/{_UNFINISHED}")
-        names = [unquote(each.rpartition("/")[2].removesuffix(".mark")) for each in found]
-        return {name or None for name in names}
-
-    def forget_unfinished(self) -> None:
-        """Take the marks away. The caller holds the publish turn of their branches."""
-        self._texts.delete_prefix(f"{self.uri}/{_UNFINISHED}")
-
-    def torn_files(self, suspects: Collection[str | None]) -> list[TornFile]:
-        """Refs and newest versions that a power cut has torn; none of them was acknowledged.
-
-        The writers of `suspects`, branches, had not finished: there the rows are looked at too.
-        """
-        refs = torn_refs(self.uri)
-        branches = [None, *sorted(self._forks.names(self.uri) - refs.keys())]
-        versions = [self._torn_versions(each, each in suspects) for each in branches]
-        return [*refs.values(), *(each for found in versions for each in found)]
-
-    def torn_heads(self) -> dict[str | None, TornFile]:
-        """Branch → its oldest torn version, of branches whose newest version is torn."""
-        branches = [None, *(self._forks.names(self.uri) - torn_refs(self.uri).keys())]
-        found = {each: self._torn_versions(each, False) for each in branches}
-        return {each: torn[-1] for each, torn in found.items() if torn}
-
-    def _torn_versions(self, branch: str | None, is_suspect: bool) -> list[TornFile]:
-        location = TableLocation(self.uri, branch)
-        torn = torn_versions(location)
-        newest = newest_version(location)
-        if torn or newest is None or not is_suspect:
-            return torn
-        head = self._opener.at(location, newest.version)
-        return [newest] if self._has_torn_rows(location, head) else []
-
-    def _has_torn_rows(self, location: TableLocation, head: LanceDataset) -> bool:
-        if not self._is_local:
-            return False
-        try:
-            before = self._opener.at(location, head.version - 1) if head.version > 1 else None
-        except OmnigraphError:
-            before = None
-        return has_torn_rows(head, before, location)
-
-    def look_past_torn(self, suspects: Collection[str | None]) -> None:
-        """Read as if torn files were not there; for a handle that may not move them."""
-        self._hidden = frozenset(torn_refs(self.uri)) if self._is_local else frozenset()
-        self._suspects = frozenset(suspects) if self._is_local else frozenset()
-
-    def set_torn_aside(self, suspects: Collection[str | None]) -> list[str]:
-        """Move torn files away; returns where they are now."""
-        torn = self.torn_files(suspects)
-        for each in torn:
-            if each.location is not None:
-                forget_records(each.location, each.version)
-        return [each.set_aside(self._durability) for each in torn]
-
-    def _head(self, location: TableLocation) -> LanceDataset:
-        """The latest version that is whole."""
-        head = self._opener.head(location)
-        if location.branch in self._suspects and self._has_torn_rows(location, head):
-            return self._opener.at(location, head.version - 1)
-        return head
-
     # Inside
 
     @property
@@ -373,7 +287,7 @@ class ControlTable:
 
     def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
         if version is None:
-            return self._head(location)
+            return self.power_cut.open_head(location)
         return self._opener.at(location, version)
 
     def _refuse_unfenced(self, dataset: LanceDataset) -> None:
@@ -406,7 +320,7 @@ class ControlTable:
 
 @contextmanager
 def _contention(uri: str) -> Iterator[None]:
-    """A merge that Lance could not rebase met another writer, whichever way Lance puts it."""
+    """Turn every way in which Lance reports a lost merge into one error."""
     try:
         yield
     except CommitConflict as error:
@@ -418,5 +332,5 @@ def _primary_key(dataset: LanceDataset) -> list[str]:
     return [field.name for field in dataset.schema if (field.metadata or {}).get(name) == b"true"]
 
 
-def _written_schema(dataset: LanceDataset, rows: pa.Table) -> pa.Schema:
+def _to_written_schema(dataset: LanceDataset, rows: pa.Table) -> pa.Schema:
     return pa.schema([dataset.schema.field(name) for name in rows.column_names])

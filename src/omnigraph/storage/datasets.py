@@ -1,7 +1,7 @@
 """Datasets: opening Lance datasets, and the few facts Lance's API does not give.
 
 Everything is opened at an exact (location, version) through one process-wide session, so that
-decoded metadata is shared and nothing can drift to a newer version by accident.
+decode_text metadata is shared and nothing can drift to a newer version by accident.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from omnigraph.errors import StorageError, TableNotFound
 from omnigraph.storage.base_paths import relocate_bases
 from omnigraph.storage.counters import record
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.lance_manifest import manifest_bytes, rename_columns
-from omnigraph.storage.location import TableLocation
+from omnigraph.storage.lance_manifest import manifest_bytes, rename_in_manifest
+from omnigraph.storage.location import TableLocation, version_file
 from omnigraph.storage.torn import last_whole_version
 
 METADATA_BYTES_MAX = 8 * 1024 * 1024
@@ -50,11 +50,11 @@ class Opener:
         with lance_errors("opening a table", location):
             dataset = self._open(location, version)
         if dataset.version != version:
-            raise _zeroed(location, version)
+            raise _zero_file_error(location, version)
         record(opens=1)
         return dataset
 
-    def renamed(
+    def rename_columns(
         self, dataset: LanceDataset, location: TableLocation, names: Mapping[str, str]
     ) -> LanceDataset:
         """The same version with columns under other names (stored → shown)."""
@@ -64,7 +64,7 @@ class Opener:
                 version=dataset.version,
                 storage_options=dict(self.storage_options) or None,
                 session=session(),
-                serialized_manifest=rename_columns(manifest_bytes(dataset), names),
+                serialized_manifest=rename_in_manifest(manifest_bytes(dataset), names),
             )
 
     def head(self, location: TableLocation) -> LanceDataset:
@@ -76,7 +76,7 @@ class Opener:
             with lance_errors("finding the latest version of a table", location):
                 dataset = self._open(location, None)
             if dataset.version == 0:
-                raise _zeroed(location, None)
+                raise _zero_file_error(location, None)
         except StorageError as error:
             whole = last_whole_version(location) if type(error) is StorageError else None
             if whole is None:
@@ -98,7 +98,7 @@ class Opener:
         return relocate_bases(dataset, location, options)
 
 
-def _zeroed(location: TableLocation, version: int | None) -> StorageError:
+def _zero_file_error(location: TableLocation, version: int | None) -> StorageError:
     """Lance reads a version file of nothing but zeros as a table without columns, at version 0."""
     what = "the latest version" if version is None else f"version {version}"
     return StorageError(
@@ -122,12 +122,12 @@ def manifest_path(location: TableLocation, version: int) -> str:
     """Where the store keeps the Lance manifest of a version: a path in it, not a URI."""
     physical = location.physical_uri
     path = urlsplit(physical).path if "://" in physical else physical
-    return f"{path.lstrip('/')}/_versions/{2**64 - 1 - version:020d}.manifest"
+    return f"{path.lstrip('/')}/{version_file(version)}"
 
 
 def manifest_size(location: TableLocation, version: int) -> int | None:
     """The size of that manifest where it is cheap to know: on a local disk."""
-    if "://" in location.uri:
+    if not location.is_local:
         return None
     try:
         return os.stat("/" + manifest_path(location, version)).st_size

@@ -86,9 +86,9 @@ def _is_plain(column: str) -> bool:
 def _text(bound: Predicate) -> str:
     match bound:
         case And(parts):
-            return _joined([_text(part) for part in parts], " and ", empty="true")
+            return _join([_text(part) for part in parts], " and ", empty="true")
         case Or(parts):
-            return _joined([_text(part) for part in parts], " or ", empty="false")
+            return _join([_text(part) for part in parts], " or ", empty="false")
         case Not(part):
             return f"(not {_text(part)})"
         case Compare(column, op, value):
@@ -101,28 +101,28 @@ def _text(bound: Predicate) -> str:
         case ListContains(column, value):
             return f"array_has({_name(column)}, {_element(value)})"
         case TextContains(column, needle):
-            return f"contains({_name(column)}, {_quoted(needle)})"
+            return f"contains({_name(column)}, {_quote(needle)})"
         case TextStartsWith(column, prefix):
-            return f"starts_with({_name(column)}, {_quoted(prefix)})"
+            return f"starts_with({_name(column)}, {_quote(prefix)})"
         case Known(column, truth):
-            return _known(column, truth)
+            return _constant(column, truth)
         case _:
             assert_never(bound)
 
 
-def _joined(texts: list[str], operator: str, *, empty: str) -> str:
+def _join(texts: list[str], operator: str, *, empty: str) -> str:
     """Join in balanced halves: Lance parses a flat chain into a tree as deep as it is long."""
     if not texts:
         return empty
     if len(texts) == 1:
         return texts[0]
     half = len(texts) // 2
-    left = _joined(texts[:half], operator, empty=empty)
-    right = _joined(texts[half:], operator, empty=empty)
+    left = _join(texts[:half], operator, empty=empty)
+    right = _join(texts[half:], operator, empty=empty)
     return f"({left}{operator}{right})"
 
 
-def _known(column: str, truth: bool | None) -> str:
+def _constant(column: str, truth: bool | None) -> str:
     match truth:
         case None:
             return _UNKNOWN
@@ -136,14 +136,14 @@ def _name(column: str) -> str:
     return f"`{column}`"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
 def _literal(value: pa.Scalar) -> str:
     data_type = value.type
     if pa.types.is_string(data_type):
-        return _quoted(value.as_py())
+        return _quote(value.as_py())
     if pa.types.is_boolean(data_type):
         return "true" if value.as_py() else "false"
     if pa.types.is_integer(data_type):

@@ -1,6 +1,6 @@
 """Fold records: after a clean-up the records of a lineage are one, about files that are there.
 
-Records of a write that a power cut has interrupted are dropped when its version is set aside.
+Records of a write that a power cut has interrupted are dropped when its version is quarantined.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from omnigraph.storage.checksum_records import (
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.listing import Files
 from omnigraph.storage.location import TableLocation
-from omnigraph.storage.recorder import lineage_prefix, wait_for_records
+from omnigraph.storage.recorder import wait_for_records
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def folding_records(location: TableLocation, options: Mapping[str, str]) -> Iter
     """
     wait_for_records()
     files = Files(location.uri, options)
-    directory = f"{lineage_prefix(location)}{DIRECTORY}"
+    directory = f"{location.prefix}{DIRECTORY}"
     with lance_errors("marking a clean-up", location):
         files.write(f"{directory}/{CLEANING}", b"")
     yield
@@ -56,7 +56,7 @@ def _fold(files: Files, directory: str) -> None:
 def forget_records(location: TableLocation, version: int) -> None:
     """Drop what was recorded of a version, and of later ones, that were never acknowledged."""
     files = Files(location.uri, {})
-    log = f"{lineage_prefix(location)}{DIRECTORY}/{LOG}"
+    log = f"{location.prefix}{DIRECTORY}/{LOG}"
     with lance_errors("dropping the checksums of a torn version", location):
         if log not in files.list():
             return

@@ -1,8 +1,8 @@
-"""Forks: native Lance branches of one dataset, under `<dataset>/tree/<branch>`.
+"""Forks: the Lance branches of one dataset, under `<dataset>/tree/<branch>`.
 
 A fork copies nothing and continues the version numbers of where it came from. Creating one over
-an existing ref, or over files that an unfinished fork left without a ref, fails in Lance with an
-misleading error; here both are refused up front and told apart.
+an existing ref, or over files that an unfinished fork left without a ref, fails in Lance with a
+misleading error; here both are refused up front, each with its own error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from omnigraph.errors import (
     BranchNotFound,
@@ -28,17 +28,17 @@ from omnigraph.storage.durability import Durability, sync_paths, sync_tree, with
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_file
-from omnigraph.storage.location import TableLocation
+from omnigraph.storage.location import REFS, VERSIONS, TableLocation, ref_file
 from omnigraph.storage.recorder import Recorder, wait_for_records
 from omnigraph.storage.text import TextStore
-from omnigraph.storage.torn import REFS, is_torn_ref
+from omnigraph.storage.torn import is_torn_ref
 
 _TAGS = "_refs/tags"
 
 
 @dataclass(frozen=True, slots=True)
 class Forks:
-    """Creates, lists and deletes the native branches of datasets."""
+    """Creates, lists and deletes the Lance branches of datasets."""
 
     opener: Opener
     texts: TextStore
@@ -60,11 +60,11 @@ class Forks:
         except OmnigraphError:
             self._refuse_taken(fork)
             raise
-        if self.durability == "power" and "://" not in source.uri:
+        if self.durability == "power" and source.is_local:
             with lance_errors("flushing a fork", fork):
                 sync_tree(fork.physical_uri)
                 # `a/b` lies below directories that may be new as well.
-                files = [fork.physical_uri, _ref(source.uri, branch)]
+                files = [fork.physical_uri, f"{source.uri}/{ref_file(branch)}"]
                 sync_paths(with_parents(files, source.uri))
         self.recorder.record_fork(fork, version, transaction_file(made))
         record(forks=1)
@@ -72,23 +72,23 @@ class Forks:
 
     def _refuse_taken(self, fork: TableLocation) -> None:
         assert fork.branch is not None
-        has_ref = self.texts.exists(_ref(fork.uri, fork.branch))
-        if has_ref or self.texts.exists(f"{fork.physical_uri}/_versions"):
+        has_ref = self.texts.exists(f"{fork.uri}/{ref_file(fork.branch)}")
+        if has_ref or self.texts.exists(f"{fork.physical_uri}/{VERSIONS}"):
             raise ForkExists(fork.uri, fork.branch, has_ref=has_ref)
 
     def names(self, uri: str) -> set[str]:
-        """The names of the live native branches: one listing, however many there are."""
+        """The names of the live Lance branches: one listing, however many there are."""
         found = [each.rpartition("/")[2] for each in self.texts.list_dir(f"{uri}/{REFS}")]
         # Lance writes a ref as `<name>.json.tmp.<hex>` first.
         return {unquote(name.removesuffix(".json")) for name in found if name.endswith(".json")}
 
     def find(self, uri: str, branch: str) -> BranchInfo | None:
-        """One native branch, or None; reads its ref and no other. A torn ref is none.
+        """One fork, or None; reads its ref and no other. A torn ref is none.
 
-        Lance lists branches by reading the ref of each, which is what a hundred siblings would
-        cost every look at one of them.
+        Lance lists branches by reading the ref of each, so a hundred siblings would
+        cost every read of one of them.
         """
-        ref = _ref(uri, branch)
+        ref = f"{uri}/{ref_file(branch)}"
         text = self.texts.read_text_if_exists(ref)
         if text is None or is_torn_ref(text.encode()):
             return None
@@ -107,7 +107,7 @@ class Forks:
             raise StorageError(f"the ref '{ref}' is damaged: it is not a branch of Lance") from None
 
     def list(self, uri: str) -> Mapping[str, BranchInfo]:
-        """The live native branches of a dataset by name; the main lineage is not one.
+        """The live Lance branches of a dataset by name; the main lineage is not one.
 
         One whose ref is torn is among them, without an identifier, so that it can be deleted.
         """
@@ -116,7 +116,7 @@ class Forks:
             info = self.find(uri, name)
             if info is not None:
                 found[name] = info
-            elif self.texts.exists(_ref(uri, name)):
+            elif self.texts.exists(f"{uri}/{ref_file(name)}"):
                 found[name] = BranchInfo(name, None, 0, "", 0)
         return found
 
@@ -130,13 +130,13 @@ class Forks:
             BranchNotFound: There is no such fork.
             ForkInUse: Another fork came from it, or a tag stands on it.
         """
-        if not self.texts.exists(_ref(uri, branch)):
+        if not self.texts.exists(f"{uri}/{ref_file(branch)}"):
             raise BranchNotFound(branch)
         fork = self.find(uri, branch)
         if fork is not None and self._is_used(uri, fork):
             raise ForkInUse(uri, branch)
         wait_for_records()  # none may be written where the next fork of this name will be
-        self.texts.delete(_ref(uri, branch))
+        self.texts.delete(f"{uri}/{ref_file(branch)}")
         self._delete_files(uri, branch)
         self.on_delete()
 
@@ -172,8 +172,3 @@ class Forks:
             raise ForkInUse(uri, branch)
         self.texts.delete_prefix(f"{uri}/tree/{branch}")
         self.on_delete()
-
-
-def _ref(uri: str, branch: str) -> str:
-    """Where Lance keeps what it knows of a branch."""
-    return f"{uri}/{REFS}/{quote(branch, safe='')}.json"

@@ -1,4 +1,4 @@
-"""Garbage: versions of a dataset that nobody needs any more, and files that no version names.
+"""Garbage: versions of a dataset that are needed no more, and files that no version names.
 
 Which versions are needed is the caller's knowledge. Lance adds what only it knows: it keeps the
 latest version, versions that a fork came from, and files that are younger than a week and named
@@ -45,20 +45,20 @@ class Garbage:
         with lance_errors("listing versions", location):
             return sorted(int(each["version"]) for each in dataset.version_refs())
 
-    def made_at(self, location: TableLocation) -> dict[int, float]:
+    def creation_times(self, location: TableLocation) -> dict[int, float]:
         """When each version was made, in seconds since the epoch. Reads every version."""
         dataset = Opener(self.storage_options).head(location)
         with lance_errors("listing versions", location):
             found = {int(each["version"]): each["timestamp"] for each in dataset.versions()}
-        # Lance gives a local time of day, which is how a datetime without a zone is read.
+        # Lance gives local time, which is how a datetime without a zone is read.
         return {
             version: made.timestamp()
             for version, made in found.items()
             if isinstance(made, datetime)
         }
 
-    def tagged(self, location: TableLocation) -> set[int]:
-        """Versions that somebody has put a tag on."""
+    def list_tagged(self, location: TableLocation) -> set[int]:
+        """Versions that have a tag of Lance."""
         dataset = Opener(self.storage_options).head(location)
         with lance_errors("listing tags", location):
             return {int(each["version"]) for each in dataset.tags.list().values()}

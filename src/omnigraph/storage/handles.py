@@ -92,7 +92,7 @@ class Fragment:
 
     @property
     def key(self) -> tuple[int, tuple[str, ...]]:
-        """Two versions that have a piece of the same key have its rows, but for deleted ones."""
+        """Versions with a fragment of the same key share its rows, but for deleted ones."""
         return self.fragment_id, self.files
 
 
@@ -241,7 +241,7 @@ class StagedIndexes:
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
-    """A native branch of a dataset. `identifier` differs between two branches of one name."""
+    """A Lance branch of a dataset. `identifier` differs between two branches of one name."""
 
     name: str
     parent_branch: str | None

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 import pyarrow as pa
-from lance import LanceDataset, LanceFragment
+from lance import LanceDataset
 from lance.dataset import Index, LanceOperation
 
 from omnigraph.errors import BadRequestError
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import to_lance
+from omnigraph.storage.fragments import count_live
 from omnigraph.storage.handles import (
     IndexInfo,
     IndexKind,
@@ -49,9 +50,9 @@ class Indexes:
         """List the indexes of a version and how far each of them reaches."""
         with lance_errors("reading indexes", handle.location):
             found = handle._dataset.describe_indices()
-            pieces = handle._dataset.get_fragments() if found else []
-            fragments = {fragment.fragment_id: _live_rows(fragment) for fragment in pieces}
-        return [_info(index, fragments) for index in found]
+            fragments = handle._dataset.get_fragments() if found else []
+            rows = {fragment.fragment_id: count_live(fragment) for fragment in fragments}
+        return [_info(index, rows) for index in found]
 
     def stage_create(self, handle: TableHandle, specs: Sequence[IndexSpec]) -> StagedIndexes:
         """Build every index that can be built; an index of the same name is replaced."""
@@ -137,9 +138,9 @@ class Indexes:
             return sum(fragment.count_rows(text) for fragment in fragments if fragment is not None)
 
 
-def _info(index: Any, fragments: Mapping[int, int]) -> IndexInfo:
+def _info(index: Any, live_rows: Mapping[int, int]) -> IndexInfo:
     covered = {fragment for segment in index.segments for fragment in segment.fragment_ids}
-    lacking = [rows for fragment, rows in fragments.items() if fragment not in covered]
+    lacking = [rows for fragment, rows in live_rows.items() if fragment not in covered]
     return IndexInfo(
         index.name,
         index.field_names[0],
@@ -149,11 +150,6 @@ def _info(index: Any, fragments: Mapping[int, int]) -> IndexInfo:
         len(lacking),
         len(index.segments),
     )
-
-
-def _live_rows(fragment: LanceFragment) -> int:
-    deleted = fragment.metadata.deletion_file
-    return int(fragment.metadata.physical_rows - (deleted.num_deleted_rows or 0 if deleted else 0))
 
 
 def _list_uncovered(handle: TableHandle) -> dict[str, list[int]]:

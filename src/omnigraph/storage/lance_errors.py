@@ -1,4 +1,4 @@
-"""Lance errors: the one place that reads error texts of Lance and of the object store.
+"""Lance errors: the only module that reads error texts of Lance and of the object store.
 
 Lance raises OSError and ValueError with text; the types say almost nothing. Each text matched
 here is produced by a real failure in a test, so that an upgrade that changes one is noticed.
@@ -24,6 +24,7 @@ from omnigraph.errors import (
     TableVersionNotFound,
 )
 from omnigraph.nonblocking import may_block
+from omnigraph.storage.location import version_file
 
 CAS_CONTENTION = "Too many concurrent writers"
 RETRYABLE_CONFLICT = "Retryable commit conflict"
@@ -104,5 +105,5 @@ def _translate_read(
     found = translate(error, action=action, location=place)
     if not version or type(found) is not StorageError or "://" in place:
         return found
-    is_there = os.path.exists(f"{place}/_versions/{2**64 - 1 - version:020d}.manifest")
+    is_there = os.path.exists(f"{place}/{version_file(version)}")
     return found if is_there else TableVersionNotFound(place, version)

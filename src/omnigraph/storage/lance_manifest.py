@@ -15,8 +15,10 @@ A version file is [earlier sections][u32 length][message][u64 offset][u16 major]
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from omnigraph.storage.protobuf import Value, read_fields, rewrite
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -28,9 +30,6 @@ _FOOTER_BYTES = 16
 _MAGIC = b"LANC"
 _TOP_LEVEL = 2**64 - 1
 """How protobuf spells the parent id -1: the column is not inside another one."""
-
-Value = int | bytes
-Edit = Callable[[int, Value], Value]
 
 
 def manifest_bytes(dataset: LanceDataset) -> bytes:
@@ -60,7 +59,7 @@ def transaction_uuid(dataset: LanceDataset) -> str | None:
     return None if name is None else name.removesuffix(".txn").partition("-")[2] or None
 
 
-def rename_columns(manifest: bytes, names: Mapping[str, str]) -> bytes:
+def rename_in_manifest(manifest: bytes, names: Mapping[str, str]) -> bytes:
     """Give top-level columns other names (old → new); their data stays where it is."""
 
     def edit(number: int, value: Value) -> Value:
@@ -72,19 +71,17 @@ def rename_columns(manifest: bytes, names: Mapping[str, str]) -> bytes:
         if facts.get(_FIELD_PARENT, 0) != _TOP_LEVEL or name.decode() not in names:
             return value
         new = names[name.decode()].encode()
-        return _rewrite(value, lambda each, old: new if each == _FIELD_NAME else old)
+        return rewrite(value, lambda each, old: new if each == _FIELD_NAME else old)
 
-    return _rewrite(manifest, edit)
+    return rewrite(manifest, edit)
 
 
 def base_paths(manifest: bytes) -> list[str]:
     """Where a fork finds the files it shares with its origins."""
-    found = [value for number, value in _fields(manifest) if number == _BASE_PATH]
-    paths = [dict(_fields(value)).get(_BASE_PATH_PATH) for value in found if not _is_number(value)]
-    return [path.decode() for path in paths if isinstance(path, bytes)]
+    return [path for _, path in list_bases(manifest)]
 
 
-def named_bases(manifest: bytes) -> list[tuple[str | None, str]]:
+def list_bases(manifest: bytes) -> list[tuple[str | None, str]]:
     """The base paths with the branch each belongs to; None for the main lineage."""
     found = []
     for number, value in _fields(manifest):
@@ -100,16 +97,17 @@ def named_bases(manifest: bytes) -> list[tuple[str | None, str]]:
 def replace_base_paths(manifest: bytes, paths: Mapping[str, str]) -> bytes:
     """Point base paths elsewhere (old → new)."""
 
+    def relocate(number: int, path: Value) -> Value:
+        if number != _BASE_PATH_PATH or not isinstance(path, bytes):
+            return path
+        return paths.get(path.decode(), path.decode()).encode()
+
     def edit(number: int, value: Value) -> Value:
         if number != _BASE_PATH or not isinstance(value, bytes):
             return value
-        return _rewrite(value, lambda each, old: _moved(old) if each == _BASE_PATH_PATH else old)
+        return rewrite(value, relocate)
 
-    def _moved(path: Value) -> Value:
-        assert isinstance(path, bytes)
-        return paths.get(path.decode(), path.decode()).encode()
-
-    return _rewrite(manifest, edit)
+    return rewrite(manifest, edit)
 
 
 def manifest_in(version_file: bytes) -> bytes:
@@ -157,66 +155,6 @@ def _message_span(version_file: bytes) -> tuple[int, int]:
     return offset + 4, length
 
 
-# Protobuf
-
-
-def _is_number(value: Value) -> bool:
-    return isinstance(value, int)
-
-
-def _fields(message: bytes | Value) -> Iterator[tuple[int, Value]]:
-    assert isinstance(message, bytes)
-    for number, _, value in _wire_fields(message):
+def _fields(message: Value) -> Iterator[tuple[int, Value]]:
+    for number, _, value in read_fields(message):
         yield number, value
-
-
-def _wire_fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
-    """Number, wire type and value of every field in order."""
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == 0:
-            value, position = _varint(message, position)
-            yield number, wire_type, value
-            continue
-        width = {1: 8, 5: 4}.get(wire_type)
-        if width is None:
-            width, position = _varint(message, position)
-        yield number, wire_type, message[position : position + width]
-        position += width
-
-
-def _rewrite(message: bytes, edit: Edit) -> bytes:
-    """The message with every value replaced by what `edit` makes of it."""
-    parts: list[bytes] = []
-    for number, wire_type, value in _wire_fields(message):
-        new = edit(number, value)
-        parts.append(_encode_varint(number << 3 | wire_type))
-        if isinstance(new, int):
-            parts.append(_encode_varint(new))
-            continue
-        if wire_type == 2:
-            parts.append(_encode_varint(len(new)))
-        parts.append(new)
-    return b"".join(parts)
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, position
-
-
-def _encode_varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)

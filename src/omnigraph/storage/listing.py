@@ -66,7 +66,7 @@ class Files:
         return b"".join(self.chunks(relative))
 
     def chunks(self, relative: str) -> Iterable[Chunk]:
-        """The bytes of a file, in pieces of bounded size."""
+        """The bytes of a file, in chunks of bounded size."""
         if self.is_local:
             return read_chunks(f"{self.uri}/{relative}")
         return self._object_chunks(relative)

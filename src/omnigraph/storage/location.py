@@ -2,6 +2,7 @@
 
 A plain path and its `file://` URI denote the same graph, so both become the same plain absolute
 path. An `s3://` URI keeps its form. Only `resolve_root` and `is_same_place` look at the disk.
+Where Lance keeps the files of versions and forks is written here as well.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import os.path
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from omnigraph.errors import BadRequestError
 
+VERSIONS = "_versions"
+REFS = "_refs/branches"
+_VERSION_MAX = 2**64 - 1
 _FNV_OFFSET = 0xCBF29CE484222325
 _FNV_PRIME = 0x100000001B3
 _MASK_64 = 0xFFFFFFFFFFFFFFFF
@@ -29,6 +33,15 @@ class TableLocation:
     def physical_uri(self) -> str:
         """Where the lineage is opened. Never open a fork through the dataset's own URI."""
         return self.uri if self.branch is None else f"{self.uri}/tree/{self.branch}"
+
+    @property
+    def prefix(self) -> str:
+        """The path of the lineage below its dataset: empty for the main one."""
+        return "" if self.branch is None else f"tree/{self.branch}/"
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.uri
 
     def __str__(self) -> str:
         return self.physical_uri
@@ -113,6 +126,22 @@ def _canonical_s3(uri: str, rest: str) -> str:
 def table_path(kind: Literal["node", "edge"], type_name: str) -> str:
     """The path of a type's table below the graph root."""
     return f"{kind}s/{_fnv1a_64(type_name.encode()):016x}"
+
+
+def version_file(version: int) -> str:
+    """The file of a version, below its lineage."""
+    return f"{VERSIONS}/{_VERSION_MAX - version:020d}.manifest"
+
+
+def parse_version(file: str) -> int | None:
+    """The version that a file below `_versions` holds; None for any other file."""
+    name = file.rpartition("/")[2].removesuffix(".manifest")
+    return _VERSION_MAX - int(name) if name.isdigit() and file.endswith(".manifest") else None
+
+
+def ref_file(branch: str) -> str:
+    """The file by which Lance knows a fork, below the dataset."""
+    return f"{REFS}/{quote(branch, safe='')}.json"
 
 
 def _fnv1a_64(data: bytes) -> int:

@@ -64,7 +64,7 @@ def _evaluate(bound: Predicate, table: pa.Table | pa.RecordBatch) -> pa.BooleanA
         case TextStartsWith(column, prefix):
             return pc.starts_with(_column(table, column), prefix)
         case Known(column, truth):
-            return _known(_column(table, column), truth)
+            return _constant(_column(table, column), truth)
         case _:
             assert_never(bound)
 
@@ -85,7 +85,7 @@ def _fold(
     return reduce(combine, (_evaluate(part, table) for part in parts), start)
 
 
-def _known(column: Column, truth: bool | None) -> pa.BooleanArray:
+def _constant(column: Column, truth: bool | None) -> pa.BooleanArray:
     answer = pa.array(np.full(len(column), bool(truth)))
     unknown = pa.scalar(None, pa.bool_())
     return pc.if_else(pc.and_(pc.is_valid(column), truth is not None), answer, unknown)

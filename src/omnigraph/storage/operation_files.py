@@ -19,7 +19,7 @@ from omnigraph.storage.lance_manifest import transaction_file
 from omnigraph.storage.location import TableLocation
 
 
-def staged_files(operation: LanceOperation.BaseOperation, top: str) -> list[str]:
+def list_staged_files(operation: LanceOperation.BaseOperation, top: str) -> list[str]:
     """The files an operation has written below the dataset at `top`, and their directories."""
     return with_parents(existing_files(operation, top), top)
 
@@ -47,18 +47,18 @@ def version_files(
     location: TableLocation, dataset: LanceDataset, transaction: Transaction | None
 ) -> list[str]:
     """Everything that the commit of this version, by its transaction, has written."""
-    written = staged_files(transaction.operation, location.physical_uri) if transaction else []
+    written = list_staged_files(transaction.operation, location.physical_uri) if transaction else []
     return [*written, *commit_files(location, dataset)]
 
 
-def compacted_files(results: Iterable[RewriteResult], top: str) -> list[str]:
+def list_compacted_files(results: Iterable[RewriteResult], top: str) -> list[str]:
     """The data files that a compaction has written below the dataset at `top`."""
     fragments = [fragment for result in results for fragment in result.new_fragments]
     names = [file.path for fragment in fragments for file in fragment.files]
     return with_parents([os.path.join(top, "data", name) for name in names], top)
 
 
-def staged_bytes(operation: LanceOperation.BaseOperation) -> int:
+def count_staged_bytes(operation: LanceOperation.BaseOperation) -> int:
     """The size of the new data and index files of an operation."""
     data = sum(
         file.file_size_bytes or 0
@@ -90,7 +90,7 @@ def _new_indexes(operation: LanceOperation.BaseOperation) -> list[Index]:
     return list(operation.new_indices) if isinstance(operation, LanceOperation.CreateIndex) else []
 
 
-def _updated_fragments(operation: LanceOperation.BaseOperation) -> Iterable[FragmentMetadata]:
+def _list_updated(operation: LanceOperation.BaseOperation) -> Iterable[FragmentMetadata]:
     match operation:
         case LanceOperation.Delete(updated_fragments=fragments):
             return list(fragments)
@@ -107,7 +107,7 @@ def relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
             yield f"data/{file.path}"
             # Large blobs lie in a directory named after the data file.
             yield f"data/{os.path.splitext(file.path)[0]}"
-    for fragment in _updated_fragments(operation):
+    for fragment in _list_updated(operation):
         if fragment.deletion_file is not None:
             yield fragment.deletion_file.path(fragment.id)
     for index in _new_indexes(operation):

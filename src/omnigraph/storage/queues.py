@@ -116,10 +116,10 @@ class _Queue:
             )
         remaining = -1 if deadline is None else max(0.0, deadline - time.monotonic())
         if not self._lock.acquire(timeout=remaining):
-            raise _timed_out(self.key)
+            raise _timeout_error(self.key)
         try:
             if self._path is not None:
-                self._descriptor = _locked_file(self._path, deadline, self.key)
+                self._descriptor = _lock_file(self._path, deadline, self.key)
             self._owner = threading.get_ident()
         except BaseException:
             self._lock.release()
@@ -156,7 +156,7 @@ def _file_name(key: QueueKey) -> str:
     return f"{readable}-{digest}.lock"
 
 
-def _locked_file(path: str, deadline: float | None, key: QueueKey) -> int:
+def _lock_file(path: str, deadline: float | None, key: QueueKey) -> int:
     with lance_errors("taking a writer lock", path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -178,12 +178,12 @@ def _poll(descriptor: int, deadline: float, key: QueueKey) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         if time.monotonic() >= deadline:
-            raise _timed_out(key)
+            raise _timeout_error(key)
         time.sleep(pause)
         pause = min(2 * pause, _POLL_SECONDS_MAX)
 
 
-def _timed_out(key: QueueKey) -> ConflictError:
+def _timeout_error(key: QueueKey) -> ConflictError:
     table_key, branch = key
     return ConflictError(
         f"another writer holds '{table_key}' on branch '{branch or 'main'}' — try again"

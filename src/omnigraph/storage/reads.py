@@ -16,6 +16,7 @@ from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.storage.blobs import blob_columns, read_blobs
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
+from omnigraph.storage.fragments import file_names
 from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.masks import keep, to_mask
@@ -28,7 +29,7 @@ from omnigraph.storage.projection import (
     result_schema,
     to_schema,
 )
-from omnigraph.storage.row_addresses import AddressCache, file_names, take_at, take_by_id
+from omnigraph.storage.row_addresses import AddressCache, take_at, take_by_id
 from omnigraph.storage.row_ids import RowIds
 
 BATCH_ROWS = 8_192

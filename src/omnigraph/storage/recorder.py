@@ -16,7 +16,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
-from urllib.parse import quote
 from uuid import uuid4
 
 from lance import LanceDataset
@@ -25,7 +24,6 @@ from lance.dataset import LanceOperation
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.storage.checksum_records import DIRECTORY, LOG, Record, encode_record
 from omnigraph.storage.checksums import (
-    VERSIONS,
     Checksum,
     Checksums,
     checksum_chunks,
@@ -34,7 +32,7 @@ from omnigraph.storage.checksums import (
     is_fork_version,
 )
 from omnigraph.storage.listing import Files
-from omnigraph.storage.location import TableLocation
+from omnigraph.storage.location import TableLocation, ref_file, version_file
 from omnigraph.storage.operation_files import existing_files, relative_files
 
 log = logging.getLogger("omnigraph.storage")
@@ -53,10 +51,10 @@ class Recorder:
         self, operation: LanceOperation.BaseOperation, location: TableLocation, known: Checksums
     ) -> Checksums:
         """The checksums of what an operation has written; `known` were taken where it was."""
-        if "://" in location.uri:
+        if not location.is_local:
             return {}
         top = location.physical_uri
-        prefix = lineage_prefix(location)
+        prefix = location.prefix
         measured = {f"{prefix}{path}": each for path, each in known.items()}
         paths = existing_files(operation, top)
         unknown = [path for path in paths if path[len(location.uri) + 1 :] not in measured]
@@ -96,7 +94,7 @@ class Recorder:
         """Record what the creation of a fork wrote: a version, its transaction file, its ref."""
         assert fork.branch is not None
         top = "../" * (2 + fork.branch.count("/"))
-        written = [version_file(version), f"{top}_refs/branches/{quote(fork.branch, safe='')}.json"]
+        written = [version_file(version), f"{top}{ref_file(fork.branch)}"]
         written += [f"_transactions/{transaction}"] if transaction is not None else []
         self._record(fork, version, "fork", None, written, {})
 
@@ -107,7 +105,7 @@ class Recorder:
             by_lineage.setdefault(_branch_of(path), []).append(path)
         for branch, found in by_lineage.items():
             location = TableLocation(uri, branch)
-            below = [each.removeprefix(lineage_prefix(location)) for each in found]
+            below = [each.removeprefix(location.prefix) for each in found]
             self._record(location, 0, f"recorded-{uuid4().hex}", None, below, {})
         wait_for_records()
 
@@ -121,7 +119,7 @@ class Recorder:
         staged: Checksums,
     ) -> None:
         relatives = [*written]
-        if "://" in location.uri:
+        if not location.is_local:
             relatives += relative_files(operation) if operation is not None else []
             _later(self._record_objects, location, version, uuid, relatives)
             return
@@ -136,7 +134,7 @@ class Recorder:
 
     def _write(self, location: TableLocation, version: int, uuid: str, files: Checksums) -> None:
         line = encode_record(Record(version, files))
-        directory = f"{lineage_prefix(location)}{DIRECTORY}"
+        directory = f"{location.prefix}{DIRECTORY}"
         store = Files(location.uri, self.storage_options)
         if store.is_local:
             store.append(f"{directory}/{LOG}", line)
@@ -147,7 +145,7 @@ class Recorder:
         self, location: TableLocation, version: int, uuid: str, relatives: Iterable[str]
     ) -> None:
         store = Files(location.uri, self.storage_options)
-        prefix = lineage_prefix(location)
+        prefix = location.prefix
         files: dict[str, Checksum] = {}
         for each in relatives:
             path = os.path.normpath(f"{prefix}{each}")
@@ -159,26 +157,10 @@ class Recorder:
         self._write(location, version, uuid, files)
 
 
-def lineage_prefix(location: TableLocation) -> str:
-    """Where a lineage lies below its dataset: nothing for the main one."""
-    return "" if location.branch is None else f"tree/{location.branch}/"
-
-
 def _branch_of(path: str) -> str | None:
     """The lineage that a file below a dataset lies on: forks keep theirs below `tree/`."""
     inside = re.match(r"tree/(.+?)/(?:_versions|_transactions|_deletions|_indices|data)/", path)
     return None if inside is None else inside[1]
-
-
-def version_file(version: int) -> str:
-    """The file of a version below its lineage."""
-    return f"{VERSIONS}/{2**64 - 1 - version:020d}.manifest"
-
-
-def version_of(file: str) -> int | None:
-    """The version that a file below `_versions` holds; None for any other file."""
-    name = file.rpartition("/")[2].removesuffix(".manifest")
-    return 2**64 - 1 - int(name) if name.isdigit() and file.endswith(".manifest") else None
 
 
 def wait_for_records() -> None:

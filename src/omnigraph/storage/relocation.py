@@ -24,12 +24,12 @@ from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import (
+    list_bases,
     manifest_in,
-    named_bases,
     replace_base_paths,
     with_manifest,
 )
-from omnigraph.storage.location import GraphRoot, TableLocation, graph_root
+from omnigraph.storage.location import VERSIONS, GraphRoot, TableLocation, graph_root
 from omnigraph.storage.objects import read_object, replace_object
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.text import TextStore, open_text_store
@@ -81,7 +81,7 @@ def mend_forks(
     files = [
         file
         for fork in sorted(forks)
-        for file in texts.list_dir(f"{TableLocation(uri, fork).physical_uri}/_versions")
+        for file in texts.list_dir(f"{TableLocation(uri, fork).physical_uri}/{VERSIONS}")
         if file.endswith(".manifest")
     ]
 
@@ -114,7 +114,7 @@ def _mend_file(
         return set()  # its branch was deleted meanwhile
     try:
         manifest = manifest_in(data)
-        bases = named_bases(manifest)
+        bases = list_bases(manifest)
     except (ValueError, IndexError) as error:
         # No reader gets anything from it either; `verify` says which commit that is.
         log.warning("'%s' cannot be mended: %s", file, error)
@@ -135,7 +135,7 @@ def _datasets(root: GraphRoot, texts: TextStore) -> Iterator[str]:
     """Every dataset of a graph by its path below the root: at the top, or one folder down."""
     for folder in sorted(set(texts.list_folders(root.uri)) - _WITHOUT_TABLES):
         inside = set(texts.list_folders(root.child(folder)))
-        if "_versions" in inside:
+        if VERSIONS in inside:
             yield folder
         else:
             yield from sorted(f"{folder}/{each}" for each in inside)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from lance import LanceFragment
 
 from omnigraph.lru import Lru
 from omnigraph.storage.counters import record
@@ -127,8 +126,3 @@ def take_by_id(handle: TableHandle, row_ids: RowIds, columns: list[str]) -> pa.T
 def to_numbers(column: pa.Array | pa.ChunkedArray) -> RowIds:
     """A column of row ids, addresses or versions as an array."""
     return np.asarray(column.to_numpy(), dtype=np.uint64)
-
-
-def file_names(fragment: LanceFragment) -> tuple[str, ...]:
-    """The data files of a fragment: the same files hold the same rows, but for deleted ones."""
-    return tuple(sorted(file.path for file in fragment.metadata.files))

@@ -1,11 +1,11 @@
-"""Row ids: which row id every place of a fragment has, as the fragment itself says.
+"""Row ids: the row id of every position of a fragment, as the fragment itself records them.
 
 Lance keeps them in its manifest, as ranges with few exceptions, in the `RowIdSequence` message of
 its format. To find a row by its id Lance expands all of them and takes deleted rows out, which for
 a million rows costs more than all else in a small change. Expanding them without that is cheap.
 
-A place that is deleted keeps its row id here, and a row that moved has it in two places: the one in
-the later fragment counts.
+A position whose row is deleted keeps its row id here, and a row that moved has it at two positions:
+the one in the later fragment counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.storage.protobuf import LENGTH_DELIMITED, VARINT, Value, read_fields
+
 RowIds = npt.NDArray[np.uint64]
 
 _RANGE, _HOLES, _BITMAP, _SORTED, _ARRAY = 1, 2, 3, 4, 5
@@ -24,36 +26,36 @@ _NO_IDS: RowIds = np.empty(0, dtype=np.uint64)
 
 
 class UnknownSequence(Exception):
-    """The fragment says it in a form that is not known here."""
+    """The fragment records its row ids in a form that is not known here."""
 
 
 def physical_row_ids(metadata: Any) -> RowIds:
-    """The row id of every place of a fragment, deleted ones too.
+    """The row id of every position of a fragment, deleted ones too.
 
     Raises:
-        UnknownSequence: It cannot be read here.
+        UnknownSequence: They are recorded in another form.
     """
-    said = metadata.to_json().get("row_id_meta") or {}
-    if "Inline" not in said:
+    recorded = metadata.to_json().get("row_id_meta") or {}
+    if "Inline" not in recorded:
         raise UnknownSequence
-    parts = [_segment(value) for number, value in _fields(bytes(said["Inline"])) if number == 1]
+    parts = [_segment(value) for number, value in _fields(bytes(recorded["Inline"])) if number == 1]
     found = np.concatenate([_NO_IDS, *parts])
     if len(found) != metadata.physical_rows:
         raise UnknownSequence
     return found
 
 
-def _segment(message: bytes | int) -> RowIds:
-    ((kind, body),) = _fields(_bytes(message))
+def _segment(message: Value) -> RowIds:
+    ((kind, body),) = _fields(message)
     if kind in (_SORTED, _ARRAY):
-        return _encoded(_bytes(body))
-    members = dict(_fields(_bytes(body)))
+        return _decode_numbers(_bytes(body))
+    members = dict(_fields(body))
     start, end = _number(members.get(1, 0)), _number(members.get(2, 0))
     ids = np.arange(start, end, dtype=np.uint64)
     if kind == _RANGE:
         return ids
     if kind == _HOLES:
-        holes = _encoded(_bytes(members.get(3, b"")))
+        holes = _decode_numbers(_bytes(members.get(3, b"")))
         return np.delete(ids, (holes - np.uint64(start)).astype(np.int64))
     if kind == _BITMAP:
         bits = np.frombuffer(_bytes(members.get(3, b"")), dtype=np.uint8)
@@ -62,12 +64,12 @@ def _segment(message: bytes | int) -> RowIds:
     raise UnknownSequence
 
 
-def _encoded(message: bytes) -> RowIds:
+def _decode_numbers(message: bytes) -> RowIds:
     """Numbers as a base and what is added to it, in two, four or eight bytes each."""
     if not message:
         return _NO_IDS
     ((width, body),) = _fields(message)
-    members = dict(_fields(_bytes(body)))
+    members = dict(_fields(body))
     data = _bytes(members.get(2, b""))
     if width not in _WIDTHS or len(data) % int(_WIDTHS[width][-1]):
         raise UnknownSequence
@@ -75,47 +77,23 @@ def _encoded(message: bytes) -> RowIds:
     return added.astype(np.uint64) + np.uint64(_number(members.get(1, 0)))
 
 
-# Protocol buffers, as far as these messages go
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, bytes | int]]:
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
-        match tag & 7:
-            case 0:
-                value, place = _varint(data, place)
-                yield tag >> 3, value
-            case 2:
-                size, place = _varint(data, place)
-                if place + size > len(data):
-                    raise UnknownSequence
-                yield tag >> 3, data[place : place + size]
-                place += size
-            case _:
+def _fields(message: Value) -> Iterator[tuple[int, Value]]:
+    try:
+        for number, wire_type, value in read_fields(message):
+            if wire_type not in (VARINT, LENGTH_DELIMITED):
                 raise UnknownSequence
+            yield number, value
+    except ValueError:
+        raise UnknownSequence from None
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if place >= len(data):
-            raise UnknownSequence
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, place
-        shift += 7
-
-
-def _bytes(value: bytes | int) -> bytes:
+def _bytes(value: Value) -> bytes:
     if isinstance(value, int):
         raise UnknownSequence
     return value
 
 
-def _number(value: bytes | int) -> int:
+def _number(value: Value) -> int:
     if isinstance(value, bytes):
         raise UnknownSequence
     return value

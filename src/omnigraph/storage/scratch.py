@@ -1,11 +1,11 @@
-"""Scratch: where a load keeps what it has written and not committed, so that nothing is left over.
+"""Scratch: where a load keeps what it has written and not committed, so that no file is left over.
 
     __load/<load id>/lock           held by the driver while it lives; only on a local disk
     __load/<load id>/moved.json     files on their way into tables, written before they move
-    __load/<load id>/...            loose fragments, by table
+    __load/<load id>/...            unattached fragments, by table
     __load/<load id>.new, .gone     the same, until it has its lock, and while it is being removed
 
-Whoever starts a load removes the scratch of loads that died. A file that already moved into a
+The next load removes the scratch of loads that died. A file that already moved into a
 table is removed only when no version of that table names it: a load may have died after its
 commit.
 """
@@ -32,7 +32,7 @@ from omnigraph.storage.text import TextStore, open_text_store
 DIRECTORY = "__load"
 FRAMES_PREFIX = "frames-"
 ABANDONED_SECONDS = 24 * 3600
-"""On an object store nobody can see whether a load lives; after a day it does not."""
+"""An object store has no locks: there a load counts as dead after a day."""
 
 WRITE_IN_FLIGHT_SECONDS = 0.3
 _NEW, _GONE = ".new", ".gone"
@@ -62,7 +62,7 @@ class Scratch:
     _moved: list[MovedFiles] = field(default_factory=list)
 
     def announce(self, moved: MovedFiles) -> None:
-        """Write down that files will be in a table from now on."""
+        """Record that files will be in a table from now on."""
         if moved not in self._moved:
             self._moved.append(moved)
             root = self.uri.removesuffix(f"/{DIRECTORY}/{self.load_id}")
@@ -72,12 +72,12 @@ class Scratch:
     def close(self) -> None:
         """Remove the scratch of a load that has committed."""
         try:
-            self._texts.delete_prefix(_put_away(self.uri))
+            self._texts.delete_prefix(_move_to_gone(self.uri))
         finally:
             _release(self)
 
     def leave(self) -> None:
-        """Let go of the scratch as it is; whoever starts the next load looks after it."""
+        """Release the scratch as it is; the next load removes it."""
         _release(self)
 
     def abandon(self, tables: TableStorage) -> None:
@@ -85,7 +85,7 @@ class Scratch:
         try:
             _remove(self.uri, self._texts, tables)
             if self._lock is not None:
-                # A worker that was writing at that moment has made its folder anew.
+                # A worker that was writing at that moment has created its folder again.
                 time.sleep(WRITE_IN_FLIGHT_SECONDS)
                 self._texts.delete_prefix(self.uri)
         finally:
@@ -109,7 +109,7 @@ def open_scratch(tables: TableStorage, storage_options: Mapping[str, str]) -> Sc
 
 
 def refuse_gone(uri: str) -> None:
-    """Stop a worker whose load was cancelled: what it wrote now, nobody would remove.
+    """Stop a worker whose load was cancelled: what it wrote now would never be removed.
 
     Raises:
         ConflictError: The scratch is gone. On an object store that cannot be seen cheaply.
@@ -134,8 +134,8 @@ def _load_ids(root: GraphRoot, texts: TextStore) -> list[str]:
     return sorted(texts.list_folders(root.child(DIRECTORY)))
 
 
-def _put_away(uri: str) -> str:
-    """Where scratch is while it is being removed: nobody takes what is left there for alive."""
+def _move_to_gone(uri: str) -> str:
+    """Where scratch is while it is being removed: what is left there counts as dead."""
     if "://" in uri or uri.endswith(_GONE):
         return uri
     try:
@@ -143,7 +143,7 @@ def _put_away(uri: str) -> str:
     except FileNotFoundError:
         pass
     except OSError:
-        return uri  # put away before, and made anew by a worker that was writing
+        return uri  # moved before, and created again by a worker that was writing
     return f"{uri}{_GONE}"
 
 
@@ -162,7 +162,7 @@ def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
             return time.time() - os.stat(uri).st_mtime > _NEW_SECONDS
         descriptor = os.open(f"{uri}/lock", os.O_RDWR)
     except FileNotFoundError:
-        return True  # a worker made it anew when its load was over already
+        return True  # a worker created it again after its load had ended
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -185,7 +185,7 @@ def _remove(uri: str, texts: TextStore, tables: TableStorage) -> None:
         moved = _from_json(value, tables.root)
         if moved is not None:
             _remove_moved(moved, tables)
-    texts.delete_prefix(_put_away(uri))
+    texts.delete_prefix(_move_to_gone(uri))
 
 
 def _remove_moved(moved: MovedFiles, tables: TableStorage) -> None:

@@ -18,7 +18,7 @@ from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.errors import BadRequestError, ConstraintError, InvariantViolated
-from omnigraph.storage.blobs import is_blob, keyed_schema, to_stored, to_stored_batches
+from omnigraph.storage.blobs import is_blob, to_keyed_schema, to_stored, to_stored_batches
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import session
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
@@ -90,7 +90,7 @@ class RowStaging:
         self, handle: TableHandle, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     ) -> StagedTransaction:
         """Stage the replacement of all rows and columns; `batches` are in the new `schema`."""
-        stored = keyed_schema(schema)
+        stored = to_keyed_schema(schema)
         written = self._write(handle, iter(batches), mode="overwrite", stored=stored)
         rows = sum(fragment.physical_rows for fragment in written.fragments)
         operation = written if rows else LanceOperation.Overwrite(stored, [])

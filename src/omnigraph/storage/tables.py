@@ -28,7 +28,7 @@ from lance.dataset import LanceOperation
 from omnigraph.errors import TableNotFound
 from omnigraph.lru import Lru
 from omnigraph.storage.ancestry import Ancestry
-from omnigraph.storage.blobs import keyed_schema, logical_schema
+from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema
 from omnigraph.storage.compaction import CompactionStaging
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import (
@@ -60,7 +60,7 @@ from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.search import Search
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, RowStaging
 from omnigraph.storage.text import open_text_store
-from omnigraph.storage.torn import torn_versions
+from omnigraph.storage.torn import list_torn_versions
 from omnigraph.storage.transactions import (
     OPERATION_ID,
     Committer,
@@ -132,7 +132,7 @@ class TableStorage:
             return _empty_handle(location, shown)
         dataset = self._opener.at(location, version)
         if shown.renamed:
-            dataset = self._opener.renamed(dataset, location, dict(shown.renamed))
+            dataset = self._opener.rename_columns(dataset, location, dict(shown.renamed))
         return _showing(_handle(location, dataset), shown)
 
     def head_version(self, location: TableLocation) -> int:
@@ -187,7 +187,7 @@ class TableStorage:
         with lance_errors("creating a table", location):
             # Inline commit: an empty table has no version yet that a staged one could follow.
             dataset = lance.write_dataset(
-                keyed_schema(schema).empty_table(),
+                to_keyed_schema(schema).empty_table(),
                 location.uri,
                 mode="create",
                 enable_stable_row_ids=True,
@@ -245,15 +245,15 @@ class TableStorage:
         operation = LanceOperation.Restore(version)
         return self._stager.stage(handle, StageKind.RESTORE, operation, rows=wanted.row_count)
 
-    def set_torn_aside(self, location: TableLocation, *, above: int) -> list[str]:
-        """Move away versions after `above` that a power cut has torn; returns where they are now.
+    def quarantine_torn(self, location: TableLocation, *, above: int) -> list[str]:
+        """Quarantine versions after `above` that a power cut has torn; returns where they are now.
 
         The caller holds the writer queue of the table.
         """
-        torn = torn_versions(location, above)
+        torn = list_torn_versions(location, above)
         for each in torn:
             forget_records(location, each.version)
-        return [each.set_aside(self.durability) for each in torn]
+        return [each.quarantine(self.durability) for each in torn]
 
     def flush(self, location: TableLocation, version: int) -> None:
         """Sync the files of a version: its writer may have died before it did."""
@@ -277,7 +277,7 @@ class TableStorage:
 def _empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
     """A table from before it was made."""
     assert shown.schema is not None
-    dataset = empty_in_memory(keyed_schema(shown.schema))
+    dataset = empty_in_memory(to_keyed_schema(shown.schema))
     return replace(_handle(location, dataset), version=0, schema=shown.schema, shown=shown)
 
 
@@ -299,5 +299,5 @@ def _showing(handle: TableHandle, shown: ShownColumns) -> TableHandle:
 def _handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHandle:
     with lance_errors("reading a table", location):
         rows = int(dataset.count_rows())
-        schema = logical_schema(dataset.schema)
+        schema = to_logical_schema(dataset.schema)
     return TableHandle(location, dataset.version, schema, rows, dataset)

@@ -96,7 +96,7 @@ def refuse_larger(uri: str, size: int, bytes_max: int | None) -> None:
         )
 
 
-def decoded(data: bytes, uri: str) -> str:
+def decode_text(data: bytes, uri: str) -> str:
     """Return the text of an object's bytes."""
     try:
         return data.decode()

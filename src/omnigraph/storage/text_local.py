@@ -17,7 +17,7 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.durability import Durability, sync_paths, with_parents
 from omnigraph.storage.lance_errors import translate
 from omnigraph.storage.location import graph_root
-from omnigraph.storage.text import decoded, is_temporary, refuse_larger, refuse_temporary
+from omnigraph.storage.text import decode_text, is_temporary, refuse_larger, refuse_temporary
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class LocalTextStore:
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 return None
         record(text_reads=1)
-        return decoded(data, uri)
+        return decode_text(data, uri)
 
     def write_text(self, uri: str, text: str) -> None:
         path = _path(uri)

@@ -21,7 +21,7 @@ from omnigraph.nonblocking import may_block
 from omnigraph.storage.counters import record
 from omnigraph.storage.lance_errors import translate
 from omnigraph.storage.location import GraphRoot
-from omnigraph.storage.text import decoded, is_temporary, refuse_larger, refuse_temporary
+from omnigraph.storage.text import decode_text, is_temporary, refuse_larger, refuse_temporary
 
 
 class S3TextStore:
@@ -127,7 +127,7 @@ class S3TextStore:
             except FileNotFoundError:
                 return None
         record(text_reads=1)
-        return decoded(data, uri), result.meta["e_tag"] or ""
+        return decode_text(data, uri), result.meta["e_tag"] or ""
 
     def _put(self, uri: str, text: str, mode: object = "overwrite") -> str:
         key = self._key(uri)

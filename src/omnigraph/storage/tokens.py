@@ -82,9 +82,9 @@ def tokenize_texts(texts: Sequence[pa.Array]) -> TokenizedTexts:
     encoded = pa.chunked_array(words, pa.large_utf8()).dictionary_encode().combine_chunks()
     word_ids = encoded.indices.to_numpy(zero_copy_only=False)
     forms, offsets, form_of_word = _forms_of_words(encoded.dictionary.to_pylist())
-    tokens, places = _runs(offsets, word_ids)
+    tokens, entries = _runs(offsets, word_ids)
     all_documents = np.concatenate(documents) if documents else np.zeros(0, np.int64)
-    return TokenizedTexts(forms, form_of_word[places], all_documents[tokens])
+    return TokenizedTexts(forms, form_of_word[entries], all_documents[tokens])
 
 
 def _words(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
@@ -102,9 +102,9 @@ def _words(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
     starts = np.flatnonzero(starting)
     documents = np.searchsorted(offsets, starts, side="right") - 1
     kept = content[inside]
-    places = np.flatnonzero(starting[inside])
-    ends = pa.py_buffer(np.append(places, len(kept)).astype(np.int64))
-    return pa.LargeStringArray.from_buffers(len(places), ends, pa.py_buffer(kept)), documents
+    word_starts = np.flatnonzero(starting[inside])
+    ends = pa.py_buffer(np.append(word_starts, len(kept)).astype(np.int64))
+    return pa.LargeStringArray.from_buffers(len(word_starts), ends, pa.py_buffer(kept)), documents
 
 
 def _content(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -116,12 +116,12 @@ def _content(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _runs(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For every entry of the runs that `rows` name: its place in `rows`, and in the runs."""
+    """For every entry of the runs that `rows` name: its position in `rows`, and in the runs."""
     starts = offsets[rows]
     counts = offsets[rows + 1] - starts
     sources = np.repeat(np.arange(len(rows)), counts)
-    place = np.arange(len(sources)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return sources, np.repeat(starts, counts) + place
+    position = np.arange(len(sources)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return sources, np.repeat(starts, counts) + position
 
 
 def _forms_of_words(words: list[str]) -> tuple[list[Form], np.ndarray, np.ndarray]:
@@ -129,7 +129,7 @@ def _forms_of_words(words: list[str]) -> tuple[list[Form], np.ndarray, np.ndarra
     parts, part_words = _parts(words)
     found = list(_analyse(parts))
     forms = sorted({form for form in found if form is not None})
-    number = {form: place for place, form in enumerate(forms)}
+    number = {form: at for at, form in enumerate(forms)}
     ids = np.array([-1 if form is None else number[form] for form in found], dtype=np.int64)
     counts = np.bincount(part_words[ids >= 0], minlength=len(words))
     return forms, np.concatenate([[0], np.cumsum(counts)]), ids[ids >= 0]
@@ -143,8 +143,8 @@ def _parts(words: list[str]) -> tuple[list[str], np.ndarray]:
         return words, np.arange(len(words))
     spaces = str.maketrans(dict.fromkeys(separators, " "))
     split = [word.translate(spaces).split(" ") for word in words]
-    parts = [(part, place) for place, found in enumerate(split) for part in found if part]
-    return [part for part, _ in parts], np.array([place for _, place in parts], dtype=np.int64)
+    parts = [(part, word) for word, found in enumerate(split) for part in found if part]
+    return [part for part, _ in parts], np.array([word for _, word in parts], dtype=np.int64)
 
 
 def _separators(characters: str) -> set[str]:
@@ -159,14 +159,14 @@ def _analyse(parts: list[str]) -> Iterator[Form | None]:
     for start in range(0, len(parts), ANALYSED_WORDS):
         surfaces = _surfaces(parts[start : start + ANALYSED_WORDS])
         kept = [surface for surface in surfaces if surface]
-        stems = iter(_filtered(kept, stem=True, remove_stop_words=False))
+        stems = iter(_filter_words(kept, stem=True, remove_stop_words=False))
         for surface in surfaces:
             yield Form(next(stems), surface) if surface else None
 
 
 def _surfaces(parts: list[str]) -> list[str]:
     """The parts lowercased and folded; empty for a stop word."""
-    folded = _filtered(parts, stem=False, remove_stop_words=True)
+    folded = _filter_words(parts, stem=False, remove_stop_words=True)
     # Lowercase and folding may bring back a capital (`𝒳` → `X`) or a sign (`⑴` → `(1)`).
     lowered = [surface.lower() for surface in folded]
     if all(surface.isascii() and surface.isalnum() for surface in lowered if surface):
@@ -176,7 +176,7 @@ def _surfaces(parts: list[str]) -> list[str]:
     return [surface.translate(signs) for surface in lowered]
 
 
-def _filtered(words: list[str], *, stem: bool, remove_stop_words: bool) -> list[str]:
+def _filter_words(words: list[str], *, stem: bool, remove_stop_words: bool) -> list[str]:
     """Lance's token for each of the words, which are one token each; empty where it drops one."""
     # Positions count from the first token that is kept, so the first one has to be.
     tokens = lance_tokenize(

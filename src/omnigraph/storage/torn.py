@@ -25,13 +25,10 @@ from ulid import ULID
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import has_magic, message_start
-from omnigraph.storage.location import TableLocation
+from omnigraph.storage.location import REFS, VERSIONS, TableLocation, parse_version
 
 DAMAGED_DIRECTORY = "_damaged"
-REFS = "_refs/branches"
 _BLOCK_BYTES = 4096
-_SUFFIX = ".manifest"
-_VERSION_DIGITS = 20
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
@@ -47,8 +44,8 @@ class TornFile:
     version: int = 0
     location: TableLocation | None = None
 
-    def set_aside(self, durability: Durability) -> str:
-        """Move the file out of the way; returns where it is now."""
+    def quarantine(self, durability: Durability) -> str:
+        """Move the file to `_damaged/` of its dataset; returns where it is now."""
         directory = os.path.join(self.top, DAMAGED_DIRECTORY)
         target = os.path.join(directory, f"{ULID()}-{os.path.basename(self.path)}")
         with lance_errors("moving a torn file away", self.path):
@@ -64,7 +61,7 @@ def last_whole_version(location: TableLocation) -> int | None:
 
     0 stands for no whole version at all.
     """
-    if "://" in location.uri:
+    if not location.is_local:
         return None
     versions = _versions(location)
     if not versions or not _is_torn_version(versions[0][1]):
@@ -73,16 +70,16 @@ def last_whole_version(location: TableLocation) -> int | None:
 
 
 def newest_version(location: TableLocation) -> TornFile | None:
-    """The newest version, for a caller who knows that its rows are torn."""
+    """The newest version, for a caller that knows that its rows are torn."""
     for version, path in _versions(location)[:1]:
         return TornFile(location.physical_uri, path, version, location)
     return None
 
 
-def torn_versions(location: TableLocation, above: int = 0) -> list[TornFile]:
+def list_torn_versions(location: TableLocation, above: int = 0) -> list[TornFile]:
     """The newest versions as far as they are torn, down to the one after `above`."""
     found: list[TornFile] = []
-    if "://" not in location.uri:
+    if location.is_local:
         for version, path in _versions(location):
             if version <= above or not _is_torn_version(path):
                 break
@@ -90,7 +87,7 @@ def torn_versions(location: TableLocation, above: int = 0) -> list[TornFile]:
     return found
 
 
-def torn_refs(uri: str) -> dict[str, TornFile]:
+def list_torn_refs(uri: str) -> dict[str, TornFile]:
     """The forks of a dataset whose creation was cut off, by name: no ref, or no version, is whole.
 
     A fork that was acknowledged had both on the disk.
@@ -134,18 +131,12 @@ def _holes(data: bytes) -> list[int]:
 
 def _versions(location: TableLocation) -> list[tuple[int, str]]:
     """Number and path of every version, newest first."""
-    directory = os.path.join(location.physical_uri, "_versions")
+    directory = os.path.join(location.physical_uri, VERSIONS)
     names: list[str] = []
     with lance_errors("listing versions", location), suppress(*_ABSENT):
         names = os.listdir(directory)
-    return sorted(
-        (
-            (2**64 - 1 - int(name[:_VERSION_DIGITS]), os.path.join(directory, name))
-            for name in names
-            if name.endswith(_SUFFIX) and name[: -len(_SUFFIX)].isdigit()
-        ),
-        reverse=True,
-    )
+    found = [(parse_version(name), os.path.join(directory, name)) for name in names]
+    return sorted(((version, path) for version, path in found if version is not None), reverse=True)
 
 
 def _refs(uri: str) -> Iterator[tuple[str, str]]:

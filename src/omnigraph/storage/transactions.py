@@ -40,7 +40,7 @@ from omnigraph.storage.handles import (
 from omnigraph.storage.lance_errors import lance_errors, translate
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import TableLocation
-from omnigraph.storage.operation_files import commit_files, staged_bytes, staged_files
+from omnigraph.storage.operation_files import commit_files, count_staged_bytes, list_staged_files
 from omnigraph.storage.recorder import Recorder
 
 OPERATION_ID = "omnigraph.operation_id"
@@ -66,10 +66,10 @@ class Stager:
 
         `checksums` are those taken where files were written; the others are taken here.
         """
-        if self.durability == "power" and "://" not in handle.location.uri:
+        if self.durability == "power" and handle.location.is_local:
             with lance_errors("flushing staged files", handle.location):
-                sync_paths(staged_files(operation, handle.location.physical_uri))
-        size = staged_bytes(operation)
+                sync_paths(list_staged_files(operation, handle.location.physical_uri))
+        size = count_staged_bytes(operation)
         staged = StagedTransaction(
             str(uuid4()),
             handle.version,
@@ -106,7 +106,7 @@ class Committer:
         )
         dataset = self._commit(staged, transaction)
         self._verify(staged, dataset)
-        if self.durability == "power" and "://" not in staged.location.uri:
+        if self.durability == "power" and staged.location.is_local:
             with lance_errors("flushing a commit", staged.location):
                 sync_paths(commit_files(staged.location, dataset))
         made_by = (staged.read_version, staged.uuid)

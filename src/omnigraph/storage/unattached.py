@@ -1,4 +1,4 @@
-"""Loose fragments: rows written to data files that no table knows yet.
+"""Unattached fragments: rows written to data files that no table knows yet.
 
 A load writes them from many processes into its own scratch directory, with nothing but a schema in
 hand: no table is opened, no HEAD moves, and a load that dies leaves one directory to remove. The
@@ -22,7 +22,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from lance.schema import LanceSchema
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.blobs import stored_schema, to_stored
+from omnigraph.storage.blobs import to_stored, to_stored_schema
 from omnigraph.storage.checksums import Checksums, checksum_files
 from omnigraph.storage.counters import record
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
@@ -32,7 +32,6 @@ from omnigraph.storage.operation_files import existing_files
 from omnigraph.storage.staging import DATA_STORAGE_VERSION, write_deletions
 from omnigraph.storage.transactions import Stager
 
-ADDRESS = "_rowaddr"
 ROWS_PER_FRAGMENT_MAX = 1 << 20
 
 
@@ -61,7 +60,7 @@ def write_unattached(
     storage_options: Mapping[str, str] | None = None,
 ) -> list[UnattachedFragment]:
     """Write rows of a logical schema below `uri`; several fragments when there are very many."""
-    stored = stored_schema(schema)
+    stored = to_stored_schema(schema)
     with lance_errors("writing rows of a load", uri):
         written = write_fragments(
             to_stored(rows, stored),
@@ -96,7 +95,7 @@ def read_unattached(
     columns: Sequence[str],
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """Read some columns, not Blobs, of a loose fragment."""
+    """Read some columns, not Blobs, of an unattached fragment."""
     (name,) = fragment.file_names
     with lance_errors("reading rows of a load", fragment.uri):
         reader = LanceFileReader(
@@ -110,7 +109,7 @@ def read_unattached(
 
 @dataclass(frozen=True, slots=True)
 class UnattachedFragments:
-    """All loose fragments of one table, and the logical schema they were written with."""
+    """All unattached fragments of one table, and the logical schema they were written with."""
 
     schema: pa.Schema
     fragments: tuple[UnattachedFragment, ...]
@@ -128,30 +127,26 @@ class UnattachedFragments:
 
 @dataclass(frozen=True, slots=True)
 class UnattachedStaging:
-    """Turns loose fragments into the staged change of a table."""
+    """Turns unattached fragments into the staged change of a table."""
 
     stager: Stager
     storage_options: Mapping[str, str]
 
-    def stage_append(self, handle: TableHandle, loose: UnattachedFragments) -> StagedTransaction:
+    def stage_append(self, handle: TableHandle, new: UnattachedFragments) -> StagedTransaction:
         """Stage the fragments as new rows."""
-        operation = LanceOperation.Append(self._adopt(handle, loose))
-        staged = self.stager.stage(
-            handle, StageKind.APPEND, operation, rows=loose.rows, checksums=loose.checksums
-        )
-        record(stage_append_calls=1, stage_append_rows=loose.rows)
+        operation = LanceOperation.Append(self._adopt(handle, new))
+        staged = self._stage(handle, StageKind.APPEND, operation, new)
+        record(stage_append_calls=1, stage_append_rows=new.rows)
         return staged
 
-    def stage_overwrite(self, handle: TableHandle, loose: UnattachedFragments) -> StagedTransaction:
+    def stage_overwrite(self, handle: TableHandle, new: UnattachedFragments) -> StagedTransaction:
         """Stage the fragments as all the rows there are."""
-        adopted = self._adopt(handle, loose)
+        adopted = self._adopt(handle, new)
         operation = LanceOperation.Overwrite(handle._dataset.lance_schema, adopted)
-        return self.stager.stage(
-            handle, StageKind.OVERWRITE, operation, rows=loose.rows, checksums=loose.checksums
-        )
+        return self._stage(handle, StageKind.OVERWRITE, operation, new)
 
     def stage_replace(
-        self, handle: TableHandle, loose: UnattachedFragments, addresses: np.ndarray
+        self, handle: TableHandle, new: UnattachedFragments, addresses: np.ndarray
     ) -> StagedTransaction:
         """Stage the fragments as new rows, and the removal of the rows at `addresses`."""
         with lance_errors("staging a merge", handle.location):
@@ -159,23 +154,30 @@ class UnattachedStaging:
         operation = LanceOperation.Update(
             removed_fragment_ids=removed,
             updated_fragments=updated,
-            new_fragments=self._adopt(handle, loose),
+            new_fragments=self._adopt(handle, new),
         )
-        staged = self.stager.stage(
-            handle, StageKind.UPDATE, operation, rows=loose.rows, checksums=loose.checksums
-        )
-        record(stage_update_rows=loose.rows)
+        staged = self._stage(handle, StageKind.UPDATE, operation, new)
+        record(stage_update_rows=new.rows)
         return staged
 
-    def _adopt(self, handle: TableHandle, loose: UnattachedFragments) -> list[FragmentMetadata]:
+    def _stage(
+        self,
+        handle: TableHandle,
+        kind: StageKind,
+        operation: LanceOperation.BaseOperation,
+        new: UnattachedFragments,
+    ) -> StagedTransaction:
+        return self.stager.stage(handle, kind, operation, rows=new.rows, checksums=new.checksums)
+
+    def _adopt(self, handle: TableHandle, new: UnattachedFragments) -> list[FragmentMetadata]:
         """Move the files into the table; files that are there already stay."""
         move_files(
-            [(f"{each.uri}/data", name) for each in loose.fragments for name in each.file_names],
+            [(f"{each.uri}/data", name) for each in new.fragments for name in each.file_names],
             f"{handle.location.physical_uri}/data",
             self.storage_options,
         )
-        ids = _field_ids(handle._dataset, stored_schema(loose.schema))
-        return [_renumber(each, ids) for each in loose.fragments]
+        ids = _field_ids(handle._dataset, to_stored_schema(new.schema))
+        return [_renumber(each, ids) for each in new.fragments]
 
 
 def _field_ids(dataset: LanceDataset, written: pa.Schema) -> dict[int, int]:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from lance import LanceDataset
 
-from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_file
 from omnigraph.storage.listing import Files
+from omnigraph.storage.location import version_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,8 @@ def _content_files(handle: TableHandle) -> list[VersionFile]:
 
 def _own_files(handle: TableHandle) -> list[VersionFile]:
     """The file of the version itself, and that of its transaction."""
-    name = f"{manifest_path(handle.location, handle.version).rpartition('/')[2]}"
     top = handle.location.physical_uri
-    files = [VersionFile(f"{top}/_versions/{name}", "version")]
+    files = [VersionFile(f"{top}/{version_file(handle.version)}", "version")]
     transaction = transaction_file(handle._dataset)
     if transaction is not None:
         files.append(VersionFile(f"{top}/_transactions/{transaction}", "transaction"))

@@ -88,7 +88,7 @@ class _Policy:
         found = list(versions[: len(versions) - max(self.keep or 1, 1)])
         if self.cutoff is None or not found:
             return found
-        made_at = garbage.made_at(location)
+        made_at = garbage.creation_times(location)
         return [each for each in found if made_at.get(each, time.time()) < self.cutoff]
 
 
@@ -263,7 +263,7 @@ class _Job:
             # Dropped, and no commit that is kept shows it: even its latest version may go.
             empty_table(self.environment.tables, location)
         floor = self.needed.floors.get(path)
-        single = self.needed.single.get(path, set()) | self.garbage.tagged(location)
+        single = self.needed.single.get(path, set()) | self.garbage.list_tagged(location)
         candidates = self.policy.outside(self.garbage, location, self.garbage.versions(location))
         versions = [
             each for each in candidates if each not in single and (floor is None or each < floor)
@@ -276,7 +276,7 @@ class _Job:
         location = self.environment.tables.root.table(MANIFEST)
 
         def clean() -> Removed:
-            keep = self.needed.manifest_single | self.garbage.tagged(location)
+            keep = self.needed.manifest_single | self.garbage.list_tagged(location)
             versions = self.policy.outside(self.garbage, location, self.garbage.versions(location))
             going = [v for v in versions if v < self.needed.manifest_floor and v not in keep]
             return self.garbage.remove(location, going, is_dry_run=not self.confirm)

@@ -32,8 +32,8 @@ from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, list_
 from omnigraph.errors import NotFoundError, OmnigraphError, StorageError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
-from omnigraph.storage.content import ref_of
 from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.location import ref_file
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.version_files import find_damaged_files
 from omnigraph.upkeep.findings import Finding, Severity, Verification
@@ -186,7 +186,7 @@ class _Verifier:
             yield Finding("pins", subject, message, BACKUP)
             return None
         if fork is not None and not self.files.names_ref(uri, fork):
-            ref = f"{uri}/{ref_of(fork)}"
+            ref = f"{uri}/{ref_file(fork)}"
             message = f"its fork '{fork}' has lost its ref '{ref}'"
             yield Finding("pins", subject, message, BACKUP, file=ref)
         try:

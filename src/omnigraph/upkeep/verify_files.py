@@ -28,7 +28,7 @@ from omnigraph.storage.content import (
     latest_version_file,
 )
 from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.recorder import version_file, version_of
+from omnigraph.storage.location import parse_version, version_file
 from omnigraph.storage.version_files import VersionFile, list_needed_files
 from omnigraph.upkeep.findings import Finding, Severity
 from omnigraph.write.environment import WriteEnvironment
@@ -96,9 +96,9 @@ class FileCheck:
         content = self.datasets[location.uri]
         prefix = "" if location.branch is None else f"tree/{location.branch}/"
         latest = latest_version_file(content.listed, prefix)
-        if latest is None or latest in content.damaged:
+        if latest is None or latest in content.corrupt_paths:
             return latest or f"{prefix}_versions"
-        version = version_of(latest)
+        version = parse_version(latest)
         assert version is not None
         handle = self._tables.open_at(location, version)
         return self.note("__manifest", branch, handle)
@@ -119,7 +119,7 @@ class FileCheck:
         prefix = "" if branch is None else f"tree/{branch}/"
         name = f"{prefix}{version_file(version)}"
         content = self.datasets.get(uri)
-        if content is None or name not in content.damaged:
+        if content is None or name not in content.corrupt_paths:
             return None
         return "is damaged" if name in content.listed else MISSING
 
@@ -140,7 +140,7 @@ class FileCheck:
         content = self.datasets.get(uri)
         if content is None or not content.problems:
             return False
-        return any(file.uri in _owners(f"{uri}/{path}") for path in content.damaged)
+        return any(file.uri in _owners(f"{uri}/{path}") for path in content.corrupt_paths)
 
     # What is said
 

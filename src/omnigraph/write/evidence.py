@@ -102,7 +102,7 @@ def _look_at(
     is_claimed = entry is not None and entry.table_branch == location.branch
     if is_claimed:
         # What lies past the pin and is torn was never acknowledged: it is no commit.
-        tables.set_torn_aside(location, above=shown)
+        tables.quarantine_torn(location, above=shown)
     head = _head(tables, location, entry, pin) if entry is not None else shown
     seen = Observation(
         head=head,

@@ -36,13 +36,13 @@ def set_torn_aside(
     Raises:
         StorageError: A torn version had been acknowledged.
     """
-    marked = manifest.unfinished_branches()
+    marked = manifest.power_cut.list_unfinished()
     suspects: dict[ControlTable, set[str | None]] = {
         manifest: unfinished_branches(texts) | marked,
         history: {None},
         audit: {None},
     }
-    if not marked and not any(table.torn_files(each) for table, each in suspects.items()):
+    if not marked and not any(table.power_cut.find_torn(each) for table, each in suspects.items()):
         return
     refuse_damaged(manifest, suspects[manifest])
     # A live writer's files are whole. Of two opens at once the second looks again.
@@ -50,8 +50,8 @@ def set_torn_aside(
     try:
         with queues.acquire_many([(_TORN_QUEUE, None), *turns], timeout_seconds=0.0):
             for table, branches in suspects.items():
-                _log(table.set_torn_aside(branches))
-            manifest.forget_unfinished()
+                _log(table.power_cut.quarantine(branches))
+            manifest.power_cut.clear_unfinished()
     except ConflictError:
         return
 
@@ -67,8 +67,8 @@ def look_past_torn(texts: SidecarStore, manifest: ControlTable) -> None:
     Raises:
         StorageError: A torn version had been acknowledged.
     """
-    suspects = unfinished_branches(texts) | manifest.unfinished_branches()
-    manifest.look_past_torn(suspects)
+    suspects = unfinished_branches(texts) | manifest.power_cut.list_unfinished()
+    manifest.power_cut.ignore_torn(suspects)
     refuse_damaged(manifest, suspects)
 
 
@@ -88,7 +88,7 @@ def unfinished_branches(texts: SidecarStore) -> set[str | None]:
 
 def refuse_damaged(manifest: ControlTable, suspects: Collection[str | None]) -> None:
     """Refuse a graph whose newest publish is torn though nothing was under way."""
-    for branch, file in manifest.torn_heads().items():
+    for branch, file in manifest.power_cut.find_torn_heads().items():
         if branch not in suspects:
             raise StorageError(
                 f"the file '{file.path}' is cut off, and the write that made it was acknowledged: "

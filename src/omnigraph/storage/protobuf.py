@@ -1,0 +1,74 @@
+"""Protocol buffers: the fields of a message, read and rewritten without its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+Value: TypeAlias = int | bytes
+Edit: TypeAlias = Callable[[int, Value], Value]
+
+VARINT, LENGTH_DELIMITED = 0, 2
+_FIXED_WIDTHS = {1: 8, 5: 4}
+
+
+def read_fields(message: Value) -> Iterator[tuple[int, int, Value]]:
+    """Number, wire type and value of every field in order.
+
+    Raises:
+        ValueError: The message is cut off, or is not one.
+    """
+    if isinstance(message, int):
+        raise ValueError("a number has no fields")
+    position = 0
+    while position < len(message):
+        key, position = _read_varint(message, position)
+        number, wire_type = key >> 3, key & 7
+        if wire_type == VARINT:
+            value, position = _read_varint(message, position)
+            yield number, wire_type, value
+            continue
+        width = _FIXED_WIDTHS.get(wire_type)
+        if width is None:
+            width, position = _read_varint(message, position)
+        if position + width > len(message):
+            raise ValueError("the message is cut off")
+        yield number, wire_type, message[position : position + width]
+        position += width
+
+
+def rewrite(message: bytes, edit: Edit) -> bytes:
+    """The message with every value replaced by what `edit` makes of its number and value."""
+    parts: list[bytes] = []
+    for number, wire_type, value in read_fields(message):
+        new = edit(number, value)
+        parts.append(_encode_varint(number << 3 | wire_type))
+        if isinstance(new, int):
+            parts.append(_encode_varint(new))
+            continue
+        if wire_type == LENGTH_DELIMITED:
+            parts.append(_encode_varint(len(new)))
+        parts.append(new)
+    return b"".join(parts)
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if position >= len(data):
+            raise ValueError("the message is cut off")
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, position
+
+
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
