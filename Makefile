@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 JOBS ?= 4
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick check golden bench docs acceptance torture clean
@@ -19,11 +20,16 @@ $(READY): pyproject.toml
 demo: $(READY)  ## set up, then show the product at work
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-test: check $(READY)  ## set up, then pass the whole suite
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+test: $(READY)  ## set up, then pass the whole suite, and beside it the checks
+	@log=$$(mktemp); $(MAKE) --no-print-directory check >$$log 2>&1 & checks=$$!; \
+	$(PYTEST); suite=$$?; \
+	wait $$checks; checks=$$?; cat $$log; rm $$log; \
+	[ $$suite = 0 ] || echo 'make test: the suite failed, see above'; \
+	[ $$checks = 0 ] || echo 'make test: a check failed, see above'; \
+	exit $$((suite || checks))
 
 quick: $(READY)  ## the fast tests, for while you work
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not slow' -q
+	$(PYTEST) -m 'not slow' -q
 
 check: $(READY)  ## format, lint, types, import directions
 	$(BIN)/ruff format --check .
@@ -43,8 +49,8 @@ docs: $(READY)  ## rewrite the generated parts of the docs
 acceptance: $(READY)  ## run the suite and list the promises that no passing test names
 	$(BIN)/python -m tests.acceptance
 
-torture: $(READY)  ## the long suites: deep fuzzing, the whole crash matrix
-	OMNIGRAPH_TORTURE=1 OMNIGRAPH_FUZZ_EXAMPLES=1000000 $(BIN)/python -m pytest -n $(JOBS) -m slow --timeout 3600
+torture: $(READY)  ## the suite with every case that `make test` samples, and new random ones
+	OMNIGRAPH_TORTURE=1 $(PYTEST) --timeout 3600
 
 clean:  ## remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,7 +25,13 @@ RESULTS_VARIABLE = "OMNIGRAPH_ACCEPTANCE_RESULTS"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the slow tests first: one that starts last keeps a single worker busy at the end."""
+    """Start the slow tests first: one that starts last keeps a single worker busy at the end.
+
+    What has a group is slow: it has one because of what it starts or builds.
+    """
+    for item in items:
+        if item.get_closest_marker("xdist_group") is not None:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

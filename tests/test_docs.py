@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.docs_blocks import PAGES, ROOT, SILENT, Block, answer_of, blocks_of, expected_of
 from tests.docs_generated import TYPE_CODES, command_names, error_classes, with_parts
@@ -30,14 +31,18 @@ def codes_in_source() -> set[str]:
     return {code for source in sources for code in _CODE.findall(read(source))}
 
 
+def example(block: Block) -> ParameterSet:
+    """A block that is run; sessions start processes."""
+    marks = [pytest.mark.slow] if block.language == "console" else []
+    return pytest.param(block, marks=marks, id=f"{block.place} {block.language}")
+
+
 def rows_of(page: Path) -> set[str]:
     """What the tables of a page have entries for: the first cell of every row."""
     return set(re.findall(r"(?m)^\| `([^`]+)` \|", read(page)))
 
 
-@pytest.mark.parametrize(
-    "block", [b for b in BLOCKS if b.is_run], ids=lambda b: f"{b.place} {b.language}"
-)
+@pytest.mark.parametrize("block", [example(block) for block in BLOCKS if block.is_run])
 def test_an_example_does_what_its_page_shows(block: Block) -> None:
     """Schemas and queries are right, or wrong in the words shown; sessions print what they show."""
     answer = answer_of(block)

@@ -11,6 +11,8 @@ import pytest
 import omnigraph as og
 from tests.branch.people import change, merged, new_people, state_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def people(tmp_path: Path) -> og.Graph:

@@ -28,6 +28,8 @@ from omnigraph.write.sidecar import WriterKind
 from tests.branch.people import State, change, joined, merged, new_people, state_of
 from tests.depth import depth
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["alice", "bob", "carol", "eve"]
 TABLES = ["node:Person", "edge:Knows"]
 

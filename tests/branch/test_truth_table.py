@@ -255,6 +255,7 @@ def is_still(expected: set[str]) -> bool:
     return not expected & {"m", "ff"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TABLES)
 def test_the_truth_table_between_two_branches(kind: str, tmp_path: Path) -> None:
     changes, cells = TABLES[kind]

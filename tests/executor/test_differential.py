@@ -25,6 +25,8 @@ from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
 from tests.depth import depth
 from tests.executor.query_strategies import Draw, Query, draw_query, draw_records, draw_schema
 
+pytestmark = pytest.mark.slow
+
 PARTS = 2
 GRAPHS_PER_PART = depth(10, 40)
 QUERIES_PER_GRAPH = 25

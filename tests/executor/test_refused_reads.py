@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ALIENS = ("lance", "Lance", "DataFusion", "Arrow", "pyarrow", "lark", "Traceback", ".rs:", "numpy")
 MIB_MAX = 256
 HANGS_AFTER_SECONDS = 300

@@ -12,6 +12,8 @@ from omnigraph.errors import OmnigraphError, RecoveryRequired, StorageError, Sto
 from tests.graph.reading import SCHEMA, add, heads, links, names, pins, rows, sidecars
 from tests.small_disk import PAGE, ROOMY, resize, used
 
+pytestmark = pytest.mark.slow
+
 
 def fill(graph: og.Graph, acknowledged: list[object]) -> None:
     """Write notes of 40 kB, numbered, until the disk is full."""

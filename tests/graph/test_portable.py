@@ -23,6 +23,8 @@ from omnigraph.storage.text_s3 import s3_bucket
 from tests.graph.reading import SCHEMA, add, ages, names, new_graph, sidecars
 from tests.storage.conftest import Store
 
+pytestmark = pytest.mark.slow
+
 BRANCHES = {
     "main": ["ann", "bob", "main"],
     "team/a": ["ann", "bob", "team"],

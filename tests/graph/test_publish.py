@@ -75,6 +75,7 @@ def test_a_table_that_moves_before_the_publish_stops_all_of_them(pair: og.Graph)
     assert [each.kind for each in pair.recoveries()] == ["RolledBack"]
 
 
+@pytest.mark.slow
 @pytest.mark.accepts("S-027")
 def test_a_reader_never_sees_one_table_without_the_other(graph: og.Graph) -> None:
     reader = reopen(graph)

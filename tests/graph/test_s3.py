@@ -11,6 +11,8 @@ from omnigraph.storage.counters import Counters, counting
 from tests.graph.reading import SCHEMA, add, ages, heads, links, names, pins, run
 from tests.storage.conftest import Store
 
+pytestmark = pytest.mark.slow
+
 ONE = "query one($name: String) { match { $p: Person { name: $name } } return { $p.age } }"
 
 

@@ -10,6 +10,8 @@ from omnigraph.storage.recorder import wait_for_records
 from tests.graph.reading import SCHEMA, add
 from tests.storage.conftest import Store
 
+pytestmark = pytest.mark.slow
+
 BRANCH = "review/x"
 
 

@@ -15,6 +15,8 @@ from omnigraph.storage.counters import counting
 from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS, SMALL_FRAGMENTS_MAX
 from tests.graph.reading import add, heads, names, new_graph, pins, reopen, sidecars
 
+pytestmark = pytest.mark.slow
+
 WRITES = 2 * CHECK_EVERY_VERSIONS + 6
 
 

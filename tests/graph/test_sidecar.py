@@ -179,6 +179,7 @@ graph.mutate({ADD!r}, "pair", {{"a": "cy", "b": "dee"}})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "tables_moved", "is_visible"),
     [

@@ -72,6 +72,7 @@ def test_every_string_is_its_own_key(tmp_path: Path) -> None:
     assert sorted(names(graph)) == sorted(set(HOSTILE) - set(HOSTILE[::6]))
 
 
+@pytest.mark.slow
 @settings(max_examples=depth(10, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=st.text(max_size=30), other=st.sampled_from(HOSTILE))
 def test_a_string_comes_back_as_it_went_in(graph: og.Graph, text: str, other: str) -> None:

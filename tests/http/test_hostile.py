@@ -12,6 +12,8 @@ import pytest
 from omnigraph.server.settings import Limits, ServerSettings
 from tests.http.serving import INSERT, PEOPLE, Client, Served, make_graph, served, single
 
+pytestmark = pytest.mark.slow
+
 SMALL = Limits(body_bytes_max=2_000, load_bytes_max=4_000, stall_seconds=0.3)
 
 

@@ -24,6 +24,8 @@ from schemathesis.specs.openapi.checks import (
 from omnigraph.server.openapi import openapi_document
 from tests.http.serving import Served, make_graph, served, single
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [
     not_a_server_error,
     content_type_conformance,
@@ -81,7 +83,6 @@ def test_an_operation_refuses_as_announced(fuzzed: Served, path: str, method: st
     send_made_up_requests(fuzzed, path, method, GenerationMode.NEGATIVE, EXAMPLES)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif("OMNIGRAPH_TORTURE" not in os.environ, reason="`make torture` runs it")
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_five_thousand_made_up_requests_are_answered_as_announced(

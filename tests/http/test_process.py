@@ -23,6 +23,8 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.server.run import run
 from tests.http.serving import INSERT, PEOPLE, make_graph, served, single
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-c", "from omnigraph.server.main import main; main()"]
 SECRETS = {"act-ada": "very-secret-token-1"}
 POLICY = """

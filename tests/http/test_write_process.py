@@ -26,6 +26,8 @@ from tests.depth import IS_TORTURE, sample
 from tests.http.serving import INSERT, Client, Served, make_graph, ndjson, served, single
 from tests.http.test_process import started
 
+pytestmark = pytest.mark.slow
+
 COUNT = "query count() { match { $p: Person } return { count($p) as n } }"
 PADDING = "x" * 200
 TOKENS = {"act-writer": "secret-writer", "act-reader": "secret-reader"}
@@ -120,7 +122,6 @@ def test_writes_of_both_processes_to_one_table_all_take_effect(apart: Client) ->
     assert count_of(apart) == before + 12 + 3 * 400
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_a_large_load_waits_for_the_process_and_runs_on_spark_there(
     own: Served, monkeypatch: pytest.MonkeyPatch

@@ -112,6 +112,7 @@ def change(graph: og.Graph, choice: random.Random) -> None:
             graph.mutate("query q($n: I64) { delete Knows where since = $n }", params={"n": number})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(depth(2, 12)))
 @pytest.mark.parametrize("is_ranked", [False, True])
 def test_what_is_carried_over_is_what_reading_anew_gives(

@@ -23,6 +23,8 @@ from tests.model.history_scenarios import SCENARIOS
 from tests.model.history_steps import ALL, Chooser
 from tests.model.history_world import World
 
+pytestmark = pytest.mark.slow
+
 STEPS, STEPS_TORTURE = 60, 110
 STEPS_BETWEEN_CHECKS = 20
 
@@ -76,14 +78,12 @@ def test_handles_of_two_processes_share_one_history(tmp_path: Path) -> None:
     run_seed(tmp_path / "graph", 100, STEPS // 2, (Local, Local, Remote))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 @pytest.mark.parametrize("seed", range(1_000, 1_024))
 def test_long_random_histories_are_what_the_model_says(seed: int, tmp_path: Path) -> None:
     run_seed(tmp_path / "graph", seed, STEPS_TORTURE)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 @pytest.mark.parametrize("seed", range(2_000, 2_006))
 def test_long_histories_of_two_processes_are_shared(seed: int, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from tests.depth import depth
 from tests.pipeline.conftest import SCHEMA, SPARK, unclaimed_files
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.sampled_from(["ann", "bob", "cy", "dee", "eve"])
 GOOD = st.one_of(
     st.builds(

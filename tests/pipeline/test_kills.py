@@ -21,6 +21,8 @@ from omnigraph.testing.crash import CrashRunner
 from tests.depth import depth
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
 
+pytestmark = pytest.mark.slow
+
 WORK = "tests.pipeline.load_work"
 
 CHILD = """
@@ -174,7 +176,6 @@ def test_a_live_load_is_not_swept_by_another(graph_path: Path, data: Path) -> No
     assert assert_whole(graph_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(depth(2, 15)))
 def test_a_load_killed_at_a_random_moment_is_whole(graph_path: Path, data: Path, seed: int) -> None:
     slow = {ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.02"}

@@ -17,6 +17,8 @@ from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import SCHEMA, Loads, knows, person
 from tests.storage.conftest import Store, s3_endpoint, s3_store
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["s3_endpoint", "s3_store"]
 
 PEOPLE = [person(f"p{n}", age=n) for n in range(12)]

@@ -34,6 +34,8 @@ from tests.recovery import fault_work as faults
 from tests.recovery import work
 from tests.recovery.staging import is_whole, kinds, leave, mutate, names, reopen, sidecar_files
 
+pytestmark = pytest.mark.slow
+
 WRITERS = [
     "insert",
     "conditional",

@@ -43,6 +43,8 @@ from tests.recovery.staging import (
     sidecar_files,
 )
 
+pytestmark = pytest.mark.slow
+
 COMPLETE = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
 PARTIAL = Failpoint.COMMIT_AFTER_TABLE
 WRITERS = ["insert", "update", "delete", "load append", "load merge", "load overwrite"]

@@ -141,6 +141,7 @@ def race(store: Store, *, fenced: bool, same_key: bool, writers: int, rounds: in
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durable", ["local", "s3"])
 def test_of_racing_publishers_of_one_key_exactly_one_wins(
     durable: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -159,6 +160,7 @@ def test_of_racing_publishers_of_one_key_exactly_one_wins(
     assert keys(table) == sorted(["a", *(f"k{number}" for number in range(rounds))])
 
 
+@pytest.mark.slow
 def test_racing_publishers_of_other_keys_all_win(tmp_path: Path) -> None:
     store = Store(graph_root(str(tmp_path)))
     table = control(store.root.uri, {})
@@ -169,6 +171,7 @@ def test_racing_publishers_of_other_keys_all_win(tmp_path: Path) -> None:
     assert len(keys(table)) == 1 + 4 * 6
 
 
+@pytest.mark.slow
 def test_without_the_mark_the_race_has_several_winners(tmp_path: Path) -> None:
     """The fence is the mark on the key: the same race on a table without it goes wrong."""
     lance.write_dataset(

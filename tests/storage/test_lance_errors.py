@@ -198,6 +198,7 @@ for attempt in (
 """
 
 
+@pytest.mark.slow
 def test_a_directory_that_may_not_be_entered(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()

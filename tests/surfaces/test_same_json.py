@@ -15,6 +15,8 @@ from tests.http.serving import INSERT, PEOPLE, UPDATE, make_graph, ndjson, serve
 from tests.surfaces.conftest import SURFACES, surface_of
 from tests.surfaces.surfaces import Surface
 
+pytestmark = pytest.mark.slow
+
 _VARYING = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}|1[67]\d{14}")
 QUERY = ("query", "-e", PEOPLE)
 

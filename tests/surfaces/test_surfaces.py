@@ -20,6 +20,8 @@ from tests.http.serving import (
 )
 from tests.surfaces.surfaces import Surface
 
+pytestmark = pytest.mark.slow
+
 ROWS = [{"p.slug": "ada", "p.age": 36}, {"p.slug": "grace", "p.age": 45}]
 BOTH = f"{PEOPLE}\n{INSERT}"
 EVERY_KIND = """

@@ -21,7 +21,7 @@ from tests.depth import depth
 from tests.syntax.print_query import print_query
 from tests.syntax.print_schema import print_schema
 
-EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", "12000"))
+EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", depth(12_000, 1_000_000)))
 BATCHES = depth(1, 4)
 
 LARK_WORDS = re.compile(

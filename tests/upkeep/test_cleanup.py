@@ -28,6 +28,8 @@ from tests.upkeep.graphs import (
     versions,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def old(library: og.Graph) -> og.Graph:

@@ -26,6 +26,8 @@ from tests.upkeep.graphs import (
     sidecars,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def pieces(library: og.Graph) -> og.Graph:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import omnigraph as og
 from tests.upkeep.graphs import answers, fill, handle_of, indexes, new_library, photos, pins
 
+pytestmark = pytest.mark.slow
+
 
 def drop_indexes(graph: og.Graph) -> None:
     """As a stranger would: every index of every table goes, and the manifest is told."""

@@ -28,6 +28,8 @@ from tests.upkeep.damage import (
 )
 from tests.upkeep.graphs import fill, new_library, reopen
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
