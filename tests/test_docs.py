@@ -60,7 +60,7 @@ def test_the_pages_have_examples() -> None:
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: b.place)
 def test_a_fence_has_a_known_language(block: Block) -> None:
-    """A misspelt fence would not be run, and nobody would notice."""
+    """A misspelt fence would silently not be run."""
     known = SILENT | {"pg", "gq", "console", "python"}
 
     assert block.language in known, f"{block.place}: unknown fence ```{block.language}"
@@ -117,3 +117,25 @@ def test_the_index_names_every_page() -> None:
 
     for path in PAGES[1:]:
         assert path == index or path in linked or path.parent in folders, page_id(path)
+
+
+def test_the_index_of_decisions_lists_every_decision_by_its_title() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"(?m)^- \[(\d{4})\]\(([^)]+)\) · (.+)$", read(folder / "README.md"))
+    titles = {
+        path.name: read(path).splitlines()[0].removeprefix("# ") for path in folder.glob("0*.md")
+    }
+
+    assert [name for _, name, _ in listed] == sorted(titles)
+    for number, name, title in listed:
+        assert f"{number} · {title}".startswith(titles[name]), f"{name} has another title"
+
+
+def test_contributing_names_files_that_exist() -> None:
+    named = re.findall(
+        r"`((?:src|tests|docs|benchmarks)/[\w./-]+)`", read(ROOT / "CONTRIBUTING.md")
+    )
+
+    assert named
+    for path in named:
+        assert (ROOT / path).exists(), f"CONTRIBUTING.md: {path} does not exist"
