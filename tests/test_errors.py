@@ -52,7 +52,7 @@ def test_the_first_text_attached_stays() -> None:
 
 
 @given(st.text(), st.integers(0, 50), st.integers(0, 50))
-def test_any_span_of_any_text_can_be_shown(text: str, start: int, length: int) -> None:
+def test_any_span_of_any_text_can_be_excerpted(text: str, start: int, length: int) -> None:
     error = TypeCheckError("x", span=Span(start, start + length))
 
     assert "x" in error.with_source(SourceText("q.gq", text)).render()
@@ -109,7 +109,7 @@ def test_every_error_has_a_kind_and_a_status() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_crosses_to_another_process_with_all_its_facts(error: OmnigraphError) -> None:
+def test_an_error_keeps_its_attributes_when_pickled(error: OmnigraphError) -> None:
     crossed = pickle.loads(pickle.dumps(error))
 
     assert type(crossed) is type(error)

@@ -29,7 +29,7 @@ def points_used_in_code() -> set[str]:
 
 
 def test_code_and_enum_name_the_same_points() -> None:
-    """A point nobody hits, or a hit of a point nobody lists, is a mistake."""
+    """A point that is never hit, or a hit of an unlisted point, is a mistake."""
     assert points_used_in_code() == {point.name for point in Failpoint}
 
 

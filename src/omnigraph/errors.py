@@ -42,6 +42,12 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str | None:
     return f"did you mean `{by_folded[near[0]]}`?" if near else None
 
 
+def with_suggestion(message: str, wrong: str, known: Iterable[str]) -> str:
+    """`message`, with the known word nearest to `wrong` behind it, if one is near."""
+    hint = did_you_mean(wrong, known)
+    return f"{message} — {hint}" if hint else message
+
+
 class OmnigraphError(Exception):
     """Base of every error that Omnigraph raises on purpose."""
 

@@ -215,7 +215,7 @@ def repeat(value: pa.Scalar, count: int) -> pa.Array:
     """One value, `count` times."""
     import pyarrow as pa
 
-    # Arrow makes no array of no lists from a list.
+    # pa.repeat fails when it is asked for an empty array of lists.
     return pa.repeat(value, count) if count else pa.array([], value.type)
 
 

@@ -444,7 +444,7 @@ def test_a_rename_without_a_hint_is_a_drop_and_an_addition() -> None:
     ]
 
 
-def test_a_hint_that_is_done_changes_nothing_and_is_remarked_on() -> None:
+def test_a_rename_hint_already_applied_changes_nothing_and_is_reported() -> None:
     text = 'node A @rename_from("Z") { s: String @rename_from("t") }\nedge E: A -> A'
 
     planned = plan(text, text)

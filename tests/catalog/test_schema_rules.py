@@ -215,7 +215,7 @@ def last_place(text: str, error: SourceError, points_at: str) -> None:
     ("text", "fragment", "points_at"),
     [*NAMES, *PROPERTY_ANNOTATIONS, *EMBEDS, *TYPE_ANNOTATIONS, *CONSTRAINTS, *INTERFACES],
 )
-def test_a_broken_rule_is_a_parse_error_at_its_place(
+def test_a_broken_rule_is_a_parse_error_at_its_span(
     text: str, fragment: str, points_at: str
 ) -> None:
     error = refused(text, ParseError)
@@ -225,7 +225,7 @@ def test_a_broken_rule_is_a_parse_error_at_its_place(
 
 
 @pytest.mark.parametrize(("text", "fragment", "points_at"), UNFITTING)
-def test_declarations_that_do_not_fit_together_are_a_catalog_error_at_their_place(
+def test_conflicting_declarations_are_a_catalog_error_at_their_span(
     text: str, fragment: str, points_at: str
 ) -> None:
     error = refused(text, CatalogError)

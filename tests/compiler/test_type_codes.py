@@ -315,7 +315,7 @@ def test_every_code_is_broken_twice_and_kept_once() -> None:
         ),
     ],
 )
-def test_a_rule_without_a_code_is_reported_in_words(source: str, text: str) -> None:
+def test_a_rule_without_a_code_is_reported_by_its_message(source: str, text: str) -> None:
     with pytest.raises(TypeCheckError, match=re.escape(text)) as caught:
         compiled(source)
 
@@ -369,7 +369,7 @@ def test_an_order_that_the_result_can_keep_compiles(source: str) -> None:
         ("query q() { match { $p: Paper } return { $p.id } }", "return `$p` itself"),
     ],
 )
-def test_a_slip_is_answered_with_the_word_that_was_meant(source: str, hint: str) -> None:
+def test_a_misspelt_name_suggests_the_right_one(source: str, hint: str) -> None:
     with pytest.raises(TypeCheckError) as caught:
         compiled(source)
 

@@ -66,7 +66,7 @@ def test_it_is_neither_made_nor_used_when_switched_off(
 
 
 def test_it_appears_whole_or_not_at_all(java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that dies leaves nothing behind, and after three nobody tries again."""
+    """A build that dies leaves nothing behind, and after three failures there is no further try."""
     warm_up(monkeypatch, "pathlib.Path(sys.argv[1]).write_bytes(b'half'); sys.exit(1)")
     with pytest.raises(SparkError, match="Spark works without it"):
         archive.build_archive()

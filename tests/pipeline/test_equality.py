@@ -1,4 +1,4 @@
-"""The engines agree: the same input gives the same graph or the same refusal, whoever runs it."""
+"""The engines agree: the same input gives the same graph or the same error on every engine."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_every_engine_gives_the_same_graph(
     agree()
 
 
-def test_columns_that_are_checked_together_give_the_same_answer(
+def test_checking_columns_in_threads_gives_the_same_result(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @settings(max_examples=depth(8, 50), deadline=None, suppress_health_check=list(HealthCheck))

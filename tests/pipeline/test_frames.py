@@ -126,7 +126,7 @@ def test_an_export_of_nothing_is_a_whole_compressed_file(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["x.jsonl.zst", "x.jsonl.bz2", "x.xz", "x.zip"])
-def test_an_export_does_not_pretend_to_compress(
+def test_an_export_refuses_an_unsupported_compression_suffix(
     everything: og.Graph, tmp_path: Path, name: str
 ) -> None:
     with pytest.raises(BadRequestError, match=r"\.gz"):
@@ -157,7 +157,7 @@ def test_an_export_without_a_path_yields_the_records(everything: og.Graph) -> No
     assert set(by_name["empty"].values()) == {"empty", None}
 
 
-def test_an_export_to_parquet_has_a_file_a_table(everything: og.Graph, tmp_path: Path) -> None:
+def test_an_export_to_parquet_has_one_file_per_table(everything: og.Graph, tmp_path: Path) -> None:
     everything.export(tmp_path / "out", format="parquet")
 
     things = pq.read_table(tmp_path / "out" / "node.Thing.parquet")

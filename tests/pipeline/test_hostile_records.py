@@ -69,9 +69,7 @@ def test_a_value_that_cannot_be_stored_is_a_bad_row(graph: og.Graph, place: int)
             json.dumps(line).encode()
 
 
-def test_bad_rows_are_named_and_put_aside_with_what_they_held(
-    graph: og.Graph, tmp_path: Path
-) -> None:
+def test_bad_rows_are_quarantined_with_their_values(graph: og.Graph, tmp_path: Path) -> None:
     bad: list[dict[str, Any]] = [
         {"type": "Doc", "data": {"slug": "\ud800"}},
         {"type": "Doc", "data": {"slug": "x", "n": 2**64}},

@@ -161,7 +161,7 @@ def test_an_overwrite_killed_amid_its_commits_is_rolled_forward_or_back(
 
 
 def test_a_live_load_is_not_swept_by_another(graph_path: Path, data: Path) -> None:
-    """Scratch belongs to whoever holds its lock, in whatever process."""
+    """Scratch belongs to the process that holds its lock."""
     slow = {ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.05"}
     child = run(graph_path, data, "merge", "inline", **slow)
     assert child.stdout is not None

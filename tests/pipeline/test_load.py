@@ -540,7 +540,7 @@ def test_a_quarantine_loads_the_good_rows_and_keeps_the_others(loads: Loads) -> 
     assert unclaimed_files(loads.graph) == []
 
 
-def test_a_quarantine_puts_taken_ids_aside(loads: Loads) -> None:
+def test_ids_that_are_taken_are_quarantined(loads: Loads) -> None:
     loads.load(lines(*PEOPLE))
 
     result = loads.load(lines(person("p1"), person("new")), on_error="quarantine")
@@ -548,7 +548,7 @@ def test_a_quarantine_puts_taken_ids_aside(loads: Loads) -> None:
     assert (result.tables, result.rows_rejected) == ({"node:Person": 1}, 1)
 
 
-def test_a_record_that_lost_does_not_come_back_when_the_last_one_is_put_aside(
+def test_a_replaced_record_does_not_return_when_the_last_one_is_quarantined(
     loads: Loads,
 ) -> None:
     """Of several records of an id the last counts, also when it then turns out to be bad."""

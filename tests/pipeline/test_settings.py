@@ -39,7 +39,7 @@ def test_a_master_in_the_config_is_where_loads_run(
     assert asked == [{"master": "local[1]", "spark.ui.enabled": "false", "spark.task.cpus": "1"}]
 
 
-def test_a_wrong_master_in_the_config_is_an_error_in_our_words(
+def test_a_wrong_master_in_the_config_is_a_typed_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("omnigraph.pipeline.session._made", None)

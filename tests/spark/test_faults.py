@@ -74,7 +74,7 @@ def test_workers_that_are_killed_are_replaced_and_every_row_is_there_once(
     assert assert_whole(graph_path)
 
 
-def test_a_task_that_always_dies_fails_the_load_in_our_words(
+def test_a_task_that_always_dies_fails_the_load_with_a_typed_error(
     spark: Any, graph_path: Path, data: Path
 ) -> None:
     def die_with_the_second() -> None:
@@ -179,7 +179,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
 def test_a_disk_that_fills_up_during_a_spark_load_leaves_the_graph_as_it_was(
     spark: Any, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the first piece, and in the middle: a typed error, no leftovers, and then it works."""
+    """At the first staged part and in the middle: a typed error, no leftovers, then it works."""
     monkeypatch.setenv(PART_BYTES_VARIABLE, "100000")
     resize(disk, 16 << 20)
     records = [person(f"p{n}", tags=[os.urandom(800).hex()]) for n in range(400)]
@@ -203,7 +203,7 @@ def test_a_disk_that_fills_up_during_a_spark_load_leaves_the_graph_as_it_was(
 
 
 @pytest.mark.accepts("S-068")
-def test_concurrency_is_for_writing_pieces_and_commits_take_turns(
+def test_parts_are_written_concurrently_and_commits_take_turns(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`OMNIGRAPH_LOAD_CONCURRENCY` tables are staged at a time, and never two are committed."""

@@ -255,7 +255,7 @@ def test_a_batch_that_recovery_finished_counts_as_written(graph: og.Graph, tmp_p
         assert og.spark.last_batch(again, "s") == 0
 
 
-def test_a_worker_that_cannot_go_on_is_a_typed_error_in_our_words(
+def test_a_crashing_worker_is_a_typed_error(
     spark: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from omnigraph.pipeline.progress import Reporter
@@ -277,7 +277,7 @@ def test_a_worker_that_cannot_go_on_is_a_typed_error_in_our_words(
     assert runner.map(abs, [-1, -2], Reporter(None)) == [1, 2]
 
 
-def test_progress_is_told_as_ranges_and_rows(
+def test_progress_is_reported_as_ranges_and_rows(
     spark: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMNIGRAPH_LOAD_PART_BYTES", "2000")

@@ -59,7 +59,7 @@ def _query(query: QueryDecl) -> str:
         if text is not None:
             head += f" @{name}({write_string(text)})"
     body = _mutation(query) if query.is_mutation else _read(query)
-    return "\n".join([f"{head} {{", *_indented(body), "}\n"])
+    return "\n".join([f"{head} {{", *_indent(body), "}\n"])
 
 
 def _param(param: ParamDecl) -> str:
@@ -83,11 +83,11 @@ def _mutation(query: QueryDecl) -> Iterator[str]:
 
 def _block(word: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"{word} {{"
-    yield from _indented(lines)
+    yield from _indent(lines)
     yield "}"
 
 
-def _indented(lines: Iterable[str]) -> Iterator[str]:
+def _indent(lines: Iterable[str]) -> Iterator[str]:
     return (f"{_INDENT}{line}" for line in lines)
 
 

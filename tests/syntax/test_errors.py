@@ -33,7 +33,7 @@ def test_every_case_was_found() -> None:
     assert len(CASES) >= 40
 
 
-def test_the_error_has_its_place_and_source() -> None:
+def test_the_error_has_its_span_and_source() -> None:
     text = "// é\nquery q() {\n  match { $p Cites $c }\n}"
 
     with pytest.raises(ParseError) as refused:

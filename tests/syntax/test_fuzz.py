@@ -45,7 +45,7 @@ QUERIES = [
     'query m() { insert P { a: 1 b: "x", c: now() } update P set { d: true } where e != [1, 2] '
     'delete E where from = date("x") }',
 ]
-PIECES = [
+TOKENS = [
     *HOSTILE_NAMES, *HOSTILE_VARIANTS, *"{}()[]<>=:,.?@$*-#;'\"\\/!&|`", "..", "->", ">=", "!=",
     "//", "/*", "*/", "\n", "$a", "$_", "$P", "Paper", "String", "Vector", "Vector(3)", "I32", "7",
     "0.5", "1e5", "99999999999999999999", '"x"', '"\\q"', '"', "@key", "@card(0..1)", "@index(",
@@ -58,11 +58,11 @@ def token_soup(chance: random.Random, corpus: list[str]) -> str:
     glue = chance.choice([" ", " ", ""])
     text = chance.choice(corpus)
     return text[: chance.randrange(len(text))] + glue.join(
-        chance.choices(PIECES, k=chance.randint(0, 12))
+        chance.choices(TOKENS, k=chance.randint(0, 12))
     )
 
 
-def mutated(chance: random.Random, corpus: list[str]) -> str:
+def mutate(chance: random.Random, corpus: list[str]) -> str:
     """A valid text with a few pieces dropped, doubled, moved or replaced."""
     words = re.findall(r'"[^"]*"|[$@]?\w+|\s+|.', chance.choice(corpus))
     for _ in range(chance.randint(1, 3)):
@@ -75,7 +75,7 @@ def mutated(chance: random.Random, corpus: list[str]) -> str:
             case 2:
                 words[here], words[there] = words[there], words[here]
             case 3:
-                words[here] = chance.choice(PIECES)
+                words[here] = chance.choice(TOKENS)
             case 4:
                 words[here] = words[here][: chance.randint(0, len(words[here]))]
     return "".join(words)
@@ -120,7 +120,7 @@ def check_error(error: ParseError, text: str) -> None:
     assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
 
 
-@pytest.mark.parametrize("make", [token_soup, mutated, random_unicode])
+@pytest.mark.parametrize("make", [token_soup, mutate, random_unicode])
 @pytest.mark.parametrize(
     ("parse", "write", "corpus"),
     [(parse_schema, print_schema, SCHEMAS), (parse_query, print_query, QUERIES)],
@@ -144,8 +144,8 @@ def test_any_text_is_a_tree_or_a_parse_error(
             failure.add_note(f"seed {seed}, text {text!r}")
             raise
 
-    if make is mutated:
-        assert trees > 0, "no mutated text was valid: the fuzzing has lost its edge"
+    if make is mutate:
+        assert trees > 0, "no mutate text was valid: the fuzzing has lost its edge"
 
 
 @pytest.mark.parametrize("text", SCHEMAS)

@@ -78,7 +78,7 @@ def refusal(text: str) -> str:
     return str(refused.value)
 
 
-def refused_clause(text: str) -> str:
+def refuse_clause(text: str) -> str:
     return refusal(f"query q() {{ match {{ {text} }} return {{ $p }} }}")
 
 
@@ -266,8 +266,8 @@ def test_a_variable_before_a_type_is_a_binding() -> None:
         "Paper",
         (PropertyMatch("a", LiteralExpr(1)), PropertyMatch("b", VariableExpr("x"))),
     )
-    refused_clause("$p: Paper { a: 1 b: 2 }")
-    refused_clause("$p: Paper { , }")
+    refuse_clause("$p: Paper { a: 1 b: 2 }")
+    refuse_clause("$p: Paper { , }")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_a_word_between_two_variables_is_a_traversal(text: str, expected: Traver
 
 @pytest.mark.parametrize("text", ["{3}", "{,3}", "{}", "*", "{1..2}", "{$a,2}", "{-1,2}"])
 def test_other_bounds_are_refused(text: str) -> None:
-    refused_clause(f"$a cites{text} $b")
+    refuse_clause(f"$a cites{text} $b")
 
 
 @pytest.mark.parametrize("op", CompareOp)
@@ -319,7 +319,7 @@ def test_word_operators_with_a_property_or_literal_are_filters(word: str) -> Non
     assert clause(f'$q {word} "x"') == FilterClause(VariableExpr("q"), op, LiteralExpr("x"))
 
 
-def test_a_less_than_is_told_from_an_undirected_edge() -> None:
+def test_a_less_than_is_distinguished_from_an_undirected_edge() -> None:
     assert clause("$a < 3") == FilterClause(VariableExpr("a"), CompareOp.LESS, LiteralExpr(3))
     assert clause("$a < $b") == FilterClause(VariableExpr("a"), CompareOp.LESS, VariableExpr("b"))
     assert clause("$a < b") == FilterClause(VariableExpr("a"), CompareOp.LESS, AliasExpr("b"))
@@ -525,7 +525,7 @@ def test_inserts_and_deletes_may_be_written_together() -> None:
     ],
 )
 def test_what_is_absent_by_design_is_refused(text: str) -> None:
-    refused_clause(text)
+    refuse_clause(text)
 
 
 def test_comments_may_stand_between_any_two_words() -> None:

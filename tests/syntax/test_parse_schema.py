@@ -126,7 +126,7 @@ def test_vectors_are_read() -> None:
     assert type_of("Vector(0008)").dimension == 8
 
 
-def test_enum_variants_are_a_sorted_set_of_loose_words() -> None:
+def test_enum_variants_are_a_sorted_set_of_any_words() -> None:
     """Variants may hold hyphens, start with a digit, or be keywords."""
     variants = ("3d", "String", "date", "enum", "next", "other", "phase-1", "self", "t2d", "true")
 

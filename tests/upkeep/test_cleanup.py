@@ -1,4 +1,4 @@
-"""`cleanup` removes what nobody needs: never a version that a branch, tag, merge or commit does."""
+"""`cleanup` removes no version that a branch, tag, merge or kept commit needs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def row_of(report: CleanupReport, key: str) -> TableCleaned:
     return next(row for row in report.tables if row.table_key == key)
 
 
-def test_a_dry_run_removes_nothing_and_says_what_would_go(old: og.Graph) -> None:
+def test_a_dry_run_removes_nothing_and_reports_what_it_would_remove(old: og.Graph) -> None:
     before = versions(old, "node:Author")
 
     preview = old.cleanup(keep=2)
@@ -69,7 +69,7 @@ def test_kept_commits_stay_readable_and_the_others_are_gone(old: og.Graph) -> No
     for commit in commits[3:-1]:
         with pytest.raises(NotFoundError):
             answers(old, commit=commit.commit_id)
-    assert old.commits() == commits, "history is still told"
+    assert old.commits() == commits, "the history stays readable"
     again = reopen(old)
     assert answers(again) == answers(old)
     assert again.verify().errors == ()
@@ -153,7 +153,7 @@ def test_a_tagged_version_stays(old: og.Graph) -> None:
 
 
 @pytest.mark.accepts("S-013")
-def test_files_of_a_write_that_was_given_up_are_reclaimed(old: og.Graph) -> None:
+def test_files_of_an_abandoned_write_are_reclaimed(old: og.Graph) -> None:
     tables = old._session.store.tables
     handle = handle_of(old, "node:Paper")
     staged = tables.rows.stage_append(handle, tables.reads.scan(handle, limit=1))
@@ -172,7 +172,7 @@ def test_files_of_a_write_that_was_given_up_are_reclaimed(old: og.Graph) -> None
 
 
 @pytest.mark.accepts("S-015")
-def test_forks_that_nobody_owns_go_and_the_others_stay(old: og.Graph) -> None:
+def test_orphan_forks_are_removed_and_owned_ones_stay(old: og.Graph) -> None:
     old.create_branch("live")
     fill(old, 600, 2, branch="live")
     old.create_branch("child", from_="live")
@@ -225,7 +225,7 @@ def test_scratch_of_dead_loads_is_removed(old: og.Graph) -> None:
 
 
 @pytest.mark.parametrize("policy", [{}, {"keep": 0}, {"older_than": timedelta(seconds=-1)}])
-def test_a_policy_has_to_make_sense(library: og.Graph, policy: dict[str, object]) -> None:
+def test_an_invalid_policy_is_refused(library: og.Graph, policy: dict[str, object]) -> None:
     with pytest.raises(BadRequestError):
         library.cleanup(**policy)  # type: ignore[arg-type]
 
@@ -252,7 +252,7 @@ def test_it_refuses_while_a_table_has_drift(old: og.Graph) -> None:
         old.cleanup(keep=1, confirm=True)
 
 
-def test_a_branch_that_cannot_be_read_stops_all_of_it(old: og.Graph) -> None:
+def test_an_unreadable_branch_stops_the_whole_cleanup(old: og.Graph) -> None:
     old.create_branch("review")
     before = versions(old, "node:Author")
 
@@ -269,7 +269,7 @@ def test_a_branch_that_cannot_be_read_stops_all_of_it(old: og.Graph) -> None:
 
 
 @pytest.mark.parametrize("point", [Failpoint.CLEANUP_TABLE_GC, Failpoint.CLEANUP_RECONCILE_FORK])
-def test_trouble_with_one_table_is_reported_and_the_others_go_on(
+def test_an_error_on_one_table_is_reported_and_the_others_are_cleaned(
     old: og.Graph, point: Failpoint
 ) -> None:
     tables, entry = old._session.store.tables, old.snapshot().entries["edge:Wrote"]
@@ -291,7 +291,7 @@ def test_trouble_with_one_table_is_reported_and_the_others_go_on(
     assert heads(old) == pins(old)
 
 
-def test_handles_that_are_open_go_on(old: og.Graph) -> None:
+def test_open_handles_keep_working_after_a_cleanup(old: og.Graph) -> None:
     other = reopen(old)
     before = answers(other)
     pinned = open_pin(other._session.store.tables, other.snapshot().entries["node:Paper"])

@@ -128,7 +128,7 @@ def test_drift_is_refused_loudly(library: og.Graph) -> None:
 
 
 @pytest.mark.accepts("S-122")
-def test_what_a_dead_writer_left_is_not_healed(library: og.Graph) -> None:
+def test_ensure_indices_does_not_recover_what_a_dead_writer_left(library: og.Graph) -> None:
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
     with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         fill(library, 100)
@@ -201,7 +201,7 @@ def test_a_table_of_an_ancestor_branch_is_forked_first(library: og.Graph) -> Non
     assert "year_btree" in indexes(library, "node:Paper", "two")
 
 
-def test_a_writer_that_comes_between_loses_nothing(library: og.Graph) -> None:
+def test_a_concurrent_writer_loses_nothing(library: og.Graph) -> None:
     """Staging holds no lock; what was overtaken is staged again."""
     overtaken: list[int] = []
 

@@ -1,4 +1,4 @@
-"""`optimize` makes few pieces of many and completes the indexes; nobody can tell from an answer."""
+"""`optimize` merges fragments and completes the indexes without changing any answer."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def pieces(library: og.Graph) -> og.Graph:
-    """A library that is indexed, then written to in pieces, with some rows deleted."""
+def fragmented(library: og.Graph) -> og.Graph:
+    """A library that is indexed, then written to in small steps, with some rows deleted."""
     library.ensure_indices()
     for start in (100, 200, 300):
         fill(library, start, 4)
@@ -40,52 +40,52 @@ def pieces(library: og.Graph) -> og.Graph:
 
 
 @pytest.mark.accepts("S-081")
-def test_pieces_come_together_and_indexes_cover_them(pieces: og.Graph) -> None:
-    assert not is_covered(pieces, "node:Author")
+def test_fragments_are_merged_and_indexes_cover_them(fragmented: og.Graph) -> None:
+    assert not is_covered(fragmented, "node:Author")
 
-    report = pieces.optimize()
+    report = fragmented.optimize()
 
     by_key = {row.table_key: row for row in report.tables}
     assert list(by_key) == ["edge:Wrote", "node:Author", "node:Paper", "__manifest"]
     assert all(row.committed for row in report.tables)
     assert by_key["node:Author"].fragments_removed == 4
     assert by_key["node:Author"].fragments_added == 1
-    assert [fragments(pieces, key) for key in pins(pieces)] == [1, 1, 1]
-    assert all(is_covered(pieces, key) for key in pins(pieces))
-    assert heads(pieces) == pins(pieces)
-    assert sidecars(pieces) == []
+    assert [fragments(fragmented, key) for key in pins(fragmented)] == [1, 1, 1]
+    assert all(is_covered(fragmented, key) for key in pins(fragmented))
+    assert heads(fragmented) == pins(fragmented)
+    assert sidecars(fragmented) == []
 
 
-def test_answers_blobs_and_history_stay(pieces: og.Graph) -> None:
+def test_answers_blobs_and_history_stay(fragmented: og.Graph) -> None:
     """Invariants I12 and I25."""
-    before, bytes_before = answers(pieces), photos(pieces)
-    commits, version = pieces.commits(), pieces.snapshot().manifest_version
+    before, bytes_before = answers(fragmented), photos(fragmented)
+    commits, version = fragmented.commits(), fragmented.snapshot().manifest_version
 
-    pieces.optimize()
+    fragmented.optimize()
 
-    assert answers(pieces) == before == answers(reopen(pieces, mode="r"))
-    assert photos(pieces) == bytes_before
+    assert answers(fragmented) == before == answers(reopen(fragmented, mode="r"))
+    assert photos(fragmented) == bytes_before
     assert set(bytes_before.values()) >= {None, b""}
-    assert pieces.commits() == commits
-    assert answers(pieces, version=version) == before
-    assert pieces.verify().findings == ()
+    assert fragmented.commits() == commits
+    assert answers(fragmented, version=version) == before
+    assert fragmented.verify().findings == ()
 
 
-def test_one_publish_for_all_tables(pieces: og.Graph) -> None:
+def test_one_publish_for_all_tables(fragmented: og.Graph) -> None:
     with arm_failpoints({Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT: "count"}) as hits:
-        pieces.optimize()
+        fragmented.optimize()
 
     assert hits[Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT] == 1
 
 
-def test_a_second_run_does_nothing(pieces: og.Graph) -> None:
-    pieces.optimize()
-    version = pieces.snapshot().manifest_version
+def test_a_second_run_does_nothing(fragmented: og.Graph) -> None:
+    fragmented.optimize()
+    version = fragmented.snapshot().manifest_version
 
-    report = pieces.optimize()
+    report = fragmented.optimize()
 
     assert not any(row.committed for row in report.tables)
-    assert pieces.snapshot().manifest_version == version
+    assert fragmented.snapshot().manifest_version == version
 
 
 def test_missing_indexes_are_built_and_pending_ones_named(tmp_path: Path) -> None:
@@ -149,11 +149,11 @@ def test_it_refuses_while_an_interrupted_write_is_pending(library: og.Graph) -> 
     assert [each.kind for each in library.recoveries()] == ["RolledForward"]
 
 
-def test_a_table_with_drift_is_left_alone_and_named(pieces: og.Graph) -> None:
-    dataset(pieces, "node:Paper").delete("doi = 'nothing'")
-    pin = pins(pieces)["node:Paper"]
+def test_a_table_with_drift_is_left_alone_and_named(fragmented: og.Graph) -> None:
+    dataset(fragmented, "node:Paper").delete("doi = 'nothing'")
+    pin = pins(fragmented)["node:Paper"]
 
-    report = pieces.optimize()
+    report = fragmented.optimize()
 
     row = next(row for row in report.tables if row.table_key == "node:Paper")
     assert (row.skipped, row.committed) == ("drift_needs_repair", False)
@@ -162,13 +162,13 @@ def test_a_table_with_drift_is_left_alone_and_named(pieces: og.Graph) -> None:
 
 
 @pytest.mark.accepts("S-081")
-def test_a_failure_before_the_publish_is_finished_by_an_open(pieces: og.Graph) -> None:
-    before = answers(pieces)
+def test_a_failure_before_the_publish_is_finished_by_an_open(fragmented: og.Graph) -> None:
+    before = answers(fragmented)
     point = Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT
     with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
-        pieces.optimize()
+        fragmented.optimize()
 
-    again = reopen(pieces)
+    again = reopen(fragmented)
 
     assert heads(again) == pins(again)
     assert [each.kind.value for each in again.recoveries()] == ["RolledForward"]

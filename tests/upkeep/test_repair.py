@@ -50,7 +50,7 @@ def test_the_table_of_actions(
         (["Rewrite", None], Drift.UNVERIFIABLE),
     ],
 )
-def test_what_transactions_amount_to(names: list[str | None], drift: Drift) -> None:
+def test_transactions_past_the_pin_are_classified(names: list[str | None], drift: Drift) -> None:
     assert classify_drift([TransactionInfo("u", name, {}) for name in names]) is drift
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def drop_indexes(graph: og.Graph) -> None:
-    """As a stranger would: every index of every table goes, and the manifest is told."""
+    """Drop every index of every table outside Omnigraph, and publish that."""
     tables = graph._session.store.tables
     for key in pins(graph):
         names = list(indexes(graph, key))

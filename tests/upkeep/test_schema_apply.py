@@ -406,7 +406,7 @@ def test_while_a_change_runs_everything_else_that_writes_is_refused(library: og.
     is_whole(library)
 
 
-def test_a_lock_that_a_dead_change_left_is_taken_away(library: og.Graph) -> None:
+def test_the_lock_of_a_dead_schema_change_is_removed(library: og.Graph) -> None:
     version = library._session.store.manifest.latest_version()
     library._session.store.manifest.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
 
@@ -534,7 +534,7 @@ def test_with_its_files_it_is_finished(library: og.Graph, by: str) -> None:
 
 
 @pytest.mark.accepts("S-103")
-def test_failing_again_and_again_converges(library: og.Graph) -> None:
+def test_repeated_failures_converge(library: og.Graph) -> None:
     before = rows(library, "node:Author")
     for _ in range(3):
         with (
@@ -552,7 +552,7 @@ def test_failing_again_and_again_converges(library: og.Graph) -> None:
 
 
 @pytest.mark.accepts("S-117")
-def test_rows_of_a_failed_write_are_healed_before_the_change(library: og.Graph) -> None:
+def test_a_failed_write_is_recovered_before_the_schema_change(library: og.Graph) -> None:
     """The heal at the entry publishes them under their own commit; then the schema changes."""
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
     with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):

@@ -19,7 +19,7 @@ def effects(graph: og.Graph, *edits: tuple[str, str]) -> list[tuple[str, int, tu
     return [(each.effect.value, each.rows, each.samples) for each in plan.effects]
 
 
-def test_metadata_and_rewrites_are_told_apart(library: og.Graph) -> None:
+def test_metadata_changes_and_rewrites_are_distinguished(library: og.Graph) -> None:
     assert effects(library, ("enum(junior, senior)", "enum(emeritus, junior, senior)")) == [
         ("metadata only", 0, ())
     ]
@@ -30,7 +30,7 @@ def test_metadata_and_rewrites_are_told_apart(library: og.Graph) -> None:
     assert effects(library, ("edge Wrote: Author -> Paper { pos: I32? }", "")) == [("hides", 6, ())]
 
 
-def test_rows_in_the_way_are_counted_and_shown(library: og.Graph) -> None:
+def test_rows_that_block_a_change_are_counted_and_sampled(library: og.Graph) -> None:
     required = effects(library, ("    name: String", "    name: String\n    email: String"))
     narrowed = effects(library, ("enum(junior, senior)?", "enum(junior)?"))
     not_null = effects(library, ("    bio: String? @index", "    bio: String @index"))
@@ -40,7 +40,7 @@ def test_rows_in_the_way_are_counted_and_shown(library: og.Graph) -> None:
     assert not_null == [("refused", 0, ())]
 
 
-def test_rows_that_would_break_a_new_rule_are_counted_and_shown(library: og.Graph) -> None:
+def test_rows_that_would_break_a_new_rule_are_counted_and_sampled(library: og.Graph) -> None:
     """Levels are junior, senior and null in turn; ages are 0 to 11."""
     unique = effects(library, ("? @index\n    bio", "? @unique @index\n    bio"))
     ranged = effects(library, ("    photo: Blob?", "    photo: Blob?\n    @range(age, 0..9)"))
@@ -90,11 +90,11 @@ RULES_NO_ROW_BREAKS = {
 
 
 @pytest.mark.parametrize("rule", RULES_NO_ROW_BREAKS)
-def test_a_rule_that_no_row_breaks_has_nothing_in_its_way(library: og.Graph, rule: str) -> None:
+def test_a_rule_that_no_row_breaks_counts_no_rows(library: og.Graph, rule: str) -> None:
     assert effects(library, RULES_NO_ROW_BREAKS[rule]) == [("refused", 0, ())]
 
 
-def test_a_rule_for_a_type_without_rows_has_nothing_in_its_way(tmp_path: Path) -> None:
+def test_a_rule_for_a_type_without_rows_counts_no_rows(tmp_path: Path) -> None:
     schema = "node P { name: String  mail: String? }\nedge K: P -> P"
     graph = og.init(tmp_path / "graph", schema=schema)
 
@@ -109,7 +109,7 @@ def test_a_rule_for_a_type_without_rows_has_nothing_in_its_way(tmp_path: Path) -
         assert [(each.rows, each.samples) for each in plan.effects] == [(0, ())]
 
 
-def test_a_key_that_no_two_rows_share_has_nothing_in_its_way(tmp_path: Path) -> None:
+def test_a_key_without_duplicates_counts_no_rows(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "graph", schema="node P { name: String }")
     graph.load([{"type": "P", "data": {"name": name}} for name in "ab"], mode="append")
 

@@ -101,7 +101,7 @@ def test_a_file_that_is_gone_is_found_without_reading_content(kinds: og.Graph) -
     assert kinds.verify(content=True).errors == ()
 
 
-def test_a_finding_says_whom_the_damage_concerns(kinds: og.Graph) -> None:
+def test_a_finding_names_the_branches_and_commit_that_the_damage_affects(kinds: og.Graph) -> None:
     """The rows of the branch that its own load wrote: one author, in one commit."""
     commit = kinds.commits(branch=BRANCH)[0]
     entry = kinds.snapshot(BRANCH).entries["node:Author"]
@@ -178,7 +178,7 @@ def test_cleanup_takes_the_records_with_it(tmp_path: Path) -> None:
         assert all((log.parents[1] / path).exists() for path in record["files"]), log
 
 
-def test_a_cleanup_that_died_is_not_taken_for_damage(tmp_path: Path) -> None:
+def test_an_interrupted_cleanup_is_not_reported_as_damage(tmp_path: Path) -> None:
     """It had removed files and not yet their records."""
     graph = new_graph_of_all_kinds(tmp_path / "graph")
     logs = {path: path.read_bytes() for path in Path(graph.uri).rglob("_checksums/files.log")}

@@ -1,4 +1,4 @@
-"""The pieces of work that the crash cells of upkeep run, in processes of their own."""
+"""The jobs that the crash cells of upkeep run, in processes of their own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ query seed() {
 
 
 def build(path: str) -> None:
-    """A graph in small pieces whose indexes lag behind."""
+    """A graph of small fragments whose indexes lag behind."""
     shutil.rmtree(path, ignore_errors=True)
     graph = og.init(path, schema=SCHEMA, durability="process", self_care=False)
     graph.mutate(SEED)

@@ -2,8 +2,8 @@
 
     text → parse_file → select_query → check_query → lower_read → CompiledQuery
 
-A compiled query depends on its text, its name and the shape of the schema, so it is kept by these
-three; parse trees are kept by text. Errors are not kept: the next call reports them again.
+A compiled query depends on its text, its name and the shape of the schema, so it is cached by
+these three; parse trees are cached by text. Errors are not cached: the next call raises them again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.compiler.check import check_query
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import TypedMutation, TypedQuery, TypedRead
-from omnigraph.errors import BadRequestError, PlanError, SourceError, did_you_mean
+from omnigraph.errors import BadRequestError, PlanError, SourceError, with_suggestion
 from omnigraph.ir.query import MutationIR, Parameter, QueryIR
 from omnigraph.nonblocking import may_block
 from omnigraph.source_text import SourceText
@@ -109,8 +109,8 @@ def select_query(tree: QueryTree, name: str | None) -> QueryDecl:
     for query in tree.queries:
         if query.name == name:
             return query
-    hint = did_you_mean(name, [query.name for query in tree.queries])
-    raise BadRequestError(f"query '{name}' not found" + (f" — {hint}" if hint else ""))
+    names = [query.name for query in tree.queries]
+    raise BadRequestError(with_suggestion(f"query '{name}' not found", name, names))
 
 
 def _ambiguous(tree: QueryTree) -> str:

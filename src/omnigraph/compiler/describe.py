@@ -65,7 +65,7 @@ class TypeUse(JsonForm):
 
 @dataclass(frozen=True, slots=True)
 class Operation(JsonForm):
-    """The outside of a query. `reads` and `writes` hold nodes before edges, then by name."""
+    """What a query returns, reads and writes; types are sorted nodes first, then by name."""
 
     result: tuple[ResultField, ...]
     reads: tuple[TypeUse, ...]

@@ -1,9 +1,9 @@
-"""Archive: the classes of Spark as Java keeps them; with it a session starts in half the time.
+"""Archive: a Java class archive of Spark; with it a session starts in half the time.
 
-made      once, by a process of its own at the lowest priority, when the first program that would
-          have liked to have it has ended; `build_archive` makes it at once
-kept      in the cache directory, by the builds of Java and Spark; it is whole or not there
-checked   by Java at every start: a damaged archive is not used, and one that Java cannot start
+built     once, by a background process at the lowest priority, after the first program that could
+          have used it ends; `build_archive` builds it now
+kept      in the cache directory, one per build of Java and Spark; it appears whole or not at all
+checked   by Java at every start: a damaged archive is ignored, and one that Java cannot start
           with is removed
 """
 
@@ -57,7 +57,7 @@ def choice() -> str:
 
 
 def java_options(java: Java) -> list[str]:
-    """What makes Java use the archive, when there is one; it starts without one that is bad."""
+    """The Java options that use the archive, if there is one; Java ignores a damaged one."""
     if choice() == "off" or not java.archive.exists():
         return []
     return [
@@ -143,7 +143,7 @@ def _tries(archive: Path) -> int:
 
 def _start_builder() -> None:
     with warnings.catch_warnings(), suppress(OSError):
-        # Lance warns about any fork; this one becomes another program at once.
+        # Lance warns about any fork; this child executes another program immediately.
         warnings.simplefilter("ignore")
         subprocess.Popen(
             [sys.executable, "-m", __name__],
@@ -155,7 +155,7 @@ def _start_builder() -> None:
 
 
 def main() -> None:
-    """Make the archive in the background of everything else."""
+    """Make the archive at the lowest priority."""
     os.nice(_LOWEST_PRIORITY)
     java = find_java()
     archive = java.archive

@@ -1,7 +1,7 @@
 """Blocks: a range, read in parts that fit in memory.
 
-A block is either lines as bytes, which the parser takes as a whole, or records that are apart
-already. The first line of a range is line 1 of it; the driver knows where the range begins.
+A block is either lines as bytes, which the parser takes as a whole, or records that are already
+separate. The first line of a range is line 1 of it; the driver knows where the range begins.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _read_lines(range_: LineRange, options: Options) -> bytes:
     """The lines that start within the range; the last one may end beyond it."""
     with open_raw(range_.path, options) as file, reading(range_.path):
         if range_.start > 0:
-            # The line that begins before the range belongs to the range before.
+            # A line that begins before the range belongs to the previous range.
             file.seek(range_.start - 1)
             file.readline()
         position = file.tell()

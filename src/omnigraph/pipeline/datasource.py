@@ -71,7 +71,7 @@ def register(spark: Any, opener: Opener) -> None:
     """Make the data source known to a session. `opener` is `omnigraph.open`.
 
     Spark builds a source anew in other processes, from its class and its options alone; so the
-    class itself carries the way to open a graph.
+    class itself carries the function that opens a graph.
     """
     source = type("OmnigraphSource", (GraphSource,), {"opener": staticmethod(opener)})
     spark.dataSource.register(source)
@@ -168,7 +168,7 @@ class _Reader(DataSourceReader):
         self._names = list(nullable)
         with target.open("r") as graph:
             scan = target.scan(graph)
-            # From here on the very same version, whatever happens to the branch.
+            # From here on this version is read, whatever is written to the branch.
             self._pin: Pin = scan.pin()
             self._schema: pa.Schema = scan.schema
         self._predicates = read_filters(target.filters, self._schema)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType
-from omnigraph.errors import BadRequestError, did_you_mean
+from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.executor.result import json_values
 from omnigraph.manifest import Snapshot, TableEntry
 from omnigraph.pipeline.input_files import is_gzip
@@ -70,8 +70,8 @@ def select_tables(catalog: Catalog, types: Sequence[str] | None) -> list[str]:
     for name in types:
         found = {key for key, entity in known.items() if name in (key, entity.name)}
         if not found:
-            hint = did_you_mean(name, [entity.name for entity in known.values()])
-            raise BadRequestError(f"unknown type '{name}'" + (f" — {hint}" if hint else ""))
+            names = [entity.name for entity in known.values()]
+            raise BadRequestError(with_suggestion(f"unknown type '{name}'", name, names))
         chosen |= found
     return sorted(chosen)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ulid import ULID
 
 from omnigraph.catalog import Catalog, EntityType, arrow_schema
-from omnigraph.errors import BadRequestError, OmnigraphError, did_you_mean
+from omnigraph.errors import BadRequestError, OmnigraphError, with_suggestion
 from omnigraph.pipeline.engine import SparkUse
 from omnigraph.pipeline.model import FrameRange, ParquetRange, Range
 from omnigraph.pipeline.ranges import Input
@@ -104,8 +104,8 @@ def table_key(catalog: Catalog, name: str, *, kind: str | None = None) -> str:
         found = catalog.edge(name)
     if found is not None:
         return found.table_key
-    hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])
-    raise BadRequestError(f"unknown type '{name}'" + (f" — {hint}" if hint else ""))
+    known = [*catalog.nodes, *catalog.edges]
+    raise BadRequestError(with_suggestion(f"unknown type '{name}'", name, known))
 
 
 def is_spark(frame: object) -> bool:

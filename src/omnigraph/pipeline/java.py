@@ -57,7 +57,7 @@ class Java:
 
 
 def cache_directory() -> Path:
-    """Where things are kept that can be made again."""
+    """Where derived files are kept that can be made again."""
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given)
@@ -101,7 +101,7 @@ def _candidates() -> list[str]:
 
 
 def _build_of(executable: str) -> str:
-    """What a Java says of itself, nothing when it does not run."""
+    """The version text of a Java; empty when it does not run."""
     try:
         ran = subprocess.run(
             [executable, "-version"], capture_output=True, text=True, timeout=60, check=True
@@ -117,7 +117,7 @@ def _version_in(build: str) -> int | None:
 
 
 def _shim_home(executable: str, version: int) -> str:
-    """A Java home whose `java` starts the real one without what it would stumble over."""
+    """A Java home whose `java` starts the real one without options that it does not support."""
     home = cache_directory() / "spark" / f"java-{_digest(executable)}"
     script = home / "bin" / "java"
     dropped = _VECTORS if version <= _ACTIONS_VERSION_MAX else f"{_VECTORS} | {_ACTIONS}"

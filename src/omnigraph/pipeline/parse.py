@@ -1,8 +1,8 @@
 """Parse: a block of input, taken apart by type.
 
 Lines that begin alike (`{"type":"Person"`) are read together by Arrow, straight into typed columns.
-Whatever Arrow refuses is read again record by record, which is slower and knows reasons. Both ways
-give the same rows, so a fault in one record never decides how another one is read.
+What Arrow refuses is read again record by record, which is slower and gives reasons. Both ways give
+the same rows, so a fault in one record never affects how another one is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.json as pj
 import pyarrow.types as pat
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType
-from omnigraph.errors import did_you_mean
+from omnigraph.errors import with_suggestion
 from omnigraph.pipeline.blocks import Block, LinesBlock, RawBlock, RowsBlock, ValuesBlock
 from omnigraph.pipeline.documents import BROKEN, object_end
 from omnigraph.pipeline.lines import Lines, split_lines
@@ -89,7 +89,7 @@ def _parse_lines(lines: Lines, catalog: Catalog) -> Parsed:
             joined = indexes if known is None else np.union1d(known[1], indexes)
             alike[entity.table_key] = (entity, joined)
     parsed = _parse_each(lines, np.sort(np.concatenate(others)), catalog)
-    # A type with even one unusual line is read one by one, so that its records stay in order.
+    # A type with even one other line is read record by record, so that its records stay in order.
     unusual = {group.entity.table_key for group in parsed.groups} & alike.keys()
     if unusual:
         others += [alike.pop(key)[1] for key in unusual]
@@ -291,5 +291,5 @@ def _entity_named(catalog: Catalog, member: str, name: str) -> EntityType | str:
     if found is not None:
         return found
     kind = "node" if member == "type" else "edge"
-    hint = did_you_mean(name, catalog.nodes if member == "type" else catalog.edges)
-    return f"unknown {kind} type {excerpt(name)}" + (f" — {hint}" if hint else "")
+    known = catalog.nodes if member == "type" else catalog.edges
+    return with_suggestion(f"unknown {kind} type {excerpt(name)}", name, known)

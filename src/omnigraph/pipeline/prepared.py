@@ -66,7 +66,7 @@ class PreparedLoad:
     def _announce(self, key: str, handle: TableHandle) -> None:
         if self.scratch is not None:
             names = tuple(
-                name for each in self._unattached(key).fragments for name in each.file_names
+                name for each in self._collect_fragments(key).fragments for name in each.file_names
             )
             location = handle.location
             self.scratch.announce(MovedFiles(location.uri, location.branch, handle.version, names))
@@ -75,7 +75,7 @@ class PreparedLoad:
         replaced = self.replaced.get(key, _NO_ADDRESSES)
         if self.scratch is None:
             return self._stage_rows(handle, self._rows(key), replaced)
-        unattached = self._unattached(key)
+        unattached = self._collect_fragments(key)
         match self.mode:
             case LoadMode.OVERWRITE:
                 return self.tables.unattached.stage_overwrite(handle, unattached)
@@ -98,7 +98,7 @@ class PreparedLoad:
     def _parts(self, key: str) -> list[StagedPart]:
         return [part for part in self.check.parts if part.table_key == key]
 
-    def _unattached(self, key: str) -> UnattachedFragments:
+    def _collect_fragments(self, key: str) -> UnattachedFragments:
         fragments = tuple(each for part in self._parts(key) for each in part.fragments)
         return UnattachedFragments(arrow_schema(self.check.entity(key)), fragments)
 

@@ -45,7 +45,7 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
 """
 
-# Java only schedules here: what it compiles and collects is little, and starting is what counts.
+# Java only schedules here, so a fast start matters more than compiled code and collection.
 _SMALL_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 _KNOWN_MASTER = re.compile(r"local(-cluster)?(\[.*\])?|spark://.+|yarn|k8s://.+")
@@ -71,7 +71,7 @@ def session(config: Mapping[str, str] | None = None) -> SparkSession:
         SparkError: There is no Java, or Spark did not start.
     """
     global _made
-    # Ours first: a session is active only in the threads below the one that made it.
+    # Ours first: a session is active only in the threads that its creating thread started.
     if _made is not None and not _is_stopped(_made):
         return _made
     from pyspark.sql import SparkSession
@@ -115,7 +115,7 @@ def _create(master: str, java: Java, settings: Mapping[str, str]) -> SparkSessio
     for name, value in _settings(java, settings).items():
         builder = builder.config(name, value)
     with _java_home(java), warnings.catch_warnings():
-        # Lance warns about any fork; this one becomes another program at once.
+        # Lance warns about any fork; this child executes another program immediately.
         warnings.filterwarnings("ignore", message="lance is not fork-safe")
         return builder.getOrCreate()
 

@@ -90,7 +90,7 @@ def apply_schema(
     """
     root = environment.tables.root
     with environment.queues.acquire_many([(BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]):
-        # What a change that died before its sidecar has left would be taken for ours.
+        # Staged files of a change that died before its sidecar must not be taken for ours.
         reconcile_staging(environment.texts, environment.coordinator)
         accepted = load_contract(environment.texts).catalog
         plan = plan_migration(accepted, parse_schema(source), allow_data_loss=allow_data_loss)
@@ -201,7 +201,7 @@ class _Change:
                 if has_other_columns(old, new):
                     yield self._rewrite(state, old, new)
                 location = tables.root.table(entry.table_path)
-                # The table stays where it is: only the key that shows it is another.
+                # The table stays at its path: only its key changes.
                 yield NewTable(
                     new.table_key, entry.table_path, lambda _: open_head(tables, location)
                 )

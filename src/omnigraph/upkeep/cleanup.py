@@ -260,7 +260,7 @@ class _Job:
         hit(Failpoint.CLEANUP_TABLE_GC)
         is_needed = path in self.needed.floors or path in self.needed.single
         if not is_needed and self.confirm:
-            # Dropped, and no commit that is kept shows it: even its latest version may go.
+            # Dropped, and in no commit that is kept: even its latest version may be removed.
             empty_table(self.environment.tables, location)
         floor = self.needed.floors.get(path)
         single = self.needed.single.get(path, set()) | self.garbage.list_tagged(location)

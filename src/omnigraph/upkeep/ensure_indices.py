@@ -50,8 +50,8 @@ def ensure_indices(
 ) -> IndexReport:
     """Build what is missing on a branch.
 
-    On a branch only tables with a lineage of their own are touched; what it shares with main, main
-    answers for.
+    On a branch only tables with a lineage of their own are touched; one that it shares with main is
+    indexed on main.
 
     Raises:
         ConflictError: A table's HEAD is not its pin: an unfinished write or an outside one is
@@ -70,7 +70,7 @@ def ensure_indices(
             now = environment.coordinator.fresh(branch)
             if all(now.entries.get(key) == built[key].entry for key in keys):
                 return _commit(environment, now, built)
-    # Busy writers would overtake us for ever: let them wait this once.
+    # Under constant writes the attempts above never succeed: hold the queues while staging.
     with environment.queues.acquire_many(queue_keys(frozenset(entities), branch)):
         now = environment.coordinator.fresh(branch)
         return _commit(environment, now, _stage_all(environment, now, entities, built))
@@ -98,7 +98,7 @@ def _stage_all(
 
 
 def _own_entries(state: ManifestState) -> Iterable[tuple[str, TableEntry]]:
-    """The tables that this branch answers for: all but those it shares with main."""
+    """The tables with a lineage of this branch: all but those it shares with main."""
     for key, entry in state.entries.items():
         if state.branch == MAIN or entry.table_branch is not None:
             yield key, entry

@@ -1,6 +1,6 @@
 """Optimize: fewer, larger fragments and complete indexes, for all tables of main in one publish.
 
-What a table goes through, each step one version, all of them behind one sidecar:
+What a table goes through, each step one version, all covered by one sidecar:
 
     drop       full-text and vector indexes that are built anew, when they keep fragments apart
     compact    fragments that fit together become one; BTREE indexes lose what they said of them
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.catalog import Catalog, EntityType
-from omnigraph.errors import InvariantViolated
 from omnigraph.failpoints import Failpoint
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
@@ -31,6 +30,7 @@ from omnigraph.upkeep.content_keeping import (
     to_stage,
 )
 from omnigraph.upkeep.index_work import plan_indexes, to_index_specs
+from omnigraph.write.drift import read_head
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.fork import open_pin
 from omnigraph.write.sidecar import WriterKind
@@ -68,7 +68,7 @@ class OptimizeReport(JsonForm):
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """One table, looked at and staged as far as that goes without moving its HEAD."""
+    """One table, inspected and staged as far as possible without moving its HEAD."""
 
     entry: TableEntry
     work: TableWork | None
@@ -102,7 +102,7 @@ def _optimize_tables(environment: WriteEnvironment, catalog: Catalog) -> dict[st
             if not _has_moved(environment, prepared):
                 _commit(environment, prepared)
                 return prepared
-    # Busy writers would overtake us for ever: let them wait this once.
+    # Under constant writes the attempts above never succeed: hold the queues while staging.
     every = frozenset(entity.table_key for entity in catalog.entities())
     with environment.queues.acquire_many(queue_keys(every, MAIN)):
         prepared = _prepare_all(environment, catalog, prepared)
@@ -125,7 +125,8 @@ def _commit(environment: WriteEnvironment, prepared: Mapping[str, _Prepared]) ->
 def _has_moved(environment: WriteEnvironment, prepared: Mapping[str, _Prepared]) -> bool:
     now = environment.coordinator.fresh(MAIN).entries
     return any(
-        now.get(key) != each.entry or _head(environment.tables, each.entry) != each.entry.version
+        now.get(key) != each.entry
+        or read_head(environment.tables, each.entry) != each.entry.version
         for key, each in prepared.items()
         if each.work is not None
     )
@@ -145,18 +146,8 @@ def _prepare_all(
     return prepared
 
 
-def _head(tables: TableStorage, entry: TableEntry) -> int:
-    head = tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
-    if head < entry.version:
-        raise InvariantViolated(
-            f"table '{entry.table_key}' has Lance HEAD version {head} behind manifest version "
-            f"{entry.version} — files are missing; restore them from a backup"
-        )
-    return head
-
-
 def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Prepared:
-    head = _head(tables, entry)
+    head = read_head(tables, entry)
     if head > entry.version:
         return _Prepared(entry, None, head=head)
     handle = open_pin(tables, entry)

@@ -19,12 +19,13 @@ from typing import Any
 
 from ulid import ULID
 
-from omnigraph.errors import BadRequestError, InvariantViolated, NotFoundError
+from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, TableEntry, publish
 from omnigraph.storage.handles import TransactionInfo
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import refuse_while_pending
+from omnigraph.write.drift import read_head
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.pins import pin_of_handle
 
@@ -108,12 +109,7 @@ def repair(
 
 def _inspect(tables: TableStorage, entry: TableEntry, *, confirm: bool, force: bool) -> TableRepair:
     location = tables.root.table(entry.table_path, entry.table_branch)
-    head = tables.head_version(location)
-    if head < entry.version:
-        raise InvariantViolated(
-            f"table '{entry.table_key}' has Lance HEAD version {head} behind manifest version "
-            f"{entry.version} — files are missing; restore them from a backup"
-        )
+    head = read_head(tables, entry)
     made: list[TransactionInfo | None] = []
     for version in range(entry.version + 1, head + 1):
         try:

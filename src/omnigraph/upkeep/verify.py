@@ -86,7 +86,7 @@ def verify_graph(
 
 
 _Lineage = tuple[str, str | None, int]
-"""A version of a table wherever it is shown: branches that share it share its checks."""
+"""A version of a table, checked once for all branches that share it."""
 
 
 class _Verifier:
@@ -239,7 +239,7 @@ class _Verifier:
             message = f"has {handle.row_count} rows, the manifest says {entry.row_count}"
             yield Finding("pins", subject, message, BACKUP)
         if not owns_lineage(branch, entry.table_branch):
-            return  # a shared lineage: its own branch answers for its HEAD
+            return  # a shared lineage: checked on the branch that owns it
         try:
             head = self.tables.head_version(handle.location)
         except OmnigraphError as error:

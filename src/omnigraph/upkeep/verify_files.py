@@ -1,8 +1,8 @@
 """Verify files: compare every file with its record, and name the branches a difference affects.
 
-Looks at all datasets below the root, shown or not, before anything is read through Lance: a file
-that is known to be damaged need not be decoded. Then each table that a branch shows says which
-files it needs, so that a finding can name the branches, the commit and the rows.
+Looks at all datasets below the root, in a manifest or not, before anything is read through Lance: a
+file that is known to be damaged need not be decoded. Then the files that each branch needs are
+listed, so that a finding can name the branches, the commit and the rows.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class FileCheck:
     def bytes_compared(self) -> int:
         return sum(each.bytes_read for each in self.datasets.values())
 
-    # What the branches need
+    # Files that branches need
 
     def manifest_problem(self, branch: str) -> str | None:
         """A damaged file that the manifest of a branch needs; None when it can be read."""
@@ -142,7 +142,7 @@ class FileCheck:
             return False
         return any(file.uri in _owners(f"{uri}/{path}") for path in content.corrupt_paths)
 
-    # What is said
+    # Findings
 
     def findings(self) -> Iterator[Finding]:
         """One finding per file that is not as it was written, and what could not be compared."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from omnigraph.errors import ConflictError, InvariantViolated, OmnigraphError, RecoveryRequired
 from omnigraph.manifest import TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.sidecar import list_sidecars, read_sidecar_if_exists
 
@@ -28,19 +29,28 @@ def check_heads(
     for key, entry in sorted(entries.items()):
         if not owns_lineage(branch, entry.table_branch):
             continue
-        location = environment.tables.root.table(entry.table_path, entry.table_branch)
-        head = environment.tables.head_version(location)
-        if head < entry.version:
-            raise InvariantViolated(
-                f"table '{key}' has Lance HEAD version {head} behind manifest version "
-                f"{entry.version} — files are missing; restore them from a backup"
-            )
+        head = read_head(environment.tables, entry)
         if head > entry.version:
             drift = (
                 f"table '{key}' has Lance HEAD version {head} ahead of manifest version "
                 f"{entry.version}; "
             )
             raise _unfinished(environment, entry, drift)
+
+
+def read_head(tables: TableStorage, entry: TableEntry) -> int:
+    """The HEAD version of a pinned table.
+
+    Raises:
+        InvariantViolated: It is behind the pin.
+    """
+    head = tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
+    if head < entry.version:
+        raise InvariantViolated(
+            f"table '{entry.table_key}' has Lance HEAD version {head} behind manifest version "
+            f"{entry.version} — files are missing; restore them from a backup"
+        )
+    return head
 
 
 def _unfinished(environment: WriteEnvironment, entry: TableEntry, drift: str) -> OmnigraphError:

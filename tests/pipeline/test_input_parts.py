@@ -91,7 +91,7 @@ def test_lines_are_sorted_by_how_they_begin(heads: list[str]) -> None:
 
 
 @given(st.lists(st.none() | st.text(max_size=40)), st.integers(1, 7))
-def test_buckets_part_the_texts_and_keep_equal_ones_together(
+def test_buckets_partition_texts_and_keep_equal_ones_together(
     texts: list[str | None], count: int
 ) -> None:
     column = pa.array(texts, pa.utf8())
@@ -121,7 +121,7 @@ def test_buckets_part_the_texts_and_keep_equal_ones_together(
         ("/abs/path.json", False),
     ],
 )
-def test_text_is_told_from_a_path(text: str, expected: bool) -> None:
+def test_text_is_distinguished_from_a_path(text: str, expected: bool) -> None:
     assert is_text(text) is expected
 
 
