@@ -31,7 +31,8 @@ from omnigraph.index.arrays import IntArray, sort_distinct
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.planner.pattern import Hop
-from omnigraph.planner.plan import Branch, MatchPlan, NegationPlan, Tree
+from omnigraph.planner.plan import MatchPlan, NegationPlan
+from omnigraph.planner.trees import Branch, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ class _Match:
 
     def _without(self, rows: Rows, negation: NegationPlan) -> Rows:
         """Drop the rows for which the inner pattern has a match."""
-        outer = negation.negation.outer
+        outer = negation.outer
         columns = [rows.nodes[name] if name in rows.nodes else rows.edges[name] for name in outer]
         distinct, index = np.unique(np.stack(columns), axis=1, return_inverse=True)
         seeds = Rows(distinct.shape[1], seeds=np.arange(distinct.shape[1]))

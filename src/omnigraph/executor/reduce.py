@@ -19,7 +19,7 @@ from omnigraph.executor.weights import Payload, Weights, combine, leaf_weights, 
 from omnigraph.index import Selection
 from omnigraph.index.adjacency import Pairs, Relation
 from omnigraph.planner.pattern import Hop, Pattern
-from omnigraph.planner.plan import Branch, Tree
+from omnigraph.planner.trees import Branch, Tree
 
 _SELECTIVE = 8
 """A set is selective when it holds less than one position in this many."""

@@ -53,7 +53,7 @@ _INDENT = "  "
 
 
 def format_ir(ir: QueryIR | MutationIR) -> str:
-    """Return `ir` as indented lines, one operator a line, in the order they run."""
+    """Return `ir` as indented lines, one operator per line, in the order they run."""
     lines = _read_lines(ir) if isinstance(ir, QueryIR) else _mutation_lines(ir)
     return "\n".join(lines)
 
@@ -67,7 +67,7 @@ def format_predicate(predicate: Predicate) -> str:
             arguments = [target, query] + ([max_edits] if max_edits is not None else [])
             return _call(function, arguments)
         case SameNode(left, right):
-            return f"{_variable(left)} is {_variable(right)}"
+            return f"{format_variable(left)} is {format_variable(right)}"
         case _:
             assert_never(predicate)
 
@@ -80,9 +80,9 @@ def format_expression(expression: Projected | SortKey) -> str:
         case Param(name):
             return "now()" if name == NOW_PARAMETER else f":{name}"
         case PropertyRef(variable, name):
-            return f"{_variable(variable)}.{name}"
+            return f"{format_variable(variable)}.{name}"
         case NodeRef(variable):
-            return _variable(variable)
+            return format_variable(variable)
         case AliasRef(alias):
             return alias
         case Aggregate(function, argument):
@@ -129,13 +129,14 @@ def _operator_lines(operators: tuple[Operator, ...], depth: int) -> Iterator[str
     for operator in operators:
         match operator:
             case NodeScan(variable, type_name, filters):
-                yield f"{indent}scan {_variable(variable)}: {type_name}{_where(filters)}"
+                where = format_where(filters)
+                yield f"{indent}scan {format_variable(variable)}: {type_name}{where}"
             case Expand():
                 yield f"{indent}{_expand_text(operator)}"
             case Filter(predicate):
                 yield f"{indent}filter {format_predicate(predicate)}"
             case AntiJoin(outer_variables, inner):
-                yield f"{indent}not, given {', '.join(map(_variable, outer_variables))}"
+                yield f"{indent}not, given {', '.join(map(format_variable, outer_variables))}"
                 yield from _operator_lines(inner, depth + 1)
             case _:
                 assert_never(operator)
@@ -156,8 +157,9 @@ def _expand_text(expand: Expand) -> str:
             arrow = f"<-[{edge}]->"
         case _:
             assert_never(expand.direction)
-    target = f"{_variable(expand.target)}: {expand.target_type}"
-    return f"expand {_variable(expand.source)} {arrow} {target}{_where(expand.target_filters)}"
+    target = f"{format_variable(expand.target)}: {expand.target_type}"
+    source, where = format_variable(expand.source), format_where(expand.target_filters)
+    return f"expand {source} {arrow} {target}{where}"
 
 
 def _mutation_text(operation: MutationOp) -> str:
@@ -181,11 +183,13 @@ def _mutation_where(predicate: MutationPredicate) -> str:
     return f" where {predicate.column} {predicate.kind} {format_expression(predicate.value)}"
 
 
-def _where(filters: tuple[Predicate, ...]) -> str:
+def format_where(filters: tuple[Predicate, ...]) -> str:
+    """Return ` where …` for a scan or expansion, nothing without filters."""
     return f" where {' and '.join(map(format_predicate, filters))}" if filters else ""
 
 
-def _variable(name: str) -> str:
+def format_variable(name: str) -> str:
+    """Return a variable as a query spells it; a hidden one by its own name."""
     return name if name.startswith(HIDDEN_PREFIX) else f"${name}"
 
 

@@ -1,26 +1,34 @@
-"""Choose the root: where each tree of a pattern starts, and which variables it has to bind.
+"""Choose the root: where each tree of a pattern starts.
 
     a variable matched by key       it has one position: everything is reached from there
     a variable that decides         it holds a unique grouping key, or the first sort key
     a variable that rows need       the one with the fewest expected matches
     none                            the middle of the tree, so that counts travel least
 
-Variables on the way between two needed ones are bound too; the rest is counted.
+A match by key beats the smaller table:
+
+    match { $t: Town  $p livesIn $t  $p.name = "Ada" }  return { $t.size }
+
+    before
+        scan $t: Town
+          count $t to $p along in LivesIn where $p.name = "Ada"
+        project $t.size
+    after
+        scan $p: Person where $p.name = "Ada"
+          expand $p to $t along in LivesIn seen from its target
+        project $t.size
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator
+from dataclasses import replace
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
-from omnigraph.planner.pattern import Hop, Pattern
-from omnigraph.planner.plan import Branch, Tree
-
-Hops: TypeAlias = Mapping[str, Sequence[Hop]]
-"""The steps that touch each variable."""
+from omnigraph.ir.expressions import Compare, CompareKind, NodeRef, Predicate, PropertyRef
+from omnigraph.planner.pattern import Pattern
+from omnigraph.planner.plan import MatchPlan, Plan, Statistics
+from omnigraph.planner.trees import Hops, Tree, count_hops, grow_trees
 
 _SHARE_OF_EQUAL = 0.1
 _SHARE_OF_OTHER = 0.3
@@ -28,60 +36,62 @@ _WORTH_A_ROOT = 1_000
 """Below this many rows a scan costs nothing, so a key match there decides nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What the planner knows of the data: the rows of each table, by table key."""
+def choose_root(plan: Plan, catalog: Catalog, statistics: Statistics) -> Plan:
+    """Root the trees of every match where they cost least."""
 
-    row_counts: Mapping[str, int]
+    def choose(match: MatchPlan) -> MatchPlan:
+        trees = choose_trees(match.pattern, match.bound, catalog, statistics)
+        return replace(match, trees=trees)
+
+    match = plan.match.rewrite(choose)
+    deciding = tuple(_list_deciding(plan, catalog))
+    trees = choose_trees(match.pattern, match.bound, catalog, statistics, deciding)
+    return replace(plan, match=replace(match, trees=trees))
 
 
 def choose_trees(
     pattern: Pattern,
-    needed: frozenset[str],
+    bound: frozenset[str],
     catalog: Catalog,
     statistics: Statistics,
     preferred: tuple[str, ...] = (),
 ) -> tuple[Tree, ...]:
-    """Arrange the introducing steps of a pattern into trees, rooted at `preferred` if they can."""
-    trees = []
-    hops = pattern.hops_by_variable()
-    planned: set[str] = set()
-    if pattern.outer:
-        trees.append(_grow(hops, list(pattern.outer), needed | set(pattern.outer), None))
-        planned.update(trees[0].variables)
-    for name in pattern.nodes:
-        if name in planned:
-            continue
-        variables = tuple(_distances(hops, name))
-        inside = needed.intersection(variables)
-        first = [each for each in preferred if each in inside]
-        root = _root(pattern, hops, variables, inside, catalog, statistics, first)
-        trees.append(_grow(hops, [root], inside, root))
-        planned.update(variables)
-    return tuple(trees)
+    """The trees of a pattern, rooted at `preferred` if they can be."""
+
+    def pick(hops: Hops, variables: tuple[str, ...], needed: frozenset[str]) -> str:
+        expected = {name: _estimate_rows(pattern, name, catalog, statistics) for name in variables}
+        best = min(variables, key=lambda name: expected[name])
+        rows = statistics.row_counts.get(f"node:{pattern.nodes[best]}", 0)
+        if expected[best] <= 1 and rows >= _WORTH_A_ROOT:
+            return best
+        first = [name for name in preferred if name in needed]
+        if first:
+            # Of two unique keys the one with more nodes tells more groups apart.
+            return max(first, key=lambda name: expected[name])
+        if needed:
+            return min(sorted(needed), key=lambda name: expected[name])
+        heights = _heights(hops, variables[0])
+        return min(variables, key=lambda name: (heights[name], expected[name]))
+
+    return grow_trees(pattern, bound, pick)
 
 
-def _root(
-    pattern: Pattern,
-    hops: Hops,
-    variables: tuple[str, ...],
-    needed: frozenset[str],
-    catalog: Catalog,
-    statistics: Statistics,
-    preferred: list[str],
-) -> str:
-    expected = {name: _estimate_rows(pattern, name, catalog, statistics) for name in variables}
-    best = min(variables, key=lambda name: expected[name])
-    rows = statistics.row_counts.get(f"node:{pattern.nodes[best]}", 0)
-    if expected[best] <= 1 and rows >= _WORTH_A_ROOT:
-        return best
-    if preferred:
-        # Of two unique keys the one with more nodes tells more groups apart.
-        return max(preferred, key=lambda name: expected[name])
-    if needed:
-        return min(sorted(needed), key=lambda name: expected[name])
-    heights = _heights(hops, variables[0])
-    return min(variables, key=lambda name: (heights[name], expected[name]))
+def _list_deciding(plan: Plan, catalog: Catalog) -> Iterator[str]:
+    """Variables that are good roots: one row each means one group each, or rows in order."""
+    nodes = plan.match.pattern.nodes
+    if not plan.is_grouped:
+        if plan.order and plan.limit is not None:
+            first = plan.resolve_alias(plan.order[0].expression)
+            if isinstance(first, PropertyRef) and first.variable in nodes:
+                yield first.variable
+        return
+    for item in plan.returns:
+        match item.expression:
+            case NodeRef(variable):
+                yield variable
+            case PropertyRef(variable, name) if variable in nodes:
+                if catalog.nodes[nodes[variable]].key == (name,):
+                    yield variable
 
 
 def _estimate_rows(
@@ -92,9 +102,10 @@ def _estimate_rows(
     rows = float(statistics.row_counts.get(f"node:{type_name}", 0))
     key = catalog.nodes[type_name].key
     for predicate in pattern.filters.get(variable, ()):
-        if _equality_property(predicate) is not None and key == (_equality_property(predicate),):
+        name = _equality_property(predicate)
+        if name is not None and key == (name,):
             return min(rows, 1.0)
-        rows *= _SHARE_OF_EQUAL if _equality_property(predicate) else _SHARE_OF_OTHER
+        rows *= _SHARE_OF_EQUAL if name else _SHARE_OF_OTHER
     return rows
 
 
@@ -108,49 +119,13 @@ def _equality_property(predicate: Predicate) -> str | None:
             return None
 
 
-def _grow(hops: Hops, starts: list[str], needed: Iterable[str], root: str | None) -> Tree:
-    """Walk outwards from `starts`, then bind what lies between them and the needed variables."""
-    reached = list(starts)
-    arrival: dict[str, tuple[Hop, str]] = {}
-    known = set(starts)
-    for variable in reached:
-        for hop in hops[variable]:
-            child = hop.other_end(variable)
-            if child not in known:
-                known.add(child)
-                arrival[child] = (hop, variable)
-                reached.append(child)
-    bound = set(starts)
-    for name in needed:
-        while name in arrival and name not in bound:
-            bound.add(name)
-            name = arrival[name][1]
-    branches = tuple(
-        Branch(hop, parent, child, child in bound) for child, (hop, parent) in arrival.items()
-    )
-    return Tree(root, tuple(reached), branches, is_counted=root is not None and not set(needed))
-
-
-def _distances(hops: Hops, start: str) -> dict[str, int]:
-    """How many steps away each variable of a tree is, the nearest first."""
-    distance = {start: 0}
-    reached = [start]
-    for variable in reached:
-        for hop in hops[variable]:
-            end = hop.other_end(variable)
-            if end not in distance:
-                distance[end] = distance[variable] + 1
-                reached.append(end)
-    return distance
-
-
 def _heights(hops: Hops, start: str) -> dict[str, int]:
     """How high the tree is when it is rooted at each of its variables.
 
     The variable farthest from any is an end of a longest path, the one farthest from that end the
     other; and no variable has anything farther away than both.
     """
-    from_start = _distances(hops, start)
-    from_one = _distances(hops, max(from_start, key=from_start.__getitem__))
-    from_other = _distances(hops, max(from_one, key=from_one.__getitem__))
+    from_start = count_hops(hops, start)
+    from_one = count_hops(hops, max(from_start, key=from_start.__getitem__))
+    from_other = count_hops(hops, max(from_one, key=from_one.__getitem__))
     return {name: max(distance, from_other[name]) for name, distance in from_one.items()}

@@ -1,7 +1,7 @@
-"""Patterns: a pipeline of operators as variables joined by steps, with what is required of each.
+"""Patterns: a pipeline of operators as variables joined by hops, with what is required of each.
 
 Order does not matter in a pattern, so the planner may start anywhere. The names are those of the
-pipeline: a step is one expansion, and its meaning is always read from its source.
+pipeline: a hop is one expansion, and its meaning is always read from its source.
 """
 
 from __future__ import annotations
@@ -35,22 +35,13 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
-    """No match of `pattern` may exist for what `outer` is bound to."""
-
-    outer: tuple[str, ...]
-    pattern: Pattern
-
-
-@dataclass(frozen=True, slots=True)
 class Pattern:
     """What has to match.
 
     `nodes` gives the type of each node variable, those of `outer` included, and `outer_edges` the
-    type of each edge variable that is bound outside. `filters` holds the
-    predicates over one variable (a node or an edge), `across` those over several, `constants`
-    those over none. A step in `hops` introduces a variable; one in `closing` joins two that are
-    bound without it.
+    type of each edge variable that is bound outside. `filters` holds the predicates over one
+    variable (a node or an edge), `across` those over several, `constants` those over none. A hop in
+    `hops` introduces a variable; one in `closing` joins two that are bound without it.
     """
 
     nodes: Mapping[str, str]
@@ -59,7 +50,6 @@ class Pattern:
     filters: Mapping[str, tuple[Predicate, ...]] = field(default_factory=dict)
     across: tuple[Predicate, ...] = ()
     constants: tuple[Predicate, ...] = ()
-    negations: tuple[Negation, ...] = ()
     outer: tuple[str, ...] = ()
     outer_edges: Mapping[str, str] = field(default_factory=dict)
 
@@ -69,7 +59,7 @@ class Pattern:
         return dict(self.outer_edges) | own
 
     def edge_hops(self) -> dict[str, Hop]:
-        """The step of each edge variable."""
+        """The hop of each edge variable."""
         every = (*self.hops, *self.closing)
         return {hop.edge_variable: hop for hop in every if hop.edge_variable is not None}
 
@@ -79,7 +69,7 @@ class Pattern:
         return tuple(sorted([*names, *self.edge_hops()]))
 
     def hops_by_variable(self) -> dict[str, list[Hop]]:
-        """The introducing steps that touch each variable."""
+        """The introducing hops that touch each variable."""
         found: dict[str, list[Hop]] = {name: [] for name in self.nodes}
         for hop in self.hops:
             for end in dict.fromkeys((hop.source, hop.target)):

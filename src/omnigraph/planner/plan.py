@@ -5,56 +5,41 @@ A plan names no array and no table version, so another engine can run it too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from omnigraph.catalog.model import Catalog
 from omnigraph.ir.expressions import AliasRef, Projected, SortKey
-from omnigraph.ir.print import format_expression, format_predicate
-from omnigraph.ir.query import HIDDEN_PREFIX, OrderItem, ReturnItem
-from omnigraph.planner.pattern import Hop, Negation, Pattern
+from omnigraph.ir.print import (
+    format_expression,
+    format_predicate,
+    format_variable,
+    format_where,
+)
+from omnigraph.ir.query import OrderItem, ReturnItem
+from omnigraph.planner.pattern import Hop, Pattern
+from omnigraph.planner.trees import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """A step as the plan walks it, from `parent` to `child`.
+class Statistics:
+    """What the planner knows of the data: the rows of each table, by table key."""
 
-    A bound child appears in rows. One that is not bound is counted: it sends its parent how many
-    matches hang below each position, and no row is made for them.
-    """
-
-    hop: Hop
-    parent: str
-    child: str
-    is_bound: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """Variables joined by steps. `root` is None where the match hangs on outer variables.
-
-    `branches` come parents first. Without a bound variable the whole tree is one number.
-    """
-
-    root: str | None
-    variables: tuple[str, ...]
-    branches: tuple[Branch, ...]
-    is_counted: bool = False
-
-    def children_of(self, variable: str) -> list[Branch]:
-        return [branch for branch in self.branches if branch.parent == variable]
+    row_counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class NegationPlan:
-    """How a `not` is decided.
+    """No match of `plan` may exist for what the variables `outer` are bound to.
 
     `mask_of` is the one outer node variable it hangs on: then it is decided per position, before
     any row is made. None: per distinct combination of the outer variables, on the rows at hand.
     """
 
-    negation: Negation
+    outer: tuple[str, ...]
     plan: MatchPlan
-    mask_of: str | None
+    mask_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +51,18 @@ class MatchPlan:
     trees: tuple[Tree, ...]
     negations: tuple[NegationPlan, ...]
 
+    def rewrite(self, change: Callable[[MatchPlan], MatchPlan]) -> MatchPlan:
+        """Change the plan of every negation, however deep, and then this one."""
+        inner = tuple(replace(each, plan=each.plan.rewrite(change)) for each in self.negations)
+        return change(replace(self, negations=inner))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a query is answered. `is_grouped` says that rows are groups.
 
-    `is_point` says that there is at most one row, and that finding it costs the same in any table.
+    `sort_root` is a variable to visit in the order of the first sort key, to stop early. `is_point`
+    says that there is at most one row, and that finding it costs the same in any table.
     """
 
     match: MatchPlan
@@ -89,6 +80,10 @@ class Plan:
         return key
 
 
+Rewrite: TypeAlias = Callable[[Plan, Catalog, Statistics], Plan]
+"""From a plan to a better one that gives the same rows."""
+
+
 def format_plan(plan: Plan) -> str:
     """Return the plan as indented lines, in the order things happen."""
     return "\n".join(_plan_lines(plan))
@@ -102,7 +97,7 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
         direction = "desc" if item.descending else "asc"
         yield f"order by {format_expression(item.expression)} {direction}"
     if plan.sort_root is not None:
-        yield f"visit {_shown(plan.sort_root)} in that order and stop early"
+        yield f"visit {format_variable(plan.sort_root)} in that order and stop early"
     if plan.limit is not None:
         yield f"limit {plan.limit}"
 
@@ -112,30 +107,28 @@ def _match_lines(match: MatchPlan, indent: str) -> Iterator[str]:
     for predicate in pattern.constants:
         yield f"{indent}if {format_predicate(predicate)}"
     for tree in match.trees:
-        yield from _tree_lines(tree, match, indent)
+        yield from _tree_lines(tree, pattern, indent)
     for hop in pattern.closing:
         yield f"{indent}close {_hop_text(hop, hop.source, hop.target)}"
     for predicate in pattern.across:
         yield f"{indent}filter {format_predicate(predicate)}"
     for each in match.negations:
-        how = f"mask of {_shown(each.mask_of)}" if each.mask_of else "per combination"
-        yield f"{indent}not, as a {how}" if each.mask_of else f"{indent}not, {how}"
+        how = f"as a mask of {format_variable(each.mask_of)}" if each.mask_of else "per combination"
+        yield f"{indent}not, {how}"
         yield from _match_lines(each.plan, indent + "  ")
 
 
-def _tree_lines(tree: Tree, match: MatchPlan, indent: str) -> Iterator[str]:
-    pattern = match.pattern
+def _tree_lines(tree: Tree, pattern: Pattern, indent: str) -> Iterator[str]:
     if tree.root is not None:
         verb = "count" if tree.is_counted else "scan"
-        type_name = pattern.nodes[tree.root]
-        yield f"{indent}{verb} {_shown(tree.root)}: {type_name}{_where(pattern, tree.root)}"
+        where = format_where(pattern.filters.get(tree.root, ()))
+        yield f"{indent}{verb} {format_variable(tree.root)}: {pattern.nodes[tree.root]}{where}"
     for branch in tree.branches:
         verb = "expand" if branch.is_bound else "count"
-        walk = _hop_text(branch.hop, branch.parent, branch.child)
-        where = _where(pattern, branch.child)
+        where = format_where(pattern.filters.get(branch.child, ()))
         if branch.hop.edge_variable is not None:
-            where += _where(pattern, branch.hop.edge_variable)
-        yield f"{indent}  {verb} {walk}{where}"
+            where += format_where(pattern.filters.get(branch.hop.edge_variable, ()))
+        yield f"{indent}  {verb} {_hop_text(branch.hop, branch.parent, branch.child)}{where}"
 
 
 def _hop_text(hop: Hop, start: str, end: str) -> str:
@@ -145,13 +138,4 @@ def _hop_text(hop: Hop, start: str, end: str) -> str:
     if not hop.is_single:
         name += f"{{{hop.min_hops},{hop.max_hops}}}"
     backwards = " seen from its target" if start != hop.source else ""
-    return f"{_shown(start)} to {_shown(end)} along {name}{backwards}"
-
-
-def _where(pattern: Pattern, variable: str) -> str:
-    filters = pattern.filters.get(variable, ())
-    return f" where {' and '.join(map(format_predicate, filters))}" if filters else ""
-
-
-def _shown(variable: str) -> str:
-    return variable if variable.startswith(HIDDEN_PREFIX) else f"${variable}"
+    return f"{format_variable(start)} to {format_variable(end)} along {name}{backwards}"

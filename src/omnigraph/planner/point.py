@@ -1,25 +1,40 @@
-"""Point reads: at most one node, found by a value that no other has. Their cost has no size."""
+"""Point reads: at most one node, found by a value that no other has. Their cost has no size.
+
+Such a plan may run on a thread that must not block. Its text does not change.
+
+    match { $p: Person { name: "Ada" }  $p.age > 3 }  return { $p.age }
+
+    before
+        scan $p: Person where $p.name = "Ada" and $p.age > 3
+        project $p.age
+    after
+        scan $p: Person where $p.name = "Ada" and $p.age > 3
+        project $p.age
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.ir.expressions import Compare, CompareKind, Constant, Param, Predicate, PropertyRef
-from omnigraph.ir.query import QueryIR
-from omnigraph.planner.pattern import Pattern
+from omnigraph.planner.plan import Plan, Statistics
 
 
-def is_point(ir: QueryIR, pattern: Pattern, catalog: Catalog, *, is_grouped: bool) -> bool:
-    """Whether a read looks up one node and returns what it has."""
-    if len(pattern.nodes) != 1 or pattern.hops or pattern.closing or pattern.negations:
-        return False
-    if is_grouped or ir.order:
-        return False
+def mark_point_read(plan: Plan, catalog: Catalog, _statistics: Statistics) -> Plan:
+    """Set `is_point` on a read that looks up one node and returns what it has."""
+    pattern = plan.match.pattern
+    if len(pattern.nodes) != 1 or pattern.hops or pattern.closing or plan.match.negations:
+        return plan
+    if plan.is_grouped or plan.order:
+        return plan
     [(variable, type_name)] = pattern.nodes.items()
     filters = pattern.filters.get(variable, ())
     declared = catalog.nodes[type_name]
-    return all(isinstance(each, Compare) for each in filters) and any(
+    is_point = all(isinstance(each, Compare) for each in filters) and any(
         _finds_one(each, declared) for each in filters
     )
+    return replace(plan, is_point=is_point)
 
 
 def _finds_one(predicate: Predicate, declared: NodeType) -> bool:

@@ -1,0 +1,124 @@
+"""Bind variables: rows hold only what something reads; the rest is counted.
+
+A counted variable sends its parent how many matches hang below each position, and no row is made
+for them. Aggregates need no more than that: their values travel with the counts.
+
+    match { $p: Person  $p livesIn $t  $p knows $f }  return { $t.name, count($f) as friends }
+
+    before
+        scan $p: Person
+          expand $p to $t along out LivesIn
+          expand $p to $f along out Knows
+        group $t.name, count($f)
+    after
+        scan $p: Person
+          expand $p to $t along out LivesIn
+          count $p to $f along out Knows
+        group $t.name, count($f)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.ir.expressions import (
+    Aggregate,
+    AliasRef,
+    Bm25,
+    Constant,
+    Nearest,
+    NodeRef,
+    Param,
+    Projected,
+    PropertyRef,
+    Rrf,
+    SortKey,
+)
+from omnigraph.ir.variables import predicate_variables
+from omnigraph.planner.pattern import Pattern
+from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan, Statistics
+from omnigraph.planner.trees import grow_trees
+
+
+def bind_variables(plan: Plan, _catalog: Catalog, _statistics: Statistics) -> Plan:
+    """Bind in every match what rows need, and count what they do not."""
+    return replace(plan, match=_bind(plan.match, set(_variables_read(plan))))
+
+
+def _bind(match: MatchPlan, read: set[str]) -> MatchPlan:
+    bound = frozenset(_list_bound(match, read))
+    roots = {tree.root for tree in match.trees}
+    return replace(
+        match,
+        bound=bound,
+        trees=grow_trees(
+            match.pattern, bound, lambda _, variables, __: next(v for v in variables if v in roots)
+        ),
+        negations=tuple(map(_bind_negation, match.negations)),
+    )
+
+
+def _bind_negation(negation: NegationPlan) -> NegationPlan:
+    # What a mask leaves out are the nodes that its match finds.
+    read = {negation.mask_of} if negation.mask_of is not None else set()
+    return replace(negation, plan=_bind(negation.plan, read))
+
+
+def _list_bound(match: MatchPlan, read: set[str]) -> Iterator[str]:
+    """The variables that rows hold: those read, compared or closed over, and ends of edges."""
+    pattern = match.pattern
+    needed = set(read)
+    for predicate in pattern.across:
+        needed.update(predicate_variables(predicate))
+    for hop in pattern.closing:
+        needed.update((hop.source, hop.target))
+        if hop.edge_variable is not None:
+            needed.add(hop.edge_variable)
+    for negation in match.negations:
+        if negation.mask_of is None:
+            needed.update(negation.outer)
+    yield from needed
+    for variable, hop in pattern.edge_hops().items():
+        if variable in needed:
+            yield from (hop.source, hop.target)
+
+
+def _variables_read(plan: Plan) -> Iterator[str]:
+    pattern = plan.match.pattern
+    for item in plan.returns:
+        yield from _projection_variables(item.expression, pattern)
+    for order in plan.order:
+        yield from _sort_key_variables(order.expression)
+    if plan.order and not plan.is_grouped:
+        # Ties are broken by the id of every bound variable.
+        yield from pattern.visible_variables()
+
+
+def _projection_variables(expression: Projected, pattern: Pattern) -> Iterator[str]:
+    match expression:
+        case PropertyRef(variable) | NodeRef(variable):
+            yield variable
+        case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_hops():
+            # Edges send nothing: their values are taken from rows.
+            yield variable
+        case Constant() | Param() | Aggregate():
+            return
+        case _:
+            assert_never(expression)
+
+
+def _sort_key_variables(key: SortKey) -> Iterator[str]:
+    match key:
+        case PropertyRef(variable):
+            yield variable
+        case Nearest(target) | Bm25(target):
+            yield target.variable
+        case Rrf(first, _):
+            yield first.target.variable
+        case AliasRef():
+            return
+        case _:
+            assert_never(key)
