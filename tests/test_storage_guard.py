@@ -1,4 +1,4 @@
-"""Storage is sealed: nobody else reaches Lance, and nothing on its surface commits by surprise."""
+"""Storage is sealed: no other package reaches Lance, and no method commits by surprise."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def modules_outside_storage() -> list[Path]:
 
 
 @pytest.mark.accepts("S-050", "S-052")
-def test_nobody_outside_storage_reaches_lance() -> None:
+def test_no_module_outside_storage_reaches_lance() -> None:
     found = {
         str(path.relative_to(SOURCE)): problems
         for path in modules_outside_storage()

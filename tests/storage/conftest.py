@@ -103,11 +103,11 @@ def _one_at_a_time(put: Callable[..., Any]) -> Callable[..., Any]:
     """S3 decides "if there is none" and puts in one step; this server looks, then puts."""
     lock = threading.Lock()
 
-    def locked(*args: Any, **kwargs: Any) -> Any:
+    def put_in_turn(*args: Any, **kwargs: Any) -> Any:
         with lock:
             return put(*args, **kwargs)
 
-    return locked
+    return put_in_turn
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ class _Denying(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def denying_s3() -> Iterator[Store]:
-    """An S3 server that lets nobody in."""
+    """An S3 server that denies every request."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Denying)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     options = {

@@ -18,7 +18,7 @@ HERE = "/new/home/nodes/0a1b"
         (None, "s3://bucket/old/nodes/0a1b", HERE),
     ],
 )
-def test_a_base_of_another_place_belongs_beside_the_fork(
+def test_a_base_path_from_before_a_move_is_relocated_beside_the_fork(
     branch: str | None, path: str, right: str
 ) -> None:
     assert stale_bases(HERE, [(branch, path)]) == {path: right}

@@ -69,7 +69,7 @@ def test_a_merge_updates_and_inserts_in_one_version(manifest: ControlTable) -> N
 
 
 def test_a_merge_of_a_key_written_since_is_refused(manifest: ControlTable) -> None:
-    """New or existing: whoever read an older version does not overwrite it."""
+    """New or existing: a writer that read an older version does not overwrite it."""
     manifest.merge_rows(pa.concat_tables([row("a", 1), row("b", 1)]), read_version=1)
 
     for key in ("a", "b"):
@@ -231,7 +231,7 @@ def test_schema_metadata_is_set_beside_what_is_there(manifest: ControlTable) -> 
     assert manifest.latest_version() == 3
 
 
-def found(manifest: ControlTable, branch: str) -> BranchInfo:
+def find_branch(manifest: ControlTable, branch: str) -> BranchInfo:
     info = manifest.find_branch(branch)
     assert info is not None
     return info
@@ -247,7 +247,7 @@ def test_branches_are_forked_listed_and_deleted(manifest: ControlTable) -> None:
     assert keys(manifest) == ["a", "b"]
     assert keys(manifest, "feat/x") == ["a", "b", "c"]
     assert keys(manifest, "feat/x", 2) == ["a", "b"]
-    assert found(manifest, "child").parent_branch == "feat/x"
+    assert find_branch(manifest, "child").parent_branch == "feat/x"
     with pytest.raises(ForkExists):
         manifest.create_branch("child", source=None, version=1)
     manifest.delete_branch("child")
@@ -268,9 +268,9 @@ def test_a_branch_is_fenced_by_key_as_main_is(manifest: ControlTable) -> None:
 def test_a_branch_made_again_has_another_identifier(manifest: ControlTable) -> None:
     """The number of its latest version alone would not tell the two apart."""
     manifest.create_branch("b", source=None, version=1)
-    first = found(manifest, "b").identifier
+    first = find_branch(manifest, "b").identifier
     manifest.delete_branch("b")
 
     manifest.create_branch("b", source=None, version=1)
 
-    assert found(manifest, "b").identifier != first
+    assert find_branch(manifest, "b").identifier != first

@@ -64,7 +64,7 @@ def files(top: str) -> set[str]:
 
 
 @pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def sync_log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every path that was synced, in order."""
     paths: list[str] = []
     real = durability._sync
@@ -78,7 +78,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def filled(table: People) -> People:
+def full_table(table: People) -> People:
     table.append(0, 5)
     table.append(5, 10)
     return table
@@ -86,26 +86,26 @@ def filled(table: People) -> People:
 
 @pytest.mark.parametrize("kind", STAGES)
 def test_every_file_of_a_write_and_its_directory_is_synced(
-    filled: People, synced: list[str], kind: str
+    full_table: People, sync_log: list[str], kind: str
 ) -> None:
     """After staging: all data files. After commit: manifest and transaction as well."""
-    top = filled.location.uri
+    top = full_table.location.uri
     before = files(top)
-    synced.clear()
+    sync_log.clear()
 
-    staged = STAGES[kind](filled)
+    staged = STAGES[kind](full_table)
     staged_new = files(top) - before
-    staged_synced = set(synced)
-    filled.commit(staged)
+    staged_synced = set(sync_log)
+    full_table.commit(staged)
 
     assert staged_new <= staged_synced
     committed_new = files(top) - before
-    assert committed_new <= set(synced)
-    assert {os.path.dirname(path) for path in committed_new} <= set(synced)
-    assert top in synced
+    assert committed_new <= set(sync_log)
+    assert {os.path.dirname(path) for path in committed_new} <= set(sync_log)
+    assert top in sync_log
 
 
-def test_creating_and_forking_sync_everything(tmp_path: Path, synced: list[str]) -> None:
+def test_creating_and_forking_sync_everything(tmp_path: Path, sync_log: list[str]) -> None:
     root = graph_root(str(tmp_path / "graph"))
     storage = TableStorage(root)
     location = root.table("nodes/people")
@@ -113,13 +113,13 @@ def test_creating_and_forking_sync_everything(tmp_path: Path, synced: list[str])
     storage.create_table(location, SCHEMA)
     storage.fork_branch(location, 1, "feat/x")
 
-    assert files(location.uri) <= set(synced)
-    assert os.path.dirname(location.uri) in synced
-    assert {f"{location.uri}/tree", f"{location.uri}/tree/feat"} <= set(synced)
+    assert files(location.uri) <= set(sync_log)
+    assert os.path.dirname(location.uri) in sync_log
+    assert {f"{location.uri}/tree", f"{location.uri}/tree/feat"} <= set(sync_log)
 
 
 def test_deleting_a_fork_syncs_its_ref_before_its_files_go(
-    tmp_path: Path, synced: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sync_log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A power cut in between must not leave a ref whose files are gone."""
     root = graph_root(str(tmp_path / "graph"))
@@ -127,34 +127,34 @@ def test_deleting_a_fork_syncs_its_ref_before_its_files_go(
     location = root.table("nodes/people")
     storage.create_table(location, SCHEMA)
     storage.fork_branch(location, 1, "feat/x")
-    synced.clear()
+    sync_log.clear()
     remove_tree = shutil.rmtree
 
     def removing(path: str) -> None:
-        assert f"{location.uri}/_refs/branches" in synced
+        assert f"{location.uri}/_refs/branches" in sync_log
         remove_tree(path)
 
     monkeypatch.setattr(shutil, "rmtree", removing)
     storage.forks.delete(location.uri, "feat/x")
 
-    assert f"{location.uri}/tree/feat" in synced
+    assert f"{location.uri}/tree/feat" in sync_log
 
 
-def test_a_publish_is_synced(tmp_path: Path, synced: list[str]) -> None:
+def test_a_publish_is_synced(tmp_path: Path, sync_log: list[str]) -> None:
     root = graph_root(str(tmp_path))
     manifest = ControlTable(root, "__manifest", key="object_id")
     manifest.create(row("a", 0))
     before = files(manifest.uri)
-    assert before <= set(synced)
-    synced.clear()
+    assert before <= set(sync_log)
+    sync_log.clear()
 
     manifest.merge_rows(pa.concat_tables([row("a", 1), row("b", 1)]), read_version=1)
     manifest.append(row("c", 1))
     manifest.set_metadata({"k": "v"})
 
-    assert files(manifest.uri) - before <= set(synced)
+    assert files(manifest.uri) - before <= set(sync_log)
     manifest.compact()
-    assert files(manifest.uri) - before <= set(synced)
+    assert files(manifest.uri) - before <= set(sync_log)
 
 
 def test_a_text_is_synced_before_it_is_named(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_text_is_synced_before_it_is_named(tmp_path: Path) -> None:
     assert counters.fsyncs == synced
 
 
-def test_mode_process_syncs_nothing(tmp_path: Path, synced: list[str]) -> None:
+def test_mode_process_syncs_nothing(tmp_path: Path, sync_log: list[str]) -> None:
     root = graph_root(str(tmp_path / "graph"))
     storage = TableStorage(root, durability="process")
     location = root.table("nodes/people")
@@ -176,4 +176,4 @@ def test_mode_process_syncs_nothing(tmp_path: Path, synced: list[str]) -> None:
     storage.commit_staged(storage.rows.stage_append(storage.open_at(location, 1), people(0, 3)))
     ControlTable(root, "__manifest", key="object_id", durability="process").create(row("a", 0))
 
-    assert synced == []
+    assert sync_log == []

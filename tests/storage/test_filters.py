@@ -112,7 +112,7 @@ SCHEMA = TABLE.schema
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["scanned", "indexed"])
-def stored(
+def table_on_disk(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[TableStorage, TableHandle]:
     """The edge rows in a table, once without and once with a BTREE on every column."""
@@ -169,8 +169,8 @@ def by_mask(predicate: Predicate) -> list[str]:
     return found
 
 
-def by_scan(stored: tuple[TableStorage, TableHandle], predicate: Predicate) -> list[str]:
-    storage, handle = stored
+def by_scan(table_on_disk: tuple[TableStorage, TableHandle], predicate: Predicate) -> list[str]:
+    storage, handle = table_on_disk
     found: list[str] = storage.reads.scan(handle, ["id"], predicate).column("id").to_pylist()
     return found
 
@@ -184,21 +184,25 @@ def by_scan(stored: tuple[TableStorage, TableHandle], predicate: Predicate) -> l
 @example(predicate=Not(And((IsIn("i64", pa.array([0])), Not(IsIn("i64", pa.array([0])))))))
 @example(predicate=Not(Not(Not(And((IsIn("i64", pa.array([0])), IsIn("i64", pa.array([1]))))))))
 def test_filter_text_and_mask_keep_the_same_rows(
-    stored: tuple[TableStorage, TableHandle], predicate: Predicate
+    table_on_disk: tuple[TableStorage, TableHandle], predicate: Predicate
 ) -> None:
     """Over every scalar type, hostile strings, NaN, infinities, nulls and all of logic."""
-    assert by_scan(stored, predicate) == by_mask(predicate), to_lance(predicate, SCHEMA)
+    assert by_scan(table_on_disk, predicate) == by_mask(predicate), to_lance(predicate, SCHEMA)
 
 
 @pytest.mark.parametrize("column", ["f32", "f64"])
-def test_floats_have_one_total_order(stored: tuple[TableStorage, TableHandle], column: str) -> None:
+def test_floats_have_one_total_order(
+    table_on_disk: tuple[TableStorage, TableHandle], column: str
+) -> None:
     """NaN equals itself and is the greatest, and -0.0 is 0.0: here as in Lance."""
     values = [math.nan, math.inf, -math.inf, 0.0, -0.0]
 
     for value in values:
         for op in CompareOp:
             predicate = Compare(column, op, pa.scalar(value))
-            assert by_scan(stored, predicate) == by_mask(predicate), to_lance(predicate, SCHEMA)
+            assert by_scan(table_on_disk, predicate) == by_mask(predicate), to_lance(
+                predicate, SCHEMA
+            )
     same = Compare(column, CompareOp.EQ, pa.scalar(math.nan))
     above = Compare(column, CompareOp.GT, pa.scalar(math.inf))
     assert by_mask(same) == by_mask(above) != []
@@ -206,14 +210,14 @@ def test_floats_have_one_total_order(stored: tuple[TableStorage, TableHandle], c
 
 @pytest.mark.slow
 def test_every_column_agrees_on_every_edge_value(
-    stored: tuple[TableStorage, TableHandle],
+    table_on_disk: tuple[TableStorage, TableHandle],
 ) -> None:
     """The same, without chance: all leaves (`make test`: every tenth), plain and negated."""
     wrong = [
         to_lance(predicate, SCHEMA)
         for leaf in sample(LEAVES, 10)
         for predicate in (leaf, Not(leaf))
-        if by_scan(stored, predicate) != by_mask(predicate)
+        if by_scan(table_on_disk, predicate) != by_mask(predicate)
     ]
 
     assert wrong == []
@@ -231,7 +235,7 @@ def numbers(*values: float | int | None, data_type: pa.DataType) -> pa.Table:
     return pa.table({"n": pa.array(values, data_type)})
 
 
-def kept(predicate: Predicate, table: pa.Table) -> list[Any]:
+def keep_values(predicate: Predicate, table: pa.Table) -> list[Any]:
     found: list[Any] = table.filter(to_mask(predicate, table)).column(0).to_pylist()
     return found
 
@@ -239,60 +243,60 @@ def kept(predicate: Predicate, table: pa.Table) -> list[Any]:
 def test_an_integer_column_never_equals_a_fraction() -> None:
     table = numbers(2, 3, None, data_type=pa.int32())
 
-    assert kept(Compare("n", CompareOp.EQ, pa.scalar(2.7)), table) == []
-    assert kept(Compare("n", CompareOp.NE, pa.scalar(2.7)), table) == [2, 3]
-    assert kept(Compare("n", CompareOp.LT, pa.scalar(2.7)), table) == [2]
-    assert kept(Compare("n", CompareOp.GE, pa.scalar(2.7)), table) == [3]
+    assert keep_values(Compare("n", CompareOp.EQ, pa.scalar(2.7)), table) == []
+    assert keep_values(Compare("n", CompareOp.NE, pa.scalar(2.7)), table) == [2, 3]
+    assert keep_values(Compare("n", CompareOp.LT, pa.scalar(2.7)), table) == [2]
+    assert keep_values(Compare("n", CompareOp.GE, pa.scalar(2.7)), table) == [3]
 
 
 def test_an_unsigned_column_meets_a_negative_number_by_value() -> None:
     table = numbers(0, 2**64 - 1, data_type=pa.uint64())
 
-    assert kept(Compare("n", CompareOp.GT, pa.scalar(-1)), table) == [0, 2**64 - 1]
-    assert kept(Compare("n", CompareOp.LT, pa.scalar(-1)), table) == []
+    assert keep_values(Compare("n", CompareOp.GT, pa.scalar(-1)), table) == [0, 2**64 - 1]
+    assert keep_values(Compare("n", CompareOp.LT, pa.scalar(-1)), table) == []
 
 
 def test_a_float_literal_is_rounded_to_the_width_of_its_column() -> None:
     table = numbers(0.1, math.inf, data_type=pa.float32())
 
-    assert len(kept(Compare("n", CompareOp.EQ, pa.scalar(0.1)), table)) == 1
-    assert kept(Compare("n", CompareOp.EQ, pa.scalar(1e300)), table) == []
-    assert kept(Compare("n", CompareOp.GT, pa.scalar(1e300)), table) == [math.inf]
+    assert len(keep_values(Compare("n", CompareOp.EQ, pa.scalar(0.1)), table)) == 1
+    assert keep_values(Compare("n", CompareOp.EQ, pa.scalar(1e300)), table) == []
+    assert keep_values(Compare("n", CompareOp.GT, pa.scalar(1e300)), table) == [math.inf]
 
 
 def test_a_large_integer_is_not_rounded_to_the_next_double() -> None:
     table = numbers(2.0**53, data_type=pa.float64())
 
-    assert kept(Compare("n", CompareOp.EQ, pa.scalar(2**53 + 1)), table) == []
-    assert kept(Compare("n", CompareOp.LT, pa.scalar(2**53 + 1)), table) == [2.0**53]
+    assert keep_values(Compare("n", CompareOp.EQ, pa.scalar(2**53 + 1)), table) == []
+    assert keep_values(Compare("n", CompareOp.LT, pa.scalar(2**53 + 1)), table) == [2.0**53]
 
 
 def test_a_null_is_unknown_also_under_not() -> None:
     table = numbers(1, None, data_type=pa.int64())
 
-    assert kept(Not(Compare("n", CompareOp.EQ, pa.scalar(2))), table) == [1]
-    assert kept(Not(Compare("n", CompareOp.EQ, pa.scalar(None, pa.int64()))), table) == []
+    assert keep_values(Not(Compare("n", CompareOp.EQ, pa.scalar(2))), table) == [1]
+    assert keep_values(Not(Compare("n", CompareOp.EQ, pa.scalar(None, pa.int64()))), table) == []
 
 
 def test_a_long_chain_is_pushed_as_a_shallow_tree(
-    stored: tuple[TableStorage, TableHandle],
+    table_on_disk: tuple[TableStorage, TableHandle],
 ) -> None:
     """Lance parses a flat chain into a tree as deep as it is long, and refuses deep nesting."""
     either = Or(tuple(Compare("i64", CompareOp.EQ, pa.scalar(number)) for number in range(2_000)))
 
     assert is_pushable(either, SCHEMA)
-    assert by_scan(stored, either) == by_mask(either)
+    assert by_scan(table_on_disk, either) == by_mask(either)
 
 
 def test_deep_nesting_is_not_pushed_and_still_right(
-    stored: tuple[TableStorage, TableHandle],
+    table_on_disk: tuple[TableStorage, TableHandle],
 ) -> None:
     predicate: Predicate = Compare("i64", CompareOp.EQ, pa.scalar(1))
     for _ in range(60):
         predicate = Not(And((predicate, Not(IsNull("id")))))
 
     assert not is_pushable(predicate, SCHEMA)
-    assert by_scan(stored, predicate) == by_mask(predicate)
+    assert by_scan(table_on_disk, predicate) == by_mask(predicate)
 
 
 def test_a_strange_column_name_is_not_pushed_and_still_right(tmp_path: Path) -> None:

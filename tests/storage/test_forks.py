@@ -19,7 +19,7 @@ def ids(storage: TableStorage, handle: TableHandle) -> list[str]:
     return sorted(storage.reads.scan(handle, ["id"]).column("id").to_pylist())
 
 
-def committed(storage: TableStorage, handle: TableHandle, first: int, last: int) -> TableHandle:
+def append_people(storage: TableStorage, handle: TableHandle, first: int, last: int) -> TableHandle:
     version = storage.commit_staged(storage.rows.stage_append(handle, people(first, last))).version
     return storage.open_at(handle.location, version)
 
@@ -32,7 +32,7 @@ def test_a_fork_starts_at_an_exact_version_and_leaves_main_alone(any_table: Peop
 
     assert fork.location == TableLocation(any_table.location.uri, "feat/x")
     assert (fork.version, fork.row_count) == (2, 3)
-    changed = committed(any_table.storage, fork, 100, 102)
+    changed = append_people(any_table.storage, fork, 100, 102)
     assert changed.version == 3
     assert ids(any_table.storage, changed) == ["p0", "p1", "p100", "p101", "p2"]
     assert any_table.ids() == ["p0", "p1", "p2", "p3", "p4"]
@@ -41,7 +41,7 @@ def test_a_fork_starts_at_an_exact_version_and_leaves_main_alone(any_table: Peop
 def test_a_fork_of_a_fork_continues_it(any_table: People) -> None:
     any_table.append(0, 2)
     storage = any_table.storage
-    parent = committed(storage, storage.fork_branch(any_table.location, 2, "parent"), 10, 11)
+    parent = append_people(storage, storage.fork_branch(any_table.location, 2, "parent"), 10, 11)
 
     child = storage.fork_branch(parent.location, parent.version, "child")
 
@@ -98,7 +98,7 @@ def test_every_staged_write_works_on_a_fork(any_table: People) -> None:
     assert any_table.storage.head_version(any_table.location) == 2
 
 
-def test_a_taken_name_and_leftover_files_are_told_apart(table: People) -> None:
+def test_a_taken_name_and_leftover_files_have_errors_of_their_own(table: People) -> None:
     storage, location = table.storage, table.location
     storage.fork_branch(location, 1, "taken")
     storage.fork_branch(location, 1, "left")
@@ -153,11 +153,11 @@ def test_a_fork_that_another_stands_on_stays(table: People) -> None:
 def test_a_fork_made_again_shows_its_own_rows(table: People) -> None:
     """Same name, same version number, other rows: nothing may come from a cache."""
     storage, location = table.storage, table.location
-    first = committed(storage, storage.fork_branch(location, 1, "b"), 0, 2)
+    first = append_people(storage, storage.fork_branch(location, 1, "b"), 0, 2)
     identifier = storage.forks.list(location.uri)["b"].identifier
     storage.forks.delete(location.uri, "b")
 
-    second = committed(storage, storage.fork_branch(location, 1, "b"), 10, 15)
+    second = append_people(storage, storage.fork_branch(location, 1, "b"), 10, 15)
 
     assert second.version == first.version
     assert ids(storage, second) == ["p10", "p11", "p12", "p13", "p14"]
@@ -186,7 +186,7 @@ def test_a_fork_with_a_tag_on_it_stays(any_table: People) -> None:
 def test_deleting_a_fork_spares_one_that_lies_below_it(any_table: People) -> None:
     storage, uri = any_table.storage, any_table.location.uri
     storage.fork_branch(any_table.location, 1, "feat")
-    below = committed(storage, storage.fork_branch(any_table.location, 1, "feat/x"), 10, 11)
+    below = append_people(storage, storage.fork_branch(any_table.location, 1, "feat/x"), 10, 11)
 
     storage.forks.delete(uri, "feat")
 

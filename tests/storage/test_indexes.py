@@ -25,7 +25,7 @@ def raw(table: People) -> lance.LanceDataset:
     return lance.dataset(table.location.physical_uri, version=table.head().version)
 
 
-def searched(table: People, words: str) -> list[str]:
+def search(table: People, words: str) -> list[str]:
     columns = ["id", "_score"]
     query = PhraseQuery(words, "name")
     rows = raw(table).to_table(columns=columns, full_text_query=query, prefilter=True)
@@ -64,9 +64,9 @@ def test_full_text_search_works_after_a_staged_index(table: People) -> None:
 
     table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)
 
-    assert searched(table, "name 7") == ["p7"]
+    assert search(table, "name 7") == ["p7"]
     table.append(40, 50)
-    assert searched(table, "name 44") == ["p44"]
+    assert search(table, "name 44") == ["p44"]
 
 
 def test_an_equality_on_an_indexed_key_uses_the_index(table: People) -> None:
@@ -93,7 +93,7 @@ def test_an_index_of_the_same_name_is_replaced(table: People) -> None:
     indexes = table.storage.indexes.describe(table.head())
     assert sorted(index.name for index in indexes) == ["id_btree", "name_inverted", "vector_vector"]
     assert {index.rows_unindexed for index in indexes} == {0}
-    assert searched(table, "name 33") == ["p33"]
+    assert search(table, "name 33") == ["p33"]
     assert nearest(table, 33.0) == "p33"
 
 
@@ -150,7 +150,7 @@ def test_a_column_that_is_not_there_cannot_be_indexed(table: People) -> None:
 # Compaction
 
 
-def fragmented(table: People) -> None:
+def write_fragments(table: People) -> None:
     """Indexed, then updated and deleted, so that rows and indexes no longer lie in order."""
     for first in range(0, 40, 10):
         table.append(first, first + 10)
@@ -160,7 +160,7 @@ def fragmented(table: People) -> None:
 
 
 def test_a_compaction_is_one_version_with_the_same_rows_and_row_ids(any_table: People) -> None:
-    fragmented(any_table)
+    write_fragments(any_table)
     before = any_table.storage.reads.scan(any_table.head(), with_row_id=True)
 
     staged = any_table.storage.compaction.stage(any_table.head())
@@ -176,7 +176,7 @@ def test_a_compaction_is_one_version_with_the_same_rows_and_row_ids(any_table: P
 
 def test_every_index_answers_right_after_a_compaction(table: People) -> None:
     """Lance drops what it cannot keep; nothing may point at a row that moved."""
-    fragmented(table)
+    write_fragments(table)
     table.append(50, 55)
 
     table.commit(table.storage.compaction.stage(table.head()))
@@ -184,16 +184,16 @@ def test_every_index_answers_right_after_a_compaction(table: People) -> None:
     for number in (10, 14, 16, 38, 50, 54):
         same = Compare("id", CompareOp.EQ, pa.scalar(f"p{number}"))
         assert table.storage.reads.scan(table.head(), ["id"], same).num_rows == 1
-        assert searched(table, f"name {number}") == [f"p{number}"]
+        assert search(table, f"name {number}") == [f"p{number}"]
         assert nearest(table, float(number)) == f"p{number}"
     for number in (0, 15, 39):
-        assert searched(table, f"name {number}") == []
+        assert search(table, f"name {number}") == []
         assert nearest(table, float(number)) == nearest(table, float(number), use_index=False)
 
 
 def test_a_compaction_keeps_the_coverage_of_search_indexes(table: People) -> None:
     """Their entries go by row id; a BTREE's go by place, so its coverage is given up."""
-    fragmented(table)
+    write_fragments(table)
 
     table.commit(table.storage.compaction.stage(table.head()))
 
@@ -204,7 +204,7 @@ def test_a_compaction_keeps_the_coverage_of_search_indexes(table: People) -> Non
 
 def test_a_compaction_never_uses_a_fragment_id_again(table: People) -> None:
     """The last fragment is gone, but indexes and caches still know its id."""
-    fragmented(table)
+    write_fragments(table)
     last = IsIn("id", pa.array([f"p{number}" for number in range(30, 40)]))
     table.commit(table.storage.rows.stage_delete(table.head(), last))
     seen = {0, 1, 2, 3}
@@ -219,7 +219,7 @@ def test_a_compaction_never_uses_a_fragment_id_again(table: People) -> None:
 
 
 def test_reindexing_after_a_compaction_restores_coverage(table: People) -> None:
-    fragmented(table)
+    write_fragments(table)
     table.commit(table.storage.compaction.stage(table.head()))
 
     table.commit(table.storage.indexes.stage_create(table.head(), ALL).transaction)

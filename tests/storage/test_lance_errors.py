@@ -194,7 +194,7 @@ for attempt in (
         attempt()
     except StoragePermissionDenied:
         continue
-    sys.exit("nobody was denied")
+    sys.exit("no request was denied")
 """
 
 

@@ -137,7 +137,7 @@ def test_processes_and_threads_exclude_each_other(root: GraphRoot, tmp_path: Pat
     assert counter.read_text() == str(5 * 30)
 
 
-def test_a_killed_holder_blocks_nobody(root: GraphRoot) -> None:
+def test_a_killed_holder_blocks_no_other_writer(root: GraphRoot) -> None:
     held = PROCESSES.Event()
     process = PROCESSES.Process(target=hold, args=(root.uri, held))
     process.start()

@@ -20,7 +20,7 @@ from tests.storage.conftest import People, people
 ROWS = 600
 
 
-def scanned(handle: TableHandle) -> tuple[np.ndarray, np.ndarray]:
+def scan_addresses(handle: TableHandle) -> tuple[np.ndarray, np.ndarray]:
     scanner = handle._dataset.scanner(columns=[], with_row_id=True, with_row_address=True)
     rows = scanner.to_table()
     return rows["_rowid"].to_numpy(), rows["_rowaddr"].to_numpy()
@@ -58,7 +58,7 @@ def test_rows_are_found_where_a_scan_finds_them(
     for _ in range(14):
         change(table, choice)
         head = table.head()
-        ids, addresses = scanned(head)
+        ids, addresses = scan_addresses(head)
         order = np.random.default_rng(seed).permutation(len(ids))[:80]
 
         assert row_addresses.to_addresses(head, ids[order]).tolist() == addresses[order].tolist()
@@ -87,17 +87,17 @@ def test_every_form_of_a_sequence_is_met(table: People, monkeypatch: pytest.Monk
     monkeypatch.setattr(row_ids, "_segment", segment)
     storage = table.storage
     table.append(0, 4_000)
-    row_addresses.to_addresses(table.head(), scanned(table.head())[0])
+    row_addresses.to_addresses(table.head(), scan_addresses(table.head())[0])
     for share in (97, 3, 2):
         gone = [each for each in table.ids() if int(each[1:]) % share == 0]
         table.commit(storage.rows.stage_delete(table.head(), IsIn("id", pa.array(gone))))
         table.append(4_000 + 10 * share, 4_010 + 10 * share)
         table.commit(storage.compaction.stage(table.head()))
-        ids, addresses = scanned(table.head())
+        ids, addresses = scan_addresses(table.head())
         assert row_addresses.to_addresses(table.head(), ids).tolist() == addresses.tolist()
     moved = pa.concat_tables([people(n, n + 1) for n in range(3_999, 100, -97) if n % 97])
     table.commit(storage.rows.stage_merge_insert(table.head(), moved))
-    ids, addresses = scanned(table.head())
+    ids, addresses = scan_addresses(table.head())
     assert row_addresses.to_addresses(table.head(), ids).tolist() == addresses.tolist()
 
     assert {row_ids._RANGE, row_ids._HOLES, row_ids._BITMAP} <= met
@@ -135,7 +135,7 @@ def test_without_a_sequence_the_row_ids_are_scanned(
     table: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.append(0, 20)
-    ids, addresses = scanned(table.head())
+    ids, addresses = scan_addresses(table.head())
 
     def unknown(_: object) -> np.ndarray:
         raise UnknownSequence

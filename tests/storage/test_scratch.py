@@ -28,7 +28,7 @@ def tables(tmp_path: Path) -> TableStorage:
     return TableStorage(graph_root(str(tmp_path)))
 
 
-def left(tmp_path: Path) -> list[str]:
+def list_scratch(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "__load").iterdir())
 
 
@@ -38,16 +38,16 @@ def test_scratch_has_its_lock_from_the_moment_it_has_its_name(
     seen: list[tuple[str, bool]] = []
     rename = os.rename
 
-    def watched(old: str, new: str) -> None:
+    def watch(old: str, new: str) -> None:
         seen.append((Path(new).name, Path(old, "lock").exists()))
         rename(old, new)
 
-    monkeypatch.setattr(os, "rename", watched)
+    monkeypatch.setattr(os, "rename", watch)
     opened = open_scratch(tables, {})
 
     assert seen == [(opened.load_id, True)]
     opened.close()
-    assert left(tmp_path) == []
+    assert list_scratch(tmp_path) == []
 
 
 @pytest.mark.parametrize("files", [[], ["lock"], ["nodes/data.lance"]])
@@ -62,7 +62,7 @@ def test_half_removed_scratch_is_gone_at_the_next_sweep(
             (folder / name).touch()
 
     assert sweep(tables, {}) == 2
-    assert left(tmp_path) == []
+    assert list_scratch(tmp_path) == []
 
 
 def test_a_removal_that_dies_leaves_nothing_that_looks_alive(
@@ -78,9 +78,9 @@ def test_a_removal_that_dies_leaves_nothing_that_looks_alive(
         with pytest.raises(KeyboardInterrupt):
             opened.close()
 
-    assert left(tmp_path) == [f"{opened.load_id}.gone"]
+    assert list_scratch(tmp_path) == [f"{opened.load_id}.gone"]
     assert sweep(tables, {}) == 1
-    assert left(tmp_path) == []
+    assert list_scratch(tmp_path) == []
 
 
 def test_live_scratch_stays_also_while_it_is_being_made(
@@ -95,10 +95,10 @@ def test_live_scratch_stays_also_while_it_is_being_made(
     os.utime(old, (time.time() - 61, time.time() - 61))
 
     assert sweep(tables, {}) == 1
-    assert left(tmp_path) == sorted([young.name, opened.load_id])
+    assert list_scratch(tmp_path) == sorted([young.name, opened.load_id])
     opened.leave()
     assert sweep(tables, {}) == 1
-    assert left(tmp_path) == [young.name]
+    assert list_scratch(tmp_path) == [young.name]
 
 
 @pytest.mark.parametrize("prefix", ["", FRAMES_PREFIX])
@@ -109,7 +109,7 @@ def test_scratch_of_a_dead_load_on_an_object_store_is_swept(s3_store: Store, pre
     top = s3_store.root.child(DIRECTORY)
     for each in (old, ULID()):
         texts.write_text(f"{top}/{prefix}{each}/part.jsonl", "{}")
-    texts.write_text(f"{top}/{prefix}of somebody else/part.jsonl", "{}")
+    texts.write_text(f"{top}/{prefix}of another load/part.jsonl", "{}")
 
     assert sweep(tables, s3_store.storage_options) == 1
 

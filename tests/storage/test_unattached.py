@@ -1,4 +1,4 @@
-"""Loose fragments: written without a table, adopted by one, whatever its columns went through."""
+"""Unattached fragments: written without a table, and adopted by one whatever its columns are."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from omnigraph.storage.unattached import UnattachedFragments, read_unattached, w
 from tests.storage.conftest import SCHEMA, People, people
 
 
-def loose(people_table: People, rows: pa.Table, schema: pa.Schema = SCHEMA) -> UnattachedFragments:
-    uri = f"{people_table.storage.root}/__load/x/nodes/p"
-    options = people_table.storage.storage_options
+def write_rows(table: People, rows: pa.Table, schema: pa.Schema = SCHEMA) -> UnattachedFragments:
+    uri = f"{table.storage.root}/__load/x/nodes/p"
+    options = table.storage.storage_options
     return UnattachedFragments(schema, tuple(write_unattached(uri, rows, schema, options)))
 
 
-def test_loose_rows_can_be_read_before_any_table_knows_them(any_table: People) -> None:
-    written = loose(any_table, people(0, 5))
+def test_unattached_rows_can_be_read_before_any_table_knows_them(any_table: People) -> None:
+    written = write_rows(any_table, people(0, 5))
 
     (fragment,) = written.fragments
     options = any_table.storage.storage_options
@@ -30,9 +30,9 @@ def test_loose_rows_can_be_read_before_any_table_knows_them(any_table: People) -
     assert any_table.ids() == []
 
 
-def test_an_append_adopts_loose_rows_blobs_and_all(any_table: People) -> None:
+def test_an_append_adopts_unattached_rows_blobs_and_all(any_table: People) -> None:
     storage = any_table.storage
-    written = loose(any_table, people(0, 4))
+    written = write_rows(any_table, people(0, 4))
 
     any_table.commit(storage.unattached.stage_append(any_table.head(), written))
 
@@ -50,7 +50,7 @@ def test_a_merge_replaces_rows_and_adds_the_others_in_one_version(any_table: Peo
     rows = pa.concat_tables([people(1, 2, age=70), people(3, 4, age=70), people(9, 10, age=70)])
 
     committed = any_table.commit(
-        storage.unattached.stage_replace(handle, loose(any_table, rows), addresses)
+        storage.unattached.stage_replace(handle, write_rows(any_table, rows), addresses)
     )
 
     ages = storage.reads.scan(any_table.head(), ["id", "age"]).to_pylist()
@@ -64,16 +64,16 @@ def test_a_merge_replaces_rows_and_adds_the_others_in_one_version(any_table: Peo
     assert (committed.version, committed.row_count) == (handle.version + 1, 5)
 
 
-def test_an_overwrite_adopts_loose_rows_as_all_there_is(any_table: People) -> None:
+def test_an_overwrite_adopts_unattached_rows_as_all_there_is(any_table: People) -> None:
     any_table.append(0, 4)
 
-    written = loose(any_table, people(7, 9))
+    written = write_rows(any_table, people(7, 9))
     any_table.commit(any_table.storage.unattached.stage_overwrite(any_table.head(), written))
 
     assert any_table.ids() == ["p7", "p8"]
 
 
-def test_columns_find_their_place_in_a_table_that_changed(table: People, tmp_path: Path) -> None:
+def test_columns_are_matched_by_name_in_a_table_that_changed(table: People, tmp_path: Path) -> None:
     """A dropped and an added column leave other field ids than a fresh table would have."""
     table.append(0, 2)
     dataset = lance.dataset(table.location.uri)
@@ -86,7 +86,7 @@ def test_columns_find_their_place_in_a_table_that_changed(table: People, tmp_pat
 
     unattached = table.storage.unattached
     for stage in (unattached.stage_append, unattached.stage_overwrite):
-        written = loose(table, rows.select(schema.names).cast(schema), schema)
+        written = write_rows(table, rows.select(schema.names).cast(schema), schema)
         table.commit(stage(table.head(), written))
         found = table.storage.reads.scan(table.head(), ["id", "nick", "age", "camelCase"])
         assert (

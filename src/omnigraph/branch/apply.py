@@ -126,7 +126,7 @@ def _pointed(
                 plan.source_entry,
                 request.target.branch,
             )
-    return pin_of_handle(environment.tables, plan.table_key, handle)
+    return pin_of_handle(plan.table_key, handle)
 
 
 # The steps of one table

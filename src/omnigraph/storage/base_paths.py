@@ -1,9 +1,9 @@
 """Base paths: where a fork finds the files it shares with its origins.
 
 Lance writes them into every version of a fork as absolute paths. After a move they lead nowhere,
-and in a copy they lead to the original. They are right only in one place: beside the fork, in the
-dataset it belongs to. `relocate_bases` opens a version with the right ones, whatever its file
-says; `storage/relocation.py` puts the files right.
+and in a copy they lead to the original; the correct ones are in the dataset that the fork belongs
+to. `relocate_bases` opens a version with the correct paths, whatever its file contains;
+`storage/relocation.py` mends the files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Checksums: what a file was when it was written, in a few bytes.
 
 CRC-32 of the standard library: it never misses one flipped byte, nor any damage within four bytes
-in a row, and misses other damage once in four thousand million times. It runs at about 3 GB/s,
-which is what a write can afford. It is no seal: who can change a file can change its record.
+in a row, and misses other damage once in 2^32 times. It runs at about 3 GB/s,
+which is what a write can afford. It detects damage, not tampering: a writer of the file can change
+its record too.
 
     crc32:8d1f00aa     of the bytes, read back right after the write, from the page cache
     etag:9e107d9d…     what an object store says an object is; reading it back would cost a download
@@ -95,7 +96,7 @@ def checksum_chunks(chunks: Iterable[Chunk], dataset: str, relative: str) -> Che
 def is_same(
     expected: Checksum, dataset: str, relative: str, size: int, read: Callable[[], Iterable[Chunk]]
 ) -> bool | None:
-    """Whether a file is as recorded; None when its record does not allow to tell."""
+    """Whether a file is as recorded; None when its record cannot tell."""
     if size != expected.size and not is_fork_version(relative):
         return False
     if not is_etag(expected):
@@ -114,7 +115,7 @@ def is_etag(checksum: Checksum) -> bool:
 
 
 def is_fork_version(relative: str) -> bool:
-    """Whether this is a version file of a fork: the only files that name other places."""
+    """Whether this is a version file of a fork: the only files that name absolute paths."""
     return relative.startswith("tree/") and f"/{VERSIONS}/" in relative
 
 

@@ -1,8 +1,9 @@
 """Content: what is below a dataset, compared with what was recorded when it was written.
 
 Without reading content a recorded file must be there, in its size; with it, byte by byte the same.
-Files that no record names are not judged here, and lineages that no ref names (what an unfinished
-fork, or the deletion of one, left) are only counted. Reads in constant memory, a few at a time.
+Files that no record names are not checked here, and lineages that no ref names (left by an
+unfinished fork, or by the deletion of one) are only counted. Reads in constant memory, a few at a
+time.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class FileProblem:
 
 @dataclass(frozen=True, slots=True)
 class DatasetContent:
-    """One dataset with all of its forks, looked at. Paths are relative to `uri`."""
+    """What was found below one dataset and its forks. Paths are relative to `uri`."""
 
     uri: str
     listed: Mapping[str, Listed] = field(default_factory=dict)
@@ -54,12 +55,12 @@ class DatasetContent:
 
     @property
     def corrupt_paths(self) -> frozenset[str]:
-        """Files that must not be decode_text. One that only lies elsewhere now is whole."""
+        """Files that must not be decoded. One that has only moved is whole."""
         return frozenset(each.path for each in self.problems if not each.is_moved)
 
 
 def inspect_dataset(uri: str, options: Mapping[str, str], *, content: bool) -> DatasetContent:
-    """Look at every recorded file of a dataset. Damage is an answer, never an error."""
+    """Check every recorded file of a dataset. Damage is reported, never raised."""
     wait_for_records()
     files = Files(uri, options)
     try:
@@ -131,7 +132,7 @@ class _Inspection:
     def _find_torn_version(self, prefix: str) -> int | None:
         """The first version of a lineage that a power cut has torn: it was never acknowledged.
 
-        One that was, and was cut later, cannot be opened; that is found where it is pinned.
+        One that was acknowledged and damaged later cannot be opened: opening its pin reports it.
         """
         location = TableLocation(self.files.uri, _branch_of(prefix) or None)
         torn = list_torn_versions(location) if self.files.is_local else []

@@ -1,10 +1,10 @@
 """Control tables: `__manifest` and the two history tables.
 
-The only place with inline commits. `merge_rows` is the publish primitive: a merge on the primary
-key at the version that was read, without retries. Lance then refuses it when another writer has
-landed one of the same keys since, and lets disjoint ones through. This holds only while the key
-has its primary-key mark, the merge does not use an index, and it is executed in one shot; each of
-the three is easy to lose and none fails loudly.
+The only module with inline commits of rows. `merge_rows` is the publish primitive: a merge on the
+primary key at the version that was read, without retries. Lance then refuses it when another writer
+has landed one of the same keys since, and lets disjoint ones through. This holds only while the key
+has its primary-key mark, the merge does not use an index, and it is executed in one call; losing
+any of the three fails silently.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ControlTable:
         return int(dataset.version)
 
     def exists(self) -> bool:
-        """Whether the table is there. A failure to look is an error, not False."""
+        """Whether the table is there. A failure to find out is an error, not False."""
         try:
             head = self._opener.head(TableLocation(self.uri))
         except TableNotFound:
@@ -299,7 +299,7 @@ class ControlTable:
             )
 
     def _flush(self, location: TableLocation, dataset: LanceDataset) -> None:
-        """Sync what a publish wrote. A failure here is not one without effect: it says so."""
+        """Sync what a publish wrote. A failure here may have taken effect: the error says so."""
         try:
             self._sync(location, dataset)
         except OSError as error:

@@ -1,12 +1,11 @@
-"""Datasets: opening Lance datasets, and the few facts Lance's API does not give.
+"""Datasets: opening Lance datasets, and where the store keeps their manifests.
 
 Everything is opened at an exact (location, version) through one process-wide session, so that
-decode_text metadata is shared and nothing can drift to a newer version by accident.
+decoded metadata is shared and nothing can drift to a newer version by accident.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +26,7 @@ from omnigraph.storage.location import TableLocation, version_file
 from omnigraph.storage.torn import last_whole_version
 
 METADATA_BYTES_MAX = 8 * 1024 * 1024
-"""Lance remembers every version that was opened: its default of 1 GiB is a day of writing."""
+"""Lance caches every version that was opened; its default of 1 GiB fills within a day of writes."""
 INDEX_BYTES_MAX = 256 * 1024 * 1024
 
 
@@ -108,7 +107,7 @@ def _zero_file_error(location: TableLocation, version: int | None) -> StorageErr
 
 
 def empty_in_memory(schema: pa.Schema) -> LanceDataset:
-    """A dataset without rows that is nowhere but in this process."""
+    """A dataset without rows, in the memory of this process only."""
     # Inline commit: in memory, where only this handle can see it.
     return lance.write_dataset(
         schema.empty_table(),
@@ -123,13 +122,3 @@ def manifest_path(location: TableLocation, version: int) -> str:
     physical = location.physical_uri
     path = urlsplit(physical).path if "://" in physical else physical
     return f"{path.lstrip('/')}/{version_file(version)}"
-
-
-def manifest_size(location: TableLocation, version: int) -> int | None:
-    """The size of that manifest where it is cheap to know: on a local disk."""
-    if not location.is_local:
-        return None
-    try:
-        return os.stat("/" + manifest_path(location, version)).st_size
-    except FileNotFoundError:
-        return None

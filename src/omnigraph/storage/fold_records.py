@@ -25,7 +25,7 @@ from omnigraph.storage.recorder import wait_for_records
 
 @contextmanager
 def folding_records(location: TableLocation, options: Mapping[str, str]) -> Iterator[None]:
-    """Remove files inside: a mark says so until the records have followed.
+    """Remove files in the block; a mark covers it until the records are updated.
 
     Without the mark a clean-up that died would look like files that were lost. The caller holds
     the writer queue of the table.

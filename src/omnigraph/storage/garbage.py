@@ -1,8 +1,8 @@
 """Garbage: versions of a dataset that are needed no more, and files that no version names.
 
-Which versions are needed is the caller's knowledge. Lance adds what only it knows: it keeps the
-latest version, versions that a fork came from, and files that are younger than a week and named
-by no version, since a writer at work may be about to commit them.
+The caller decides which versions are needed. Lance itself also keeps the latest version, versions
+that a fork came from, and files younger than a week that no version names, since a writer may be
+about to commit them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
@@ -38,7 +38,7 @@ class ShownColumns:
 
 @dataclass(frozen=True, slots=True)
 class TableHandle:
-    """One table at one version. Immutable: it shows the same rows for ever.
+    """One table at one version. Immutable: it always shows the same rows.
 
     `schema` is the logical one, in which a Blob is LargeBinary. `absent` are columns of it that
     the version does not have: they read as null. `shown` says in which columns the version is
@@ -55,12 +55,12 @@ class TableHandle:
 
     @property
     def transaction_uuid(self) -> str | None:
-        """The UUID of the transaction that made this version, when the version says."""
+        """The UUID of the transaction that made this version, when the version records it."""
         return transaction_uuid(self._dataset)
 
     @property
     def identity(self) -> tuple[str, str | None, int, str | None, ShownColumns | None]:
-        """The key under which a structure derived from this version may be kept for ever."""
+        """The key of anything derived from this version: it may be cached without expiry."""
         location = self.location
         return (location.uri, location.branch, self.version, self.transaction_uuid, self.shown)
 
@@ -146,33 +146,15 @@ class CommittedVersion:
     transaction_uuid: str
     row_count: int
     manifest_path: str
-    manifest_size: int | None = None
-    e_tag: str | None = None
-    naming_scheme: str = "V2"
-
-    def metadata(self) -> dict[str, Any]:
-        """The `table_version.metadata` of the manifest, ready for JSON."""
-        return {
-            "manifest_path": self.manifest_path,
-            "manifest_size": self.manifest_size,
-            "e_tag": self.e_tag,
-            "naming_scheme": self.naming_scheme,
-            "transaction_uuid": self.transaction_uuid,
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """How a table stands at one version."""
+    """The fragments of a table at one version, counted."""
 
-    version: int
-    row_count: int
     fragment_count: int
     small_fragments: int
     deleted_rows: int
-    transaction_uuid: str | None
-    manifest_path: str
-    manifest_size: int | None
 
 
 @dataclass(frozen=True, slots=True)

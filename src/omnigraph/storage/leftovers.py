@@ -1,11 +1,11 @@
-"""Leftovers: files that have a temporary name for ever, because their writer was killed.
+"""Leftovers: files that keep a temporary name because their writer was killed.
 
     <name>#<digits>               a text object of ours, or a version or ref of Lance
     <branch>.json.tmp.<hex>       a ref of Lance, before the link that gives it its name
     .tmp<six characters>          any other file of Lance
 
-Nothing reads them: a listing leaves them out. They go a day after their last change, since a
-younger one may belong to a writer that is about to rename it. Object stores have none.
+Nothing reads them: a listing leaves them out. They are removed a day after their last change,
+since a younger one may belong to a writer that is about to rename it. Object stores have none.
 """
 
 from __future__ import annotations

@@ -117,9 +117,9 @@ class Files:
                 continue
 
     def is_same(self, relative: str, listed: Listed, expected: Checksum) -> bool | None:
-        """Whether a file is as recorded; None when its record does not allow to tell."""
+        """Whether a file is as recorded; None when its record cannot tell."""
         if listed.etag is not None and checksum_etag(listed.size, listed.etag) == expected:
-            return True  # what the store vouches for need not be downloaded
+            return True  # the store confirms it: no download needed
         return is_same(expected, self.uri, relative, listed.size, lambda: self.chunks(relative))
 
     def _walk(self, below: str) -> Iterator[tuple[str, Listed]]:
@@ -159,7 +159,7 @@ class Files:
 
 @lru_cache(maxsize=64)
 def _bucket(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[S3Store, str]:
-    """A client is dear to make: the same one serves every file of a dataset."""
+    """Clients are expensive to create: one serves every file of a dataset."""
     from omnigraph.storage.text_s3 import s3_bucket
 
     return s3_bucket(uri, dict(options))

@@ -3,7 +3,7 @@
 On a local disk the files are read back from the page cache before the write is acknowledged: a few
 dozen microseconds per file. In an object store a thread of its own asks for their ETags, after the
 write has been acknowledged. Either way a record that could not be written fails no write: what it
-would have said is not recorded, and `verify` says so.
+would have recorded is missing, and `verify` reports that.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Recorder:
         self._record(fork, version, "fork", None, written, {})
 
     def record_files(self, uri: str, paths: Iterable[str]) -> None:
-        """Record files of a dataset, on whichever lineage they lie, as they are now."""
+        """Record files of a dataset, of any lineage, as they are now."""
         by_lineage: dict[str | None, list[str]] = {}
         for path in paths:
             by_lineage.setdefault(_branch_of(path), []).append(path)

@@ -1,10 +1,10 @@
-"""Relocation: put the version files right of a graph that lies elsewhere than before.
+"""Relocation: mend the version files of a graph that was moved or copied.
 
-Reads need none of this, see `base_paths.py`. Lance itself does: its cleanup goes by the paths in
-the version files of forks, and a fork of a fork copies them from there.
+Reads do not need this, see `base_paths.py`. Lance does: its cleanup follows the paths in the
+version files of forks, and a fork of a fork copies them from there.
 
-`__location.json` names the root that all version files were last right for. It is written last, so
-an open that finds another root, or none, mends everything; a second time changes nothing.
+`__location.json` names the root that all version files were last correct for. It is written last,
+so an open that finds another root, or none, mends everything; doing so twice changes nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger("omnigraph.storage")
 
 
 def read_marker(root: GraphRoot, texts: TextStore) -> str | None:
-    """The root that the version files were last right for; None when it is not known."""
+    """The root that the version files were last correct for; None when it is not known."""
     text = texts.read_text_if_exists(root.child(MARKER))
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(text or "")["root"])
@@ -51,7 +51,7 @@ def read_marker(root: GraphRoot, texts: TextStore) -> str | None:
 
 
 def write_marker(root: GraphRoot, texts: TextStore) -> None:
-    """Say that every version file is right for this root."""
+    """Record that every version file is correct for this root."""
     hit(Failpoint.RELOCATE_BEFORE_MARKER)
     texts.write_text(root.child(MARKER), json.dumps({"format": _FORMAT, "root": root.uri}) + "\n")
 
@@ -116,7 +116,7 @@ def _mend_file(
         manifest = manifest_in(data)
         bases = list_bases(manifest)
     except (ValueError, IndexError) as error:
-        # No reader gets anything from it either; `verify` says which commit that is.
+        # No reader can open it either; `verify` reports which commit it belongs to.
         log.warning("'%s' cannot be mended: %s", file, error)
         return set()
     stale = stale_bases(uri, bases)

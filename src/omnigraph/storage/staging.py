@@ -43,7 +43,7 @@ class RowStaging:
     reads: Reads
 
     def stage_append(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
-        """Stage new rows. Whether they are new is the caller's knowledge."""
+        """Stage new rows. The caller knows that they are new."""
         if rows.num_rows == 0:
             raise BadRequestError("there are no rows to append")
         return self._stage_append(handle, iter(conform(rows, handle.schema).to_batches()))
@@ -51,7 +51,7 @@ class RowStaging:
     def stage_append_stream(
         self, handle: TableHandle, batches: Iterable[pa.RecordBatch]
     ) -> StagedTransaction:
-        """Stage new rows as they come, holding only a few batches in memory."""
+        """Stage new rows from a stream, in bounded memory."""
         return self._stage_append(handle, _conform_stream(batches, handle.schema))
 
     def stage_merge_insert(
@@ -109,7 +109,7 @@ class RowStaging:
             return None
         with lance_errors("staging a delete", handle.location):
             updated, removed = write_deletions(handle._dataset, addresses)
-        # The predicate is a remark in Lance's transaction; the deletion files say what goes.
+        # To Lance the predicate is a remark; the deletion files decide what is removed.
         operation = LanceOperation.Delete(updated, removed, "staged delete")
         return self.stager.stage(handle, StageKind.DELETE, operation, rows=len(addresses))
 
@@ -172,7 +172,7 @@ class RowStaging:
                     session=session(),
                 )
         except Exception as error:
-            # What the source raised is the real reason; Lance reports it as text of its own.
+            # What the source raised is the real reason; Lance would only quote its text.
             raise source.error or error from None
         operation = transaction.operation
         assert isinstance(operation, _Written)
@@ -234,7 +234,7 @@ def _refuse_duplicate_keys(rows: pa.Table, key: str) -> None:
     counts = pc.value_counts(keys.combine_chunks())
     repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
     shown = ", ".join(repr(value.as_py()) for value in repeated[:3])
-    # Lance would insert a new key once per occurrence, without a word.
+    # Lance would silently insert a new key once per occurrence.
     raise ConstraintError(f"{len(repeated)} keys occur more than once in one merge: {shown}")
 
 

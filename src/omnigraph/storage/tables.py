@@ -34,8 +34,6 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import (
     Opener,
     empty_in_memory,
-    manifest_path,
-    manifest_size,
     session,
 )
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
@@ -117,8 +115,8 @@ class TableStorage:
         """Open exactly this version, in the columns `shown` if they are not its own.
 
         `incarnation` is the transaction UUID of the pin, when known: a branch that was deleted
-        and made again may use the same version number for other rows. Version 0 of a table is
-        from before it was made: it has no rows.
+        and created again may use the same version number for other rows. Version 0 of a table is
+        from before its creation: it has no rows.
         """
         key = (location.uri, location.branch, version, incarnation, shown)
         return self._handles.get_or_make(key, lambda: self._open(location, version, shown))
@@ -127,20 +125,20 @@ class TableStorage:
         self, location: TableLocation, version: int, shown: ShownColumns | None
     ) -> TableHandle:
         if shown is None:
-            return _handle(location, self._opener.at(location, version))
+            return _to_handle(location, self._opener.at(location, version))
         if version == 0:
-            return _empty_handle(location, shown)
+            return _to_empty_handle(location, shown)
         dataset = self._opener.at(location, version)
         if shown.renamed:
             dataset = self._opener.rename_columns(dataset, location, dict(shown.renamed))
-        return _showing(_handle(location, dataset), shown)
+        return _show_as(_to_handle(location, dataset), shown)
 
     def head_version(self, location: TableLocation) -> int:
         """The latest version of the lineage, freshly looked up."""
         return int(self._opener.head(location).version)
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a dataset. A failure to look is an error, not False."""
+        """Whether there is a dataset. A failure to find out is an error, not False."""
         try:
             self._opener.head(TableLocation(uri))
         except TableNotFound:
@@ -154,22 +152,15 @@ class TableStorage:
     # Facts
 
     def table_state(self, handle: TableHandle) -> TableState:
-        """How the table stands at this version."""
+        """Count the fragments and deleted rows of this version."""
         with lance_errors("reading the state of a table", handle.location, handle.version):
             stats = handle._dataset.stats.dataset_stats(SMALL_FRAGMENT_ROWS)
         return TableState(
-            handle.version,
-            handle.row_count,
-            stats["num_fragments"],
-            stats["num_small_files"],
-            stats["num_deleted_rows"],
-            handle.transaction_uuid,
-            manifest_path(handle.location, handle.version),
-            manifest_size(handle.location, handle.version),
+            stats["num_fragments"], stats["num_small_files"], stats["num_deleted_rows"]
         )
 
     def read_transaction(self, location: TableLocation, version: int) -> TransactionInfo | None:
-        """What made this version, or None when the version does not say."""
+        """What made this version, or None when the version does not record it."""
         return read_transaction(self._opener.at(location, version), location)
 
     def dataset_uris(self) -> list[str]:
@@ -219,7 +210,7 @@ class TableStorage:
         properties = {} if operation_id is None else {OPERATION_ID: operation_id}
         committed, dataset = self._committer.commit(staged, properties)
         key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid, None)
-        self._handles.put(key, _handle(staged.location, dataset))
+        self._handles.put(key, _to_handle(staged.location, dataset))
         return committed
 
     def rebase(self, staged: StagedTransaction, handle: TableHandle) -> StagedTransaction:
@@ -271,17 +262,17 @@ class TableStorage:
     def fork_branch(self, location: TableLocation, version: int, branch: str) -> TableHandle:
         """Fork a table at an exact version and open it; ForkExists when the name is taken."""
         fork = self.forks.create(location, version, branch)
-        return _handle(fork, self._opener.at(fork, version))
+        return _to_handle(fork, self._opener.at(fork, version))
 
 
-def _empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
-    """A table from before it was made."""
+def _to_empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
+    """A table before it was created: it has no rows."""
     assert shown.schema is not None
     dataset = empty_in_memory(to_keyed_schema(shown.schema))
-    return replace(_handle(location, dataset), version=0, schema=shown.schema, shown=shown)
+    return replace(_to_handle(location, dataset), version=0, schema=shown.schema, shown=shown)
 
 
-def _showing(handle: TableHandle, shown: ShownColumns) -> TableHandle:
+def _show_as(handle: TableHandle, shown: ShownColumns) -> TableHandle:
     """The same version in the columns of `shown`: those it does not have read as null."""
     if shown.schema is None:
         return replace(handle, shown=shown)
@@ -296,7 +287,7 @@ def _showing(handle: TableHandle, shown: ShownColumns) -> TableHandle:
     return replace(handle, schema=pa.schema(fields), absent=frozenset(absent), shown=shown)
 
 
-def _handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHandle:
+def _to_handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHandle:
     with lance_errors("reading a table", location):
         rows = int(dataset.count_rows())
         schema = to_logical_schema(dataset.schema)

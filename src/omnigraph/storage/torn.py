@@ -1,9 +1,9 @@
 """Torn files: what a power cut leaves of a file that had its name before its data was on the disk.
 
 Lance writes a version, or the ref of a fork, under another name and links it to its own; the sync
-is ours and comes after. A cut between the two leaves the name with nothing, a beginning, or zeros
-under it. What was acknowledged was synced, so a torn file was never part of that; damage of a
-synced file looks different: its length and its end are right.
+is ours and comes after. A cut between the two leaves a file that is empty, cut short, or zeros.
+What was acknowledged was synced, so a torn file was never part of that; damage of a synced file
+looks different: its length and its end are right.
 
     torn        no bytes, no Lance footer, or a block of zeros where a version has none
     damaged     anything else that cannot be read: it is an error, and never moved

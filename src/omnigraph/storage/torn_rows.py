@@ -1,9 +1,9 @@
 """Torn rows: whether the newest version of a control table has all of its rows on the disk.
 
 Lance writes the rows of an inline commit and the version that names them in one call, and syncs
-neither; after a power cut the version can be whole and its rows lost. Only a version whose writer
-had not finished can be like that, and only such a one is asked about, so that doubt may count as
-loss: what was not acknowledged is written again, or never was.
+neither; after a power cut the version can be whole and its rows lost. That can only be a version
+whose writer had not finished, and only such versions are checked. Doubt counts as loss: the write
+was not acknowledged.
 """
 
 from __future__ import annotations

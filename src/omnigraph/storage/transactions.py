@@ -27,7 +27,6 @@ from omnigraph.storage.counters import record, record_stage
 from omnigraph.storage.datasets import (
     Opener,
     manifest_path,
-    manifest_size,
 )
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.handles import (
@@ -166,7 +165,6 @@ def describe_version(location: TableLocation, dataset: LanceDataset, uuid: str) 
         uuid,
         rows,
         manifest_path(location, dataset.version),
-        manifest_size(location, dataset.version),
     )
 
 
@@ -174,7 +172,7 @@ def read_transaction(dataset: LanceDataset, location: TableLocation) -> Transact
     """Return what made the version of `dataset`, or None when it does not say."""
     try:
         with lance_errors("reading a transaction", location):
-            found = _read_transaction(dataset)
+            found = dataset.read_transaction(dataset.version)
     except OmnigraphError:
         found = None
     if found is not None:
@@ -186,7 +184,3 @@ def read_transaction(dataset: LanceDataset, location: TableLocation) -> Transact
     # is one); the manifest still names the transaction.
     uuid = transaction_uuid(dataset)
     return None if uuid is None else TransactionInfo(uuid, None, {})
-
-
-def _read_transaction(dataset: LanceDataset) -> Transaction | None:
-    return dataset.read_transaction(dataset.version)

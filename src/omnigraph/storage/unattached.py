@@ -1,7 +1,7 @@
 """Unattached fragments: rows written to data files that no table knows yet.
 
-A load writes them from many processes into its own scratch directory, with nothing but a schema in
-hand: no table is opened, no HEAD moves, and a load that dies leaves one directory to remove. The
+A load writes them from many processes into its own scratch directory and needs only a schema for
+that: no table is opened, no HEAD moves, and a load that dies leaves one directory to remove. The
 process that commits adopts them: it moves the files into the table and gives their columns the
 field ids that the table uses.
 """
@@ -37,7 +37,7 @@ ROWS_PER_FRAGMENT_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class UnattachedFragment:
-    """One fragment: where its `data` directory is, and what Lance says about it, as JSON.
+    """One fragment: where its `data` directory is, and Lance's metadata of it, as JSON.
 
     `checksums` are by path from there; on an object store they are taken after the commit.
     """
@@ -84,7 +84,7 @@ def write_unattached(
 
 
 def _checksums(uri: str, fragment: FragmentMetadata) -> Checksums:
-    """Taken where the files were written: tasks of a load do it beside one another."""
+    """Taken where the files are written, so that the tasks of a load do it in parallel."""
     if "://" in uri:
         return {}
     return checksum_files(existing_files(LanceOperation.Append([fragment]), uri), uri)

@@ -1,6 +1,6 @@
 """Version files: which files one version of a table needs, and which of them are not there.
 
-A fork shares the files of where it came from: such a file says so by the id of its base.
+A fork shares files with its origin: such a file names its base by id.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def list_needed_files(handle: TableHandle) -> list[VersionFile]:
 
 
 def find_damaged_files(handle: TableHandle, options: Mapping[str, str]) -> dict[str, str]:
-    """URI → what is wrong with it, of every file this version needs. Looks, reads nothing."""
+    """URI → what is wrong with it, of every file this version needs. Reads no content."""
     found = {file.uri: _find_problem(file, options) for file in _content_files(handle)}
     return {uri: problem for uri, problem in found.items() if problem is not None}
 

@@ -97,7 +97,7 @@ def _tables(environment: WriteEnvironment, catalog: Catalog) -> Iterator[TableHe
         plan = plan_indexes(storage, handle, to_index_specs(entity))
         yield TableHealth(
             table_key=key,
-            rows=state.row_count,
+            rows=handle.row_count,
             fragments=state.fragment_count,
             small_fragments=state.small_fragments,
             deleted_rows=state.deleted_rows,

@@ -193,5 +193,5 @@ def _pins(
         entry = state.entries[key]
         location = tables.root.table(entry.table_path, entry.table_branch)
         handle = tables.open_at(location, row.lance_head_version, incarnation=str(ULID()))
-        pins.append(pin_of_handle(tables, key, handle))
+        pins.append(pin_of_handle(key, handle))
     return pins

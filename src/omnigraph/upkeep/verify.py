@@ -231,7 +231,7 @@ class _Verifier:
 
     def _pin(self, entry: TableEntry, handle: TableHandle, branch: str) -> Iterator[Finding]:
         subject = f"'{entry.table_key}'"
-        uuid = self.tables.table_state(handle).transaction_uuid
+        uuid = handle.transaction_uuid
         if entry.transaction_uuid is not None and uuid != entry.transaction_uuid:
             message = f"version {entry.version} is not the one that was published"
             yield Finding("pins", subject, message, BACKUP)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from omnigraph.manifest import UpdatePin
+from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.handles import CommittedVersion, TableHandle
-from omnigraph.storage.tables import TableStorage
 
 
 def pin_of(table_key: str, committed: CommittedVersion) -> UpdatePin:
@@ -19,14 +19,13 @@ def pin_of(table_key: str, committed: CommittedVersion) -> UpdatePin:
     )
 
 
-def pin_of_handle(tables: TableStorage, table_key: str, handle: TableHandle) -> UpdatePin:
+def pin_of_handle(table_key: str, handle: TableHandle) -> UpdatePin:
     """The pin that shows the version of an open table."""
-    state = tables.table_state(handle)
     return UpdatePin(
         table_key=table_key,
         version=handle.version,
         table_branch=handle.location.branch,
-        row_count=state.row_count,
-        manifest_path=state.manifest_path,
-        transaction_uuid=state.transaction_uuid,
+        row_count=handle.row_count,
+        manifest_path=manifest_path(handle.location, handle.version),
+        transaction_uuid=handle.transaction_uuid,
     )

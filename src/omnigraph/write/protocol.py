@@ -174,7 +174,7 @@ class _Run:
         handle = table.write(self.sidecar.operation_id)
         return [
             RegisterTable(table.table_key, table.table_path),
-            pin_of_handle(self.environment.tables, table.table_key, handle),
+            pin_of_handle(table.table_key, handle),
         ]
 
     def _take_back(self, error: Exception) -> None:

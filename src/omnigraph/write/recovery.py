@@ -371,7 +371,7 @@ def _pin_at(environment: WriteEnvironment, each: Found, version: int) -> UpdateP
     handle = environment.tables.open_at(
         each.location, version, incarnation=next(iter(each.pin.transaction_uuids), None)
     )
-    return pin_of_handle(environment.tables, each.pin.table_key, handle)
+    return pin_of_handle(each.pin.table_key, handle)
 
 
 def _schema_changes(environment: WriteEnvironment, sidecar: Sidecar) -> Iterator[Change]:
@@ -385,7 +385,7 @@ def _switched_pin(
     entry = environment.coordinator.fresh(sidecar.branch or MAIN).entries[switch.table_key]
     location = environment.tables.root.table(entry.table_path, switch.table_branch)
     handle = environment.tables.open_at(location, switch.version, incarnation=sidecar.operation_id)
-    return pin_of_handle(environment.tables, switch.table_key, handle)
+    return pin_of_handle(switch.table_key, handle)
 
 
 def _record(

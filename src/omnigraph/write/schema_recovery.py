@@ -69,7 +69,7 @@ def schema_changes(
             location = environment.tables.root.table(table.table_path, table.table_branch)
             head = environment.tables.head_version(location)
             handle = environment.tables.open_at(location, head, incarnation=sidecar.operation_id)
-            yield pin_of_handle(environment.tables, table.table_key, handle)
+            yield pin_of_handle(table.table_key, handle)
     for gone in sidecar.schema.tombstones:
         if gone.table_key in state.entries:
             yield Tombstone(gone.table_key, gone.version)
