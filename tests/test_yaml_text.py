@@ -92,7 +92,7 @@ def test_a_long_file_of_allowed_size_is_read() -> None:
         ("a: *b\n", "it:1:4: the alias '*b' names nothing above it"),
     ],
 )
-def test_what_is_not_plain_yaml_is_refused_with_its_place(text: str, problem: str) -> None:
+def test_text_that_is_not_plain_yaml_is_refused_with_its_place(text: str, problem: str) -> None:
     assert refusal(text).startswith(problem)
 
 

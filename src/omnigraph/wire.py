@@ -131,8 +131,8 @@ def load_to_json(
     result: LoadResult, uri: str, commit: Commit | None, actor: str | None = None
 ) -> Json:
     """What a load did, by table and by entity type."""
-    nodes = _loaded(result, "node")
-    edges = _loaded(result, "edge")
+    nodes = _types_to_json(result, "node")
+    edges = _types_to_json(result, "edge")
     total = sum(result.tables.values())
     return {
         "uri": uri,
@@ -197,7 +197,7 @@ def entity_of(table_key: str) -> Json:
     return {"entity_kind": kind, "type_name": name}
 
 
-def _loaded(result: LoadResult, kind: str) -> list[Json]:
+def _types_to_json(result: LoadResult, kind: str) -> list[Json]:
     return [
         {"name": key.partition(":")[2], "entities_loaded": count, "rows_loaded": count}
         for key, count in sorted(result.tables.items())

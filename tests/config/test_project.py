@@ -165,7 +165,7 @@ def test_settings_of_the_unnamed_graph_do_not_go_with_a_named_one(
         found.graph("team")
 
 
-def test_an_empty_top_level_setting_harms_nobody(project: Writer) -> None:
+def test_an_empty_top_level_setting_has_no_effect(project: Writer) -> None:
     found = load_project(project("graphs: { team: { uri: t } }\npolicy: {}\nqueries: {}\n"))
 
     assert found.graph("team").name == "team"

@@ -78,7 +78,7 @@ def test_a_mutation_is_one_and_its_name_is_its_tool_name(file: Path) -> None:
     assert (found.mutation, found.tool_name, found.expose) == (True, "rename", True)
 
 
-def test_what_does_not_fit_is_told_by_name_and_the_rest_is_served(file: Path) -> None:
+def test_queries_that_do_not_fit_are_reported_by_name_and_the_rest_is_served(file: Path) -> None:
     wrong = file.with_name("wrong.gq")
     wrong.write_text("query wrong() { match { $p: Person } return { $p.nmae } }")
 
@@ -111,9 +111,9 @@ def test_two_exposed_queries_cannot_have_one_tool_name(file: Path) -> None:
     assert [each.query for each in registry.breakages] == ["rename"]
     assert "tool name 'people' is taken by query 'find'" in registry.breakages[0].message
     entries["rename"] = StoredEntry(file, expose=False, tool_name="people")
-    assert load_registry(entries, CATALOG).is_sound, "what is not exposed is in nobody's way"
+    assert load_registry(entries, CATALOG).is_sound, "a hidden query blocks no tool name"
 
 
-def test_an_exposed_vector_parameter_is_worth_a_word(file: Path) -> None:
+def test_an_exposed_vector_parameter_is_warned_about(file: Path) -> None:
     assert "'near'" in load_registry({"near": StoredEntry(file)}, CATALOG).warnings[0]
     assert not load_registry({"near": StoredEntry(file, expose=False)}, CATALOG).warnings

@@ -118,7 +118,7 @@ def test_a_graph_flag_has_no_place_in_a_store(
         ("server", "profile"),
     ],
 )
-def test_two_addresses_are_one_too_many(given: tuple[str, str]) -> None:
+def test_two_addresses_are_refused(given: tuple[str, str]) -> None:
     with pytest.raises(AddressError, match="mutually exclusive — pick one way to address"):
         resolved(**dict.fromkeys(given, "x"))
 

@@ -105,7 +105,7 @@ def test_a_graph_of_a_project_has_a_token_of_its_own(servers: Operator, tmp_path
     )
 
 
-def test_an_env_file_has_a_setting_a_line(tmp_path: Path) -> None:
+def test_an_env_file_has_one_setting_per_line(tmp_path: Path) -> None:
     path = tmp_path / ".env"
     path.write_text("# tokens\n\nA=1\nexport B='two words'\nC = \"x=y\"\nD=\n")
 

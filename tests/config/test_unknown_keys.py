@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.config import load_operator, load_project
 from omnigraph.errors import ConfigError
-from omnigraph.server.boot import Arguments, settings_of
+from omnigraph.server.boot import Arguments, resolve_settings
 from tests.config.conftest import Writer
 
 GRAPH_KEYS = "uri, bearer_token_env, policy, queries"
@@ -24,7 +24,7 @@ def test_a_misspelt_policy_does_not_open_a_graph_without_one(project: Writer) ->
     path = project("graphs:\n  team:\n    uri: team.omni\n    polcy: { file: policy.yaml }\n")
 
     with pytest.raises(ConfigError, match="did you mean `policy`"):
-        settings_of(Arguments(config=path, unauthenticated=True), {})
+        resolve_settings(Arguments(config=path, unauthenticated=True), {})
 
     assert refusal(path) == (
         f":4:5: graphs.team: the key 'polcy' is not one of {GRAPH_KEYS} — did you mean `policy`?"

@@ -114,7 +114,7 @@ def test_nothing_set_is_no_provider_and_not_the_mock() -> None:
         ),
     ],
 )
-def test_what_is_half_configured_names_the_variable(
+def test_an_incomplete_configuration_names_the_variable(
     environment: dict[str, str], words: str
 ) -> None:
     with pytest.raises(EmbeddingNotConfigured, match=words):
@@ -146,4 +146,4 @@ def test_a_configuration_shows_neither_its_key_nor_a_password() -> None:
     config = EmbedConfig(Provider.OPENAI, "m", "https://me:secret@host:8/v1?k=secret", "secret")
 
     assert "secret" not in repr(config).replace(config.base_url, "")
-    assert config.shown_url == "https://host:8/v1"
+    assert config.public_url == "https://host:8/v1"

@@ -156,7 +156,7 @@ def failing(*replies: Reply) -> Callable[[Request, int], Reply]:
     ],
     ids=["429", "503", "500", "timeout"],
 )
-def test_trouble_that_may_pass_is_tried_again(trouble: Reply) -> None:
+def test_a_transient_failure_is_retried(trouble: Reply) -> None:
     with serving(failing(trouble, trouble)) as provider:
         vector = make_embedder(provider.config(timeout_ms=200)).embed_query("ab", 2)
 
@@ -174,7 +174,7 @@ def test_attempts_are_counted_and_the_last_reason_is_given() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 302])
-def test_a_refusal_is_not_tried_again(status: int) -> None:
+def test_a_refusal_is_not_retried(status: int) -> None:
     reply = Reply({"error": {"message": "unknown model"}}, status)
     with serving(failing(reply)) as provider:
         embedder = make_embedder(provider.config())
@@ -192,7 +192,7 @@ def test_the_deadline_ends_a_call_before_its_attempts_do() -> None:
             embedder.embed_query("a", 2)
 
 
-def test_an_unbounded_call_may_wait_as_it_is_told() -> None:
+def test_a_call_without_deadline_waits_as_the_provider_asks() -> None:
     with serving(failing(Reply({}, 429, {"retry-after": "0"}))) as provider:
         vector = make_embedder(provider.config(deadline_ms=0)).embed_query("ab", 2)
 

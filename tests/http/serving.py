@@ -79,7 +79,7 @@ def single(path: Path, **settings: Any) -> ServerSettings:
     served = ServedGraph("default", str(path), policy_text=policy, queries=queries)
     return ServerSettings(
         graphs=(served,),
-        tokens=Tokens.hashed((tokens or {}).items()),
+        tokens=Tokens.from_pairs((tokens or {}).items()),
         unauthenticated=tokens is None,
         **settings,
     )

@@ -77,7 +77,7 @@ def test_the_bytes_of_an_actor_are_budgeted(graph_path: Path) -> None:
         assert client.query().status_code == 200
 
 
-def test_a_place_is_given_back_however_the_work_ends() -> None:
+def test_an_admission_slot_is_released_however_the_work_ends() -> None:
     admission = Admission(Limits(actor_requests_max=1))
 
     for _ in range(2):

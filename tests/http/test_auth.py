@@ -87,7 +87,7 @@ def test_without_a_policy_a_token_may_only_read(graph_path: Path) -> None:
         assert client.get("/schema").status_code == 200
 
 
-def test_a_stranger_does_not_learn_which_graphs_there_are(graph_path: Path) -> None:
+def test_an_unauthenticated_caller_does_not_learn_which_graphs_exist(graph_path: Path) -> None:
     with served(single(graph_path, tokens=TOKENS)) as server, server.client() as stranger:
         for path in ("/healthz", "/snapshot"):
             known = stranger.get(f"/graphs/default{path}")
@@ -98,7 +98,7 @@ def test_a_stranger_does_not_learn_which_graphs_there_are(graph_path: Path) -> N
 
 def test_every_entry_is_compared_also_after_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that stops at the match would tell by its time where the match is."""
-    tokens = Tokens.hashed([(f"actor{n}", f"token{n}") for n in range(10)])
+    tokens = Tokens.from_pairs([(f"actor{n}", f"token{n}") for n in range(10)])
     compared: list[bool] = []
     compare = hmac.compare_digest
 
@@ -117,7 +117,7 @@ def test_every_entry_is_compared_also_after_a_match(monkeypatch: pytest.MonkeyPa
 
 def test_tokens_are_kept_as_digests_only() -> None:
     settings = ServerSettings(
-        graphs=(ServedGraph("g", "x"),), tokens=Tokens.hashed([("ada", "very-secret")])
+        graphs=(ServedGraph("g", "x"),), tokens=Tokens.from_pairs([("ada", "very-secret")])
     )
 
     assert "very-secret" not in repr(settings)
@@ -201,7 +201,7 @@ def test_tokens_that_cannot_be_used_are_refused_without_being_shown(
         ({"graphs": (ServedGraph("g", "x"), ServedGraph("g", "y"))}, "the same id"),
     ],
 )
-def test_a_server_that_nobody_or_everybody_could_use_does_not_start(
+def test_a_server_open_to_no_caller_or_to_every_caller_by_oversight_does_not_start(
     settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(BadRequestError, match=words):

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.server.boot import Arguments, settings_of
+from omnigraph.server.boot import Arguments, resolve_settings
 from omnigraph.server.main import app
 
 PROJECT = """
@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_uri_is_one_graph_called_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    settings = settings_of(Arguments(uri="./g"), OPEN)
+    settings = resolve_settings(Arguments(uri="./g"), OPEN)
 
     assert [(each.graph_id, each.uri) for each in settings.graphs] == [("default", "./g")]
     assert settings.is_single
@@ -43,7 +43,7 @@ def test_a_uri_is_one_graph_called_default(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_target_is_one_graph_under_its_name(project: Path) -> None:
-    settings = settings_of(Arguments(target="alpha", config=project), TOKEN)
+    settings = resolve_settings(Arguments(target="alpha", config=project), TOKEN)
 
     assert [each.graph_id for each in settings.graphs] == ["alpha"]
     assert settings.graphs[0].policy_text == "version: 1"
@@ -53,7 +53,7 @@ def test_a_target_is_one_graph_under_its_name(project: Path) -> None:
 
 
 def test_a_project_serves_all_of_its_graphs(project: Path) -> None:
-    settings = settings_of(Arguments(config=project, bind="0.0.0.0:1"), TOKEN)
+    settings = resolve_settings(Arguments(config=project, bind="0.0.0.0:1"), TOKEN)
 
     assert [each.graph_id for each in settings.graphs] == ["alpha", "beta"]
     assert not settings.is_single
@@ -65,7 +65,7 @@ def test_a_project_serves_all_of_its_graphs(project: Path) -> None:
 def test_the_graph_that_a_project_names_for_its_server_is_the_one(project: Path) -> None:
     project.write_text(PROJECT.replace("server: {", "server: { graph: beta,"))
 
-    settings = settings_of(Arguments(config=project), TOKEN)
+    settings = resolve_settings(Arguments(config=project), TOKEN)
 
     assert [each.graph_id for each in settings.graphs] == ["beta"]
     assert settings.is_single
@@ -86,7 +86,7 @@ def test_what_cannot_be_served_is_refused(
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(OmnigraphError, match=words):
-        settings_of(arguments, OPEN).check()
+        resolve_settings(arguments, OPEN).check()
 
 
 @pytest.mark.parametrize(("value", "is_on"), [("", 0), ("0", 0), ("false", 0), ("1", 1), ("no", 1)])
@@ -96,7 +96,7 @@ def test_a_switch_in_the_environment_is_on_unless_it_says_not(
     monkeypatch.chdir(tmp_path)
     environment = {"OMNIGRAPH_UNAUTHENTICATED": value, "OMNIGRAPH_REQUIRE_ALL_GRAPHS": value}
 
-    settings = settings_of(Arguments(uri="x"), environment)
+    settings = resolve_settings(Arguments(uri="x"), environment)
 
     assert settings.unauthenticated == settings.require_all_graphs == bool(is_on)
 

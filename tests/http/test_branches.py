@@ -48,7 +48,7 @@ def test_a_merge_conflict_lists_every_entity_and_leaves_the_target_alone(own: Se
         assert "other" in client.get("/branches").json()["branches"]
 
 
-def test_a_merge_may_take_its_source_away(own: Served) -> None:
+def test_a_merge_may_delete_its_source(own: Served) -> None:
     with own.client() as client:
         for name in ("one", "two"):
             client.post("/branches", {"name": name})

@@ -111,7 +111,7 @@ def test_a_bad_export_is_refused_before_it_begins(
     assert answer.headers["content-type"] == "application/json"
 
 
-def test_the_first_byte_comes_before_the_last_record_is_made(
+def test_an_export_is_streamed_before_its_last_record_is_read(
     large: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The records after the first chunk are held back until the client has read some of it."""
@@ -129,7 +129,7 @@ def test_the_first_byte_comes_before_the_last_record_is_made(
     assert (first + rest).count(b"\n") == PEOPLE_MANY
 
 
-def test_a_client_that_leaves_frees_its_export_once_nothing_works_at_it(
+def test_a_disconnected_client_frees_its_export_slot_once_its_thread_ends(
     large: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, may_go_on = hold_exports(monkeypatch)
@@ -177,7 +177,7 @@ def test_a_client_that_does_not_read_makes_the_producer_wait(
     until(lambda: exports_of(large) == 0)
 
 
-def test_an_export_shows_one_moment_whatever_is_written_meanwhile(
+def test_an_export_reads_one_snapshot_despite_concurrent_writes(
     large: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with large.client() as client, large.client() as writer:
@@ -208,11 +208,11 @@ def test_exports_beyond_the_slots_of_a_graph_are_refused(tmp_path: Path) -> None
         }
 
 
-def test_exports_beyond_what_the_server_carries_are_refused(tmp_path: Path) -> None:
+def test_exports_beyond_the_slots_of_the_server_are_refused(tmp_path: Path) -> None:
     path = make_graph(tmp_path / "graph")
     limits = Limits(exports_max=1, export_wait_seconds=0.01)
     with served(single(path, limits=limits)) as server, server.client() as client:
-        server.serving.slots._places._value = 0
+        server.serving.slots._free._value = 0
 
         answer = client.post("/export", {})
 
@@ -221,7 +221,7 @@ def test_exports_beyond_what_the_server_carries_are_refused(tmp_path: Path) -> N
         assert exports_of(server) == 0
 
 
-def test_an_export_that_breaks_half_way_is_not_taken_for_whole(
+def test_an_export_that_fails_midway_is_not_a_complete_response(
     large: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = export_module.slice_rows

@@ -82,7 +82,7 @@ def test_a_writer_off_main_is_refused_on_main_and_served_on_a_branch(graph_path:
         graph.mutate(INSERT, params={"slug": "y"}, branch="mine")
 
 
-def test_a_load_that_makes_a_branch_asks_for_that_too(graph_path: Path) -> None:
+def test_a_load_that_creates_a_branch_needs_permission_for_that_too(graph_path: Path) -> None:
     only_change = POLICY.replace("[branch_create]\n      target", "[branch_delete]\n      target")
     with (
         served(single(graph_path, tokens=TOKENS, policy_text=only_change)) as server,
@@ -155,7 +155,7 @@ def two_graphs(folder: Path, **settings: object) -> ServerSettings:
     return ServerSettings(
         graphs=graphs,
         is_single=False,
-        tokens=Tokens.hashed(TOKENS.items()),
+        tokens=Tokens.from_pairs(TOKENS.items()),
         **settings,  # type: ignore[arg-type]
     )
 
@@ -186,7 +186,7 @@ def test_graphs_are_not_listed_without_a_policy_that_says_so(tmp_path: Path) -> 
         assert ada.get("/graphs").status_code == 403
 
 
-def test_a_graph_that_cannot_be_opened_is_set_aside(tmp_path: Path) -> None:
+def test_a_graph_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
     graphs = (
         ServedGraph("good", str(make_graph(tmp_path / "a"))),
         ServedGraph("gone", str(tmp_path / "nothing")),

@@ -92,7 +92,7 @@ def test_the_server_says_where_it_listens_and_logs_no_secret(tmp_path: Path) -> 
         assert secret not in err
 
 
-def test_a_write_under_way_is_finished_before_the_server_stops(tmp_path: Path) -> None:
+def test_a_write_in_flight_finishes_before_the_server_stops(tmp_path: Path) -> None:
     """SIGTERM in the middle of a commit: the client gets its answer and the commit is there."""
     path = make_graph(tmp_path / "graph")
     gate = tmp_path / "gate"

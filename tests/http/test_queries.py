@@ -119,7 +119,7 @@ def test_an_unknown_query_and_a_denied_one_are_answered_alike(stored: Served) ->
     }
 
 
-def test_who_may_invoke_still_needs_the_right_to_read_or_change(stored: Served) -> None:
+def test_permission_to_invoke_does_not_imply_read_or_change(stored: Served) -> None:
     with stored.client("bob-token") as bob, stored.client() as nobody:
         assert bob.post("/queries/find", {"params": {"slug": "ada"}}).status_code == 200
         denied = bob.post("/queries/grow", {"params": {"slug": "ada", "age": 1}})

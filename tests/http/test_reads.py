@@ -174,7 +174,7 @@ def all_readers_busy(server: Served) -> Iterator[None]:
     threads = server.serving.settings.limits.read_threads
     together = threading.Barrier(threads + 1, timeout=60)
     for _ in range(threads):
-        server.serving.readers.give(lambda: (together.wait(), is_over.wait(60)))
+        server.serving.readers.submit(lambda: (together.wait(), is_over.wait(60)))
     together.wait()
     try:
         yield
@@ -182,7 +182,7 @@ def all_readers_busy(server: Served) -> Iterator[None]:
         is_over.set()
 
 
-def test_a_node_in_memory_is_found_while_all_readers_are_busy(own: Served) -> None:
+def test_a_cached_lookup_is_answered_while_all_read_threads_are_busy(own: Served) -> None:
     with own.client() as client, own.client() as other, ThreadPoolExecutor() as pool:
         time.sleep(0.05)  # files that have just changed are looked at each time
         for _ in range(3):
@@ -199,7 +199,7 @@ def test_a_node_in_memory_is_found_while_all_readers_are_busy(own: Served) -> No
         assert len(scan.result(60)) == 2
 
 
-def test_a_read_that_gives_up_at_once_is_answered_all_the_same(own: Served) -> None:
+def test_a_read_that_would_block_is_answered_from_a_thread(own: Served) -> None:
     """Between a write and its read-ahead, look-ups go back and forth; each sees the last write."""
     with own.client() as client:
         for age in range(20):

@@ -7,7 +7,7 @@ import pytest
 from starlette.routing import Match, Route
 
 from omnigraph.server.gate import ACTIONS
-from omnigraph.server.openapi import GRAPH_BASE, NESTED_PREFIX, TITLE, served_operations
+from omnigraph.server.openapi import GRAPH_BASE, NESTED_PREFIX, TITLE, list_operations
 from omnigraph.server.operations import OPERATIONS
 from tests.http.serving import ADA, INSERT, PEOPLE, SCHEMA, Client, Served, ndjson
 
@@ -142,7 +142,7 @@ def test_deprecated_operations_say_so(shared: Served) -> None:
 
 
 def test_every_route_has_an_action_in_the_gate(shared: Served) -> None:
-    """A route that the gate does not know would be served without anybody being asked."""
+    """A route that the gate does not know would be served without a policy check."""
     names = {route.name for route in shared.app.routes if isinstance(route, Route)} - {"openapi"}
 
     assert names == set(ACTIONS)
@@ -157,7 +157,7 @@ def test_the_document_announces_exactly_what_is_routed(shared: Served) -> None:
     }
     routed = {
         (path.replace(":path}", "}"), operation.method)
-        for path, operation in served_operations(is_single=True)
+        for path, operation in list_operations(is_single=True)
         if operation.operation_id != "listGraphs"
     }
 
@@ -221,8 +221,8 @@ def test_metrics_count_by_route_and_hold_no_data(shared: Served, client: Client)
 
 @pytest.mark.parametrize("graph_id", ["default", "{graph_id}", "a b", "", "query"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_a_look_up_finds_what_the_router_would(shared: Served, method: str, graph_id: str) -> None:
-    paths = [path for path, _ in served_operations(is_single=True)] + ["/graphs/x", "/nothing", "/"]
+def test_a_lookup_finds_the_route_of_starlette(shared: Served, method: str, graph_id: str) -> None:
+    paths = [path for path, _ in list_operations(is_single=True)] + ["/graphs/x", "/nothing", "/"]
     looked_up = 0
     for template in paths:
         path = template.replace("{graph_id}", graph_id).replace("{branch:path}", "a/b")

@@ -73,12 +73,14 @@ def workers_of(pid: int) -> list[psutil.Process]:
 @pytest.fixture
 def apart(own: Served) -> Iterator[Client]:
     """A client of a server whose second process is up."""
-    own.serving.apart.wait()
+    own.serving.write_process.wait()
     with own.client() as client:
         yield client
 
 
-def test_long_writes_run_apart_and_their_rows_are_there_at_once(apart: Client) -> None:
+def test_rows_of_the_write_process_are_visible_immediately(
+    apart: Client,
+) -> None:
     before = count_of(apart)
     loaded = apart.load(people("a"))
     after_load = count_of(apart)
@@ -143,7 +145,7 @@ def test_a_large_load_waits_for_the_process_and_runs_on_spark_there(
         assert found == java
 
 
-def test_without_room_for_another_process_long_writes_run_in_the_server(
+def test_long_writes_run_in_the_server_when_no_process_can_be_started(
     own: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -189,7 +191,7 @@ def clashing(path: Path) -> None:
         graph.mutate(grow, params={"n": 2})
 
 
-def test_what_is_refused_apart_reads_as_if_it_were_refused_here(
+def test_errors_of_the_write_process_equal_those_of_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clashing(make_graph(tmp_path / "graph"))
@@ -197,7 +199,7 @@ def test_what_is_refused_apart_reads_as_if_it_were_refused_here(
         with monkeypatch.context() as patch:
             patch.setattr(OpenGraph, "is_local", False)
             here = refused(client)
-        server.serving.apart.wait()
+        server.serving.write_process.wait()
         there = refused(client)
         places = long_writes(client, "here"), long_writes(client, "apart")
 
@@ -207,10 +209,10 @@ def test_what_is_refused_apart_reads_as_if_it_were_refused_here(
     assert here[8][1]["merge_conflicts"]
 
 
-def test_who_may_not_load_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_denied_load_writes_nothing(tmp_path: Path) -> None:
     path = make_graph(tmp_path / "graph")
     with served(single(path, tokens=TOKENS, policy_text=POLICY)) as server:
-        server.serving.apart.wait()
+        server.serving.write_process.wait()
         with server.client("secret-reader") as reader, server.client("secret-writer") as writer:
             denied = reader.load(people("a"))
             no_branch = writer.load(people("a"), branch="new", **{"from": "main"})
@@ -250,11 +252,11 @@ def test_a_killed_write_process_leaves_a_whole_graph_and_is_replaced(
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, f"{point}=kill")
     with served(single(make_graph(tmp_path / "graph"))) as server, server.client() as client:
         before = count_of(client)
-        server.serving.apart.wait()
+        server.serving.write_process.wait()
         monkeypatch.delenv(ENVIRONMENT_VARIABLE)
         killed = client.load(people("a"))
         after_kill = count_of(client)
-        server.serving.apart.wait()
+        server.serving.write_process.wait()
         again = client.load(people("a"), mode="merge")
 
         assert killed.status_code == 503
@@ -265,7 +267,7 @@ def test_a_killed_write_process_leaves_a_whole_graph_and_is_replaced(
         assert long_writes(client, "apart") == 2
 
 
-def test_a_server_that_is_told_to_stop_ends_its_long_write_first(tmp_path: Path) -> None:
+def test_a_stopping_server_finishes_its_long_write_first(tmp_path: Path) -> None:
     make_graph(tmp_path / "graph")
     gate = tmp_path / "gate"
     point = {ENVIRONMENT_VARIABLE: f"{Failpoint.COMMIT_AFTER_STAGE}=wait:{gate}"}

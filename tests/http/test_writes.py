@@ -25,7 +25,7 @@ def held_writers(server: Served) -> Iterator[list[threading.Event]]:
     """Keep every thread that writes busy, each until its event is set."""
     doors = [threading.Event() for _ in range(server.serving.settings.write_threads)]
     for door in doors:
-        server.serving.writers.give(door.wait)
+        server.serving.writers.submit(door.wait)
     try:
         yield doors
     finally:
@@ -100,7 +100,7 @@ def test_of_eight_updates_of_one_entity_exactly_one_wins(
         assert len(client.get("/commits").json()["commits"]) == 3
 
 
-def test_an_update_that_waited_while_its_table_moved_is_refused(own: Served) -> None:
+def test_an_update_whose_table_changed_while_it_waited_is_refused(own: Served) -> None:
     """What counts is what a request could see when it arrived, not when its turn came."""
     with (
         ThreadPoolExecutor(2) as pool,
@@ -194,7 +194,7 @@ def test_a_mutation_answers_its_commit_and_what_it_did(own: Served) -> None:
         ("/tmp/secret.gq", "parse error"),
     ],
 )
-def test_a_mutation_that_cannot_be_is_refused_before_anything_is_done(
+def test_an_invalid_mutation_is_refused_before_any_write(
     client: Client, query: str, words: str
 ) -> None:
     before = client.get("/snapshot").json()
@@ -256,7 +256,7 @@ def test_two_conditions_are_refused(client: Client) -> None:
     assert answer.status_code == 400
 
 
-def test_an_overwrite_that_loses_a_race_says_so(own: Served) -> None:
+def test_an_overwrite_that_loses_a_race_is_a_conflict(own: Served) -> None:
     """Overwrites are never replayed for the caller."""
     data = ndjson([ACME])
     answers = race(own, "/load", [{"data": data, "mode": "overwrite"}] * 4)

@@ -201,7 +201,7 @@ def test_an_optional_key_may_be_left_empty() -> None:
     assert load_policy(text, name="x", resource="x").decide(Request("ann", Action.READ)).allowed
 
 
-def test_words_that_old_yaml_takes_for_truth_are_names() -> None:
+def test_boolean_words_of_yaml_1_1_are_names() -> None:
     text = bundle_of(
         "- { id: on, allow: { actors: { group: no }, actions: [read] } }\n", groups="{ no: [off] }"
     )

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_valid_bundle_is_said_to_be_so(folder: Path) -> None:
+def test_a_valid_bundle_is_reported_as_valid(folder: Path) -> None:
     outcome = run("policy", "validate", "--policy", "policy.yaml")
 
     assert outcome.out == "policy valid: bundle 'policy.yaml' [2 actors]\n"
@@ -199,7 +199,7 @@ def test_without_any_bundle_it_says_how_to_name_one(folder: Path) -> None:
     )
 
 
-def test_two_ways_to_name_the_bundle_are_one_too_many(folder: Path) -> None:
+def test_two_ways_to_name_the_bundle_are_refused(folder: Path) -> None:
     assert run("policy", "validate", "--policy", "policy.yaml", "--graph", "team").code == 2
 
 

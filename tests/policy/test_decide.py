@@ -64,7 +64,7 @@ def test_a_scoped_rule_does_not_reach_a_request_without_a_branch() -> None:
     assert policy.decide(Request("act-bob", Action.READ)).allowed
 
 
-def test_blanks_around_a_branch_do_not_hide_that_it_is_protected() -> None:
+def test_spaces_around_a_branch_name_do_not_bypass_its_protection() -> None:
     decision = team().decide(Request("act-bob", Action.CHANGE, branch=" main\n"))
 
     assert decision.message == "policy denied action 'change' on branch 'main' for actor 'act-bob'"
@@ -130,7 +130,7 @@ def test_every_decision_is_logged_on_one_line(caplog: pytest.LogCaptureFixture) 
     ]
 
 
-def test_nobody_in_particular_may_do_nothing() -> None:
+def test_without_an_actor_every_action_is_denied() -> None:
     with pytest.raises(PolicyError) as denial:
         team().require(Action.READ, actor=None, branch="main")
 
@@ -221,7 +221,7 @@ def test_an_evaluation_that_fails_is_a_denial_of_its_own_kind() -> None:
     broken = engine("permit (principal, action, resource) when { 9223372036854775807 + 1 > 0 };")
 
     with pytest.raises(PolicyEvaluationFailed) as failure:
-        broken.matched_rules(
+        broken.find_rules(
             "ann",
             Action.READ,
             branch=None,

@@ -49,7 +49,7 @@ def test_a_writer_of_unprotected_branches_is_denied_on_main_and_let_through_on_a
     assert graph.commits("work")[0].actor == BOB
 
 
-def test_the_actor_of_the_handle_is_the_one_that_is_asked_about(tmp_path: Path) -> None:
+def test_the_policy_is_checked_for_the_actor_of_the_handle(tmp_path: Path) -> None:
     new_graph(tmp_path / "graph").create_branch("work")
     graph = og.open(tmp_path / "graph", actor=BOB, policy=team(), durability="process")
 
@@ -73,7 +73,7 @@ def test_without_an_actor_everything_is_denied(graph: og.Graph) -> None:
     assert graph.branches() == ["main"]
 
 
-def test_without_a_policy_nobody_is_asked(tmp_path: Path) -> None:
+def test_without_a_policy_every_write_is_allowed(tmp_path: Path) -> None:
     graph = new_graph(tmp_path / "graph")
 
     add_person(graph, "ann", branch="main", actor=None)
@@ -83,7 +83,7 @@ def test_without_a_policy_nobody_is_asked(tmp_path: Path) -> None:
     assert graph.branches() == ["main"]
 
 
-def test_blanks_around_main_do_not_open_it(graph: og.Graph) -> None:
+def test_a_branch_name_with_spaces_does_not_bypass_main_protection(graph: og.Graph) -> None:
     with pytest.raises(PolicyError, match="on branch 'main'"):
         add_person(graph, "ann", branch=" main ", actor=BOB)
 
@@ -148,7 +148,7 @@ def test_a_load_that_makes_its_branch_needs_both(tmp_path: Path) -> None:
     assert names(graph, "work") == ["ann"]
 
 
-def test_a_load_into_a_branch_that_is_there_needs_no_leave_to_make_it(tmp_path: Path) -> None:
+def test_a_load_into_an_existing_branch_needs_no_permission_to_create_it(tmp_path: Path) -> None:
     new_graph(tmp_path / "graph").create_branch("work")
     policy = only("actions: [change], branch_scope: unprotected")
     graph = og.open(tmp_path / "graph", actor=ADA, policy=policy, durability="process")
@@ -156,7 +156,7 @@ def test_a_load_into_a_branch_that_is_there_needs_no_leave_to_make_it(tmp_path: 
     assert not graph.ingest(RECORD, branch="work").branch_created
 
 
-def test_a_branch_that_goes_during_a_load_is_not_made_again_without_leave(tmp_path: Path) -> None:
+def test_a_branch_deleted_during_a_load_is_not_recreated_without_permission(tmp_path: Path) -> None:
     other = new_graph(tmp_path / "graph")
     other.create_branch("work")
     policy = only("actions: [change]")
@@ -184,7 +184,7 @@ def test_frames_and_schemas_are_writes_like_any_other(graph: og.Graph) -> None:
     assert graph.apply_schema(next_schema, actor=ADA).applied
 
 
-def test_a_protected_branch_cannot_be_deleted_by_who_may_delete_others(graph: og.Graph) -> None:
+def test_permission_to_delete_branches_does_not_include_protected_ones(graph: og.Graph) -> None:
     graph.create_branch("work", actor=BOB)
 
     with pytest.raises(PolicyError, match="'branch_delete' targeting branch 'main'"):

@@ -115,15 +115,15 @@ def test_every_call_is_known_to_read_to_write_or_to_keep_up() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(WRITES))
-def test_a_write_asks_before_it_comes_to_a_door(name: str) -> None:
+def test_a_write_checks_the_policy_before_it_touches_storage(name: str) -> None:
     assert first_reached(Graph, name) == GATE
 
 
-def test_nothing_but_upkeep_comes_to_a_door_unasked() -> None:
+def test_only_upkeep_touches_storage_without_a_policy_check() -> None:
     assert ungated(Graph) == UPKEEP
 
 
-def test_a_write_that_does_not_ask_is_found() -> None:
+def test_a_write_without_a_policy_check_is_found() -> None:
     """The same look at a graph with new calls, of which one forgets the gate, one is late."""
 
     class Grown(Graph):

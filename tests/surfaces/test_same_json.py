@@ -38,7 +38,7 @@ def url(path: Path) -> Iterator[str]:
         yield server.url
 
 
-def test_what_is_read_is_the_same(surfaces: list[Surface]) -> None:
+def test_results_of_reads_are_the_same_json(surfaces: list[Surface]) -> None:
     for call in ("snapshot", "schema", "branches", "commits", "export"):
         answers = [getattr(each, call)().json for each in surfaces]
         assert answers == [answers[0]] * len(surfaces), call
@@ -78,7 +78,7 @@ def written(surface: Surface) -> list[Any]:
     ]
 
 
-def test_what_is_written_is_told_in_the_same_words(tmp_path: Path) -> None:
+def test_results_of_writes_are_the_same_json(tmp_path: Path) -> None:
     told = {}
     with ExitStack() as stack:
         for number, kind in enumerate(SURFACES):

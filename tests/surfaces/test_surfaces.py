@@ -134,7 +134,7 @@ def test_a_mutation_is_one_commit_that_it_names(surface: Surface) -> None:
     assert ages(surface) == {"ada": 36, "grace": 45, "lin": 30}
 
 
-def test_a_delete_takes_its_edges_along(surface: Surface) -> None:
+def test_deleting_a_node_deletes_its_edges(surface: Surface) -> None:
     report = surface.mutate(DELETE, params={"slug": "ada"}).json
 
     assert (report["affected_nodes"], report["affected_edges"]) == (1, 1)
@@ -263,7 +263,7 @@ def test_a_bad_record_is_named_and_nothing_is_loaded(
     assert ages(standing) == {"ada": 36, "grace": 45}
 
 
-def test_a_mode_that_is_none_is_refused(standing: Surface) -> None:
+def test_an_unknown_load_mode_is_refused(standing: Surface) -> None:
     answer = standing.load(ndjson([ADA]), "replace")
 
     assert answer.error is not None
@@ -349,7 +349,7 @@ def test_both_sides_of_a_merge_are_kept(surface: Surface) -> None:
     assert surface.commits().json["commits"][0]["merged_parent_commit_id"] is not None
 
 
-def test_a_conflict_is_shown_and_the_target_is_untouched(surface: Surface) -> None:
+def test_a_conflict_is_reported_and_the_target_is_unchanged(surface: Surface) -> None:
     surface.create_branch("dev").done()
     surface.mutate(UPDATE, params={"slug": "ada", "age": 1}, branch="dev").done()
     surface.mutate(UPDATE, params={"slug": "ada", "age": 2}).done()

@@ -3,7 +3,7 @@
     [prod]
     token = ...
 
-One section a server. The file is made with mode 0600 and rewritten as a whole, by a rename; every
+One section per server. The file is made with mode 0600 and rewritten as a whole, by a rename; every
 other line of it stays as it was. A file that others can read is refused, not used.
 """
 

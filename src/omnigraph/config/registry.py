@@ -1,7 +1,7 @@
 """Registry: the stored queries of a graph, checked against its schema.
 
 The key of an entry is the name of a query in its file; one file may hold many. An entry that does
-not fit is a breakage, told by name; whoever loads the registry decides what that means.
+not fit is a breakage, reported by name; the caller decides what that means.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def load_registry(entries: Mapping[str, StoredEntry], catalog: Catalog) -> Regis
     tools: dict[str, str] = {}
     for name in sorted(entries):
         try:
-            found = _stored(name, entries[name], catalog)
+            found = _read_query(name, entries[name], catalog)
         except OmnigraphError as error:
             breakages.append(Breakage(name, error.render()))
             continue
@@ -101,7 +101,7 @@ def load_registry(entries: Mapping[str, StoredEntry], catalog: Catalog) -> Regis
     return Registry(queries, tuple(breakages), tuple(warnings))
 
 
-def _stored(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
+def _read_query(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
     source = _read(entry.file)
     compiled = compile_query(source, catalog, name, source_name=str(entry.file))
     return StoredQuery(

@@ -103,10 +103,14 @@ def resolve_scope(address: Address, settings: Settings) -> Scope:
     _refuse_several(address)
     scope = (
         _explicit(address, settings)
-        or (_named(address.target, settings) if address.target is not None else None)
-        or _profiled(address, settings)
-        or _defaulted(settings)
-        or (_named(settings.project.cli.graph, settings) if settings.project.cli.graph else None)
+        or (_target_scope(address.target, settings) if address.target is not None else None)
+        or _active_profile_scope(address, settings)
+        or _default_scope(settings)
+        or (
+            _target_scope(settings.project.cli.graph, settings)
+            if settings.project.cli.graph
+            else None
+        )
     )
     if scope is None:
         raise AddressError(
@@ -119,8 +123,8 @@ def resolve_scope(address: Address, settings: Settings) -> Scope:
 def server_scope(name_or_url: str, operator: Operator) -> ServedScope:
     """A server by its name in the operator config, or by its address."""
     if name_or_url.startswith(("http://", "https://")):
-        return _served(server_url(name_or_url, "--server"))
-    return _served(operator.server(name_or_url).url)
+        return _to_served_scope(server_url(name_or_url, "--server"))
+    return _to_served_scope(operator.server(name_or_url).url)
 
 
 def profile_scope(profile: Profile, operator: Operator) -> Scope:
@@ -178,25 +182,25 @@ def _location(text: str) -> str:
     return text
 
 
-def _named(name: str, settings: Settings) -> Scope:
+def _target_scope(name: str, settings: Settings) -> Scope:
     return _graph_scope(settings.project.graph(name))
 
 
 def _graph_scope(graph: ProjectGraph) -> Scope:
     if graph.is_served:
-        served = _served(server_url(graph.uri, f"graphs.{graph.name}.uri"))
+        served = _to_served_scope(server_url(graph.uri, f"graphs.{graph.name}.uri"))
         return replace(served, queries=graph.queries, token_variable=graph.bearer_token_env)
     return DirectScope(graph.uri, graph.name, graph.policy_file, graph.queries)
 
 
-def _profiled(address: Address, settings: Settings) -> Scope | None:
+def _active_profile_scope(address: Address, settings: Settings) -> Scope | None:
     name = address.profile or settings.environment.get(PROFILE_VARIABLE, "").strip()
     if not name:
         return None
     return profile_scope(settings.operator.profile(name), settings.operator)
 
 
-def _defaulted(settings: Settings) -> Scope | None:
+def _default_scope(settings: Settings) -> Scope | None:
     defaults = settings.operator.defaults
     if defaults.store is not None:
         return DirectScope(defaults.store)
@@ -205,7 +209,7 @@ def _defaulted(settings: Settings) -> Scope | None:
     return _with_graph(server_scope(defaults.server, settings.operator), defaults.default_graph)
 
 
-def _served(url: str) -> ServedScope:
+def _to_served_scope(url: str) -> ServedScope:
     nested = _NESTED.fullmatch(url)
     return ServedScope(url) if nested is None else ServedScope(nested["base"], nested["graph"])
 

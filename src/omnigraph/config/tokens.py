@@ -38,12 +38,12 @@ class _Url:
 
 def server_for(url: str, operator: Operator) -> OperatorServer | None:
     """The operator's server that an address belongs to: the longest prefix."""
-    wanted = _taken_apart(url)
+    wanted = _split_url(url)
     covering = [
         (len(found.segments), server)
         for server in operator.servers.values()
         if wanted is not None
-        and (found := _taken_apart(server.url)) is not None
+        and (found := _split_url(server.url)) is not None
         and found.covers(wanted)
     ]
     return max(covering, key=lambda pair: pair[0])[1] if covering else None
@@ -64,10 +64,10 @@ def token_for(
     """
     fallback = {} if env_file is None else read_env_file(env_file)
 
-    def looked_up(name: str) -> str | None:
+    def look_up(name: str) -> str | None:
         return environment.get(name, "").strip() or fallback.get(name) or None
 
-    if own_variable is not None and (own := looked_up(own_variable)) is not None:
+    if own_variable is not None and (own := look_up(own_variable)) is not None:
         return own
     server = server_for(url, operator)
     if server is not None:
@@ -76,7 +76,7 @@ def token_for(
         )
         if keyed:
             return keyed
-    return looked_up(SHARED_VARIABLE)
+    return look_up(SHARED_VARIABLE)
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -95,16 +95,16 @@ def read_env_file(path: Path) -> dict[str, str]:
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
             raise ConfigError(f"{path}:{number}: expected KEY=VALUE")
-        found[name.strip()] = _unquoted(value.strip())
+        found[name.strip()] = _unquote(value.strip())
     return found
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'"
     return value[1:-1] if is_quoted else value
 
 
-def _taken_apart(url: str) -> _Url | None:
+def _split_url(url: str) -> _Url | None:
     parts = urlsplit(url)
     try:
         port = parts.port

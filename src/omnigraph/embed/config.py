@@ -38,7 +38,7 @@ _log = logging.getLogger("omnigraph.embed")
 
 
 class Provider(StrEnum):
-    """Who embeds."""
+    """The embedding service."""
 
     OPENAI_COMPATIBLE = "openai-compatible"
     OPENAI = "openai"
@@ -92,7 +92,7 @@ class EmbedConfig:
     retry_backoff_ms: int = 200
 
     @property
-    def shown_url(self) -> str:
+    def public_url(self) -> str:
         """The address without what may be secret in it: a user, a password, a query."""
         return re.sub(r"//[^/]*@", "//", self.base_url).partition("?")[0]
 

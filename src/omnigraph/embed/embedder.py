@@ -1,4 +1,4 @@
-"""Embedder: texts to unit vectors, whoever makes them."""
+"""Embedder: texts → unit vectors, with any provider."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def fill_vectors(
 
 
 def _missing(rows: pa.Table, column: EmbedColumn) -> np.ndarray:
-    """The places of the rows to embed."""
+    """The positions of the rows to embed."""
     if column.source not in rows.column_names:
         return np.zeros(0, np.int64)
     # A text of nothing but spaces has no meaning to embed, and providers refuse it.
@@ -87,17 +87,17 @@ def _with_vectors(
     texts = rows.column(column.source).take(pa.array(missing)).combine_chunks().dictionary_encode()
     # Equal texts have equal vectors: each is sent and paid for once.
     vectors = embedder.embed_documents(texts.dictionary.to_pylist(), column.dimension)
-    stored = _stored(rows, column)
+    stored = _vector_column(rows, column)
     made = pa.FixedSizeListArray.from_arrays(
         pa.array(vectors.reshape(-1), pa.float32()), column.dimension
     ).cast(stored.type)
-    places = np.arange(rows.num_rows)
-    places[missing] = rows.num_rows + texts.indices.to_numpy()
-    filled = pa.concat_arrays([stored, made]).take(pa.array(places))
-    return _replaced(rows, column, filled)
+    positions = np.arange(rows.num_rows)
+    positions[missing] = rows.num_rows + texts.indices.to_numpy()
+    filled = pa.concat_arrays([stored, made]).take(pa.array(positions))
+    return _set_column(rows, column, filled)
 
 
-def _stored(rows: pa.Table, column: EmbedColumn) -> pa.FixedSizeListArray:
+def _vector_column(rows: pa.Table, column: EmbedColumn) -> pa.FixedSizeListArray:
     if column.name in rows.column_names:
         chunked = rows.column(column.name)
         return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else chunked.combine_chunks()
@@ -105,7 +105,7 @@ def _stored(rows: pa.Table, column: EmbedColumn) -> pa.FixedSizeListArray:
     return pa.nulls(rows.num_rows, vector)
 
 
-def _replaced(rows: pa.Table, column: EmbedColumn, values: pa.Array) -> pa.Table:
+def _set_column(rows: pa.Table, column: EmbedColumn, values: pa.Array) -> pa.Table:
     if column.name not in rows.column_names:
         return rows.append_column(pa.field(column.name, values.type, column.nullable), values)
     place = rows.column_names.index(column.name)

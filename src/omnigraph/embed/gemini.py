@@ -61,4 +61,4 @@ class GeminiEmbedder:
         try:
             return [float(number) for number in reply["embedding"]["values"]]
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise self._client.malformed("not an embedding") from None
+            raise self._client.reply_error("not an embedding") from None

@@ -42,7 +42,7 @@ class JsonClient:
                 return self._json(outcome)
             if not call.may_try_again(outcome.wait_s):
                 raise EmbeddingFailed(
-                    f"the embedding provider at {self.config.shown_url} {outcome.reason} "
+                    f"the embedding provider at {self.config.public_url} {outcome.reason} "
                     f"({call.attempts} attempts) — try again later"
                 )
 
@@ -59,35 +59,36 @@ class JsonClient:
             return _Transient("did not answer in time")
         except (*_UNSENDABLE, ValueError) as error:
             raise EmbeddingFailed(
-                f"'{self.config.shown_url}' cannot be asked for embeddings "
+                f"'{self.config.public_url}' cannot be asked for embeddings "
                 f"({type(error).__name__}) — check OMNIGRAPH_EMBED_BASE_URL and the API key"
             ) from None
         except httpx.HTTPError as error:
             return _Transient(f"could not be reached ({type(error).__name__})")
         if response.status_code == 429 or response.status_code >= 500:
-            reason = f"answered {response.status_code}{self._said(response)}"
+            reason = f"answered {response.status_code}{self._error_text(response)}"
             return _Transient(reason, _retry_after_s(response))
         return response
 
     def _json(self, response: httpx.Response) -> Any:
         if not response.is_success:
             raise EmbeddingFailed(
-                f"the embedding provider at {self.config.shown_url} refused the request: "
-                f"{response.status_code}{self._said(response)} — check the model and the API key"
+                f"the embedding provider at {self.config.public_url} refused the request: "
+                f"{response.status_code}{self._error_text(response)} — "
+                "check the model and the API key"
             )
         try:
             return response.json()
         except ValueError:
-            raise self.malformed("not JSON") from None
+            raise self.reply_error("not JSON") from None
 
-    def malformed(self, what: str) -> EmbeddingFailed:
+    def reply_error(self, what: str) -> EmbeddingFailed:
         """The error for a reply that is not what the wire format says."""
         return EmbeddingFailed(
-            f"the embedding provider at {self.config.shown_url} sent a reply that is {what} — "
+            f"the embedding provider at {self.config.public_url} sent a reply that is {what} — "
             "check OMNIGRAPH_EMBED_BASE_URL and OMNIGRAPH_EMBED_PROVIDER"
         )
 
-    def _said(self, response: httpx.Response) -> str:
+    def _error_text(self, response: httpx.Response) -> str:
         """What the provider said about it, cut short, with the key taken out."""
         try:
             error = response.json()["error"]
@@ -117,7 +118,7 @@ class _Call:
 
     def request_timeout_s(self) -> float:
         timeout = self._config.timeout_ms / 1000
-        return timeout if self._ends is None else max(min(timeout, self._left_s()), 0.001)
+        return timeout if self._ends is None else max(min(timeout, self._remaining_s()), 0.001)
 
     def may_try_again(self, wait_s: float) -> bool:
         """Sleep before the next attempt; False when there is none, or no time for it."""
@@ -125,12 +126,12 @@ class _Call:
             return False
         backoff = self._config.retry_backoff_ms / 1000 * 2 ** (self.attempts - 1)
         pause = max(backoff * random.uniform(0.5, 1.5), wait_s)
-        if self._ends is not None and pause >= self._left_s():
+        if self._ends is not None and pause >= self._remaining_s():
             return False
         time.sleep(pause)
         return True
 
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         assert self._ends is not None
         return self._ends - time.monotonic()
 

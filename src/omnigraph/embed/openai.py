@@ -18,7 +18,7 @@ BATCH_CHARACTERS_MAX = 200_000
 
 @dataclass(frozen=True, slots=True)
 class OpenAiEmbedder:
-    """`POST {base}/embeddings`, many texts a request. Queries and documents are alike."""
+    """`POST {base}/embeddings`, many texts per request. Queries and documents are alike."""
 
     config: EmbedConfig
     _client: JsonClient = field(init=False, repr=False, compare=False)
@@ -43,7 +43,7 @@ class OpenAiEmbedder:
         body = {"model": self.model, "input": texts, "dimensions": dimension}
         vectors = _in_order(self._client.post("/embeddings", body), len(texts))
         if vectors is None:
-            raise self._client.malformed("not a list of one embedding per text")
+            raise self._client.reply_error("not a list of one embedding per text")
         return unit_vectors(vectors, dimension)
 
 

@@ -83,11 +83,11 @@ class EnvironmentEmbedder:
 
     @cached_property
     def _embedder(self) -> Embedder:
-        return _found(embedder_from_environment())
+        return _require(embedder_from_environment())
 
     @cached_property
     def _document_embedder(self) -> Embedder:
-        return _found(embedder_of_documents())
+        return _require(embedder_of_documents())
 
     @property
     def model(self) -> str:
@@ -100,7 +100,7 @@ class EnvironmentEmbedder:
         return self._embedder.embed_query(text, dimension)
 
 
-def _found(embedder: Embedder | None) -> Embedder:
+def _require(embedder: Embedder | None) -> Embedder:
     if embedder is None:
         raise EmbeddingNotConfigured(NOT_CONFIGURED)
     return embedder

@@ -34,7 +34,7 @@ class CedarEngine:
         self._text = text
         self._what = what
 
-    def matched_rules(
+    def find_rules(
         self,
         actor: str,
         action: Action,

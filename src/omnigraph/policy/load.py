@@ -17,7 +17,7 @@ def load_policy(text: str, *, name: str, resource: str | None) -> Policy:
     from omnigraph.policy.check import read_bundle
 
     kind = Kind.SERVER if resource is None else Kind.GRAPH
-    return _compiled(read_bundle(text, name=name, kind=kind), name, resource)
+    return _compile(read_bundle(text, name=name, kind=kind), name, resource)
 
 
 def load_standalone(text: str, *, name: str, kind: Kind | None = None) -> Policy:
@@ -29,10 +29,10 @@ def load_standalone(text: str, *, name: str, kind: Kind | None = None) -> Policy
     from omnigraph.policy.check import read_bundle
 
     bundle = read_bundle(text, name=name, kind=kind)
-    return _compiled(bundle, name, name if bundle.kind is Kind.GRAPH else None)
+    return _compile(bundle, name, name if bundle.kind is Kind.GRAPH else None)
 
 
-def _compiled(bundle: Bundle, name: str, resource: str | None) -> Policy:
+def _compile(bundle: Bundle, name: str, resource: str | None) -> Policy:
     # Cedar is loaded with the first policy: a graph without one never needs it.
     from omnigraph.policy.cedar import CedarEngine
 
@@ -40,7 +40,7 @@ def _compiled(bundle: Bundle, name: str, resource: str | None) -> Policy:
     engine = CedarEngine(text, what=f"policy bundle {quote(name)}")
 
     def match(request: Request, is_protected: bool, target_is_protected: bool) -> list[str]:
-        return engine.matched_rules(
+        return engine.find_rules(
             request.actor,
             request.action,
             branch=request.branch,

@@ -83,7 +83,7 @@ class Bundle:
 
     @property
     def actors(self) -> frozenset[str]:
-        """Everybody who is in some group."""
+        """The actors of all groups."""
         return frozenset().union(*self.groups.values())
 
 

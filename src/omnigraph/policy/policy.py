@@ -1,4 +1,4 @@
-"""Policy: one compiled bundle, and the question everybody asks it."""
+"""Policy: one compiled bundle, which decides requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Policy:
             PolicyEvaluationFailed: There is no answer; take it as a denial.
         """
         asked = replace(
-            request, branch=_trimmed(request.branch), target_branch=_trimmed(request.target_branch)
+            request, branch=_trim(request.branch), target_branch=_trim(request.target_branch)
         )
         decision = self._decide(asked)
         _record(asked.actor, asked, decision)
@@ -53,13 +53,13 @@ class Policy:
         branch: str | None = None,
         target_branch: str | None = None,
     ) -> None:
-        """Return when the actor may do it; nobody in particular may do nothing.
+        """Return when the actor may do it; without an actor everything is denied.
 
         Raises:
             PolicyError: The policy denies it.
         """
         if actor is None:
-            asked = Request("", action, _trimmed(branch), _trimmed(target_branch))
+            asked = Request("", action, _trim(branch), _trim(target_branch))
             where = _where(asked)
             message = f"policy denied action '{action}'{where} — no actor is given, say who acts"
             decision = Decision(allowed=False, message=message)
@@ -73,7 +73,7 @@ class Policy:
         if asked.actor not in self.actors:
             message = f"policy denied action '{asked.action}' for unknown actor '{asked.actor}'"
             return Decision(allowed=False, message=message)
-        rule_id = self._matched_rule(asked) if asked.action.kind is self.kind else None
+        rule_id = self._find_rule(asked) if asked.action.kind is self.kind else None
         if rule_id is None:
             message = (
                 f"policy denied action '{asked.action}'{_where(asked)} for actor '{asked.actor}'"
@@ -82,7 +82,7 @@ class Policy:
         message = f"policy allowed action '{asked.action}' for actor '{asked.actor}'"
         return Decision(allowed=True, message=message, matched_rule=rule_id)
 
-    def _matched_rule(self, asked: Request) -> str | None:
+    def _find_rule(self, asked: Request) -> str | None:
         is_protected = asked.branch in self._protected
         target_is_protected = asked.target_branch in self._protected
         facts = (
@@ -99,8 +99,8 @@ class Policy:
         return self._matched[facts]
 
 
-def _trimmed(branch: str | None) -> str | None:
-    """The name as the engine uses it: blanks around a branch must not hide that it is protected."""
+def _trim(branch: str | None) -> str | None:
+    """The name as the engine uses it: spaces around a branch must not hide that it is protected."""
     return None if branch is None else branch.strip()
 
 

@@ -1,4 +1,4 @@
-"""Admission: how much one actor may have under way at once. Used on the event loop only."""
+"""Admission: limits of the requests in flight per actor. Used on the event loop only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BRANCH_WORK_BYTES = 256
 
 
 class TooManyRequests(OmnigraphError):
-    """The actor has too much under way. Nothing was done."""
+    """The actor has too many requests in flight. Nothing was done."""
 
     kind = "too_many_requests"
     http_status = 429
@@ -24,7 +24,7 @@ class TooManyRequests(OmnigraphError):
 class Admission:
     """Counts requests and bytes of each actor. Reads are not counted.
 
-    All of it happens between two awaits of one thread, so that looking and taking are one step.
+    Check and count happen without an await in between, so they are atomic.
     """
 
     def __init__(self, limits: Limits, on_reject: Callable[[], object] = lambda: None) -> None:
@@ -33,15 +33,15 @@ class Admission:
         self._in_flight: dict[str, tuple[int, int]] = {}
 
     def in_flight(self, actor: str | None) -> int:
-        """How many requests of an actor are under way."""
+        """How many requests of an actor are in flight."""
         return self._in_flight.get(_key(actor), (0, 0))[0]
 
     @contextmanager
     def admit(self, actor: str | None, size: int) -> Iterator[None]:
-        """Take a place while the block runs.
+        """Count a request while the block runs.
 
         Raises:
-            TooManyRequests: There is none.
+            TooManyRequests: A limit is reached.
         """
         key = _key(actor)
         count, used = self._in_flight.get(key, (0, 0))

@@ -17,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 from omnigraph.errors import OmnigraphError
 from omnigraph.policy import load_policy
 from omnigraph.server.admission import Admission
-from omnigraph.server.answers import Answers
 from omnigraph.server.call import Call, Serving
 from omnigraph.server.envelope import error_response, error_status, json_response
 from omnigraph.server.gate import ACTIONS, Gate
@@ -28,22 +27,23 @@ from omnigraph.server.observe import Observe
 from omnigraph.server.openapi import (
     GRAPH_BASE,
     GRAPHS,
+    list_operations,
     openapi_document,
-    served_operations,
 )
 from omnigraph.server.operations import Operation
+from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
-from omnigraph.server.threads import Threads
+from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.server.write_process import WriteProcess
 
 log = logging.getLogger("omnigraph.server")
 
 
 class Application:
-    """What is served. A path with no parameter but the graph is found by one look-up.
+    """The ASGI application. A path whose only parameter is the graph is found by one look-up.
 
-    All others are found by Starlette, which also refuses what there is no operation for.
+    Starlette routes all other paths, and refuses those that no operation has.
     """
 
     def __init__(self, serving: Serving) -> None:
@@ -52,7 +52,7 @@ class Application:
         self.document = openapi_document(is_single=is_single, is_open=is_open)
         self.routes = [
             Route("/openapi.json", self._send_document, name="openapi"),
-            *(_route(*served, serving) for served in served_operations(is_single=is_single)),
+            *(_route(*served, serving) for served in list_operations(is_single=is_single)),
         ]
         self._fixed: dict[tuple[str, str], Route] = {}
         self._of_graph: dict[tuple[str, str], Route] = {}
@@ -102,7 +102,7 @@ class Application:
 
 
 def create_app(settings: ServerSettings) -> Application:
-    """Open the graphs and make the application that serves them.
+    """Open the graphs and build the application that serves them.
 
     Raises:
         OmnigraphError: The settings are refused, or a graph that is needed cannot be served.
@@ -129,7 +129,7 @@ def _serving(settings: ServerSettings) -> Serving:
         )
     )
     graphs = open_graphs(settings)
-    readers = Threads(limits.read_threads, "omnigraph-read")
+    readers = WorkerPool(limits.read_threads, "omnigraph-read")
     return Serving(
         settings=settings,
         graphs=graphs,
@@ -138,15 +138,15 @@ def _serving(settings: ServerSettings) -> Serving:
         metrics=metrics,
         slots=ExportSlots(limits, metrics),
         readers=readers,
-        answers=Answers(readers),
-        writers=Threads(settings.write_threads, "omnigraph-write"),
-        exporters=Threads(limits.exports_max, "omnigraph-export"),
-        apart=WriteProcess(settings, graphs, metrics),
+        query_runner=QueryRunner(readers),
+        writers=WorkerPool(settings.write_threads, "omnigraph-write"),
+        exporters=WorkerPool(limits.exports_max, "omnigraph-export"),
+        write_process=WriteProcess(settings, graphs, metrics),
     )
 
 
 def _endpoint(operation: Operation, serving: Serving) -> Callable[[Request], Awaitable[Response]]:
-    """Answer requests for one operation; whatever goes wrong becomes an envelope."""
+    """Build the endpoint of one operation; every error becomes an envelope."""
     is_open_to_all = ACTIONS[operation.operation_id] is None
     only_graph = serving.settings.graphs[0].graph_id
 
@@ -161,7 +161,9 @@ def _endpoint(operation: Operation, serving: Serving) -> Callable[[Request], Awa
                     call.choose_graph(graph_id)
                     request.scope["omnigraph.graph"] = graph_id
             response = await operation.handler(call)
-            assert call.has_asked, f"{operation.operation_id} was answered without asking the gate"
+            assert call.is_permit_checked, (
+                f"{operation.operation_id} was answered without a check of the policy"
+            )
             return response
         except OmnigraphError as error:
             if error_status(error) >= 500:
@@ -182,18 +184,18 @@ def _facts(request: Request) -> dict[str, Any]:
 
 def _internal(request: Request) -> Response:
     request_id = request.scope.get("omnigraph.request_id")
-    text = f"internal error — the log of the server says more under request id {request_id}"
+    text = f"internal error — see the log of the server for request id {request_id}"
     return json_response({"error": text, "code": "internal"}, 500)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """What the router refuses, in the envelope."""
+    """Answer what the router refuses with the envelope."""
     assert isinstance(error, HTTPException)
     match error.status_code:
         case 404:
-            text = f"there is no path '{request.url.path[:200]}' here"
+            text = f"path '{request.url.path[:200]}' not found"
         case 405:
-            text = f"'{request.url.path[:200]}' does not take {request.method[:20]}"
+            text = f"method {request.method[:20]} not allowed on '{request.url.path[:200]}'"
         case _:
             text = str(error.detail)
     return error_response(HttpError(error.status_code, text, error.headers))

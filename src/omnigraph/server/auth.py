@@ -19,12 +19,12 @@ class Unauthorized(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Who may call, each by the digest of a token. False when there is nobody."""
+    """The actors that may call, each by the digest of a token. False when there are none."""
 
     _entries: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
 
     @classmethod
-    def hashed(cls, pairs: Iterable[tuple[str, str]]) -> Tokens:
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Tokens:
         """Hash (actor, token) pairs.
 
         Raises:
@@ -51,7 +51,7 @@ class Tokens:
         """The actor of an `Authorization` header.
 
         Raises:
-            Unauthorized: There is no bearer token, or nobody's.
+            Unauthorized: There is no bearer token, or an unknown one.
         """
         scheme, _, token = (authorization or "").strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():

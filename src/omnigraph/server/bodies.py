@@ -1,4 +1,4 @@
-"""Bodies: what a client sent, read within its limit."""
+"""Bodies: read the body of a request, within its limit."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from starlette.requests import Request
 from starlette.types import Receive
 
 from omnigraph.server.http_errors import BodyTooLarge, HttpError
-from omnigraph.server.json_values import parsed
+from omnigraph.server.json_values import parse_json
 from omnigraph.server.settings import Limits
 
 REQUEST_BYTES = "request_body_bytes"
 BATCH_BYTES = "graph_batch_request_bytes"
 
 PAUSE_SECONDS = 0.001
-"""Between pieces of a long body, which would else keep the threads of queries from running."""
+"""Between chunks of a long body, which would otherwise starve the threads of queries."""
 
 _CLOSE = {"Connection": "close"}
 
@@ -33,13 +33,13 @@ async def read_json(request: Request, limits: Limits, limit: int, *, may_be_empt
     data = await read_json_bytes(request, limits, limit, may_be_empty=may_be_empty)
     if may_be_empty and not data.strip():
         return None
-    return parsed(data, limits.json_depth_max)
+    return parse_json(data, limits.json_depth_max)
 
 
 async def read_json_bytes(
     request: Request, limits: Limits, limit: int, *, may_be_empty: bool = False
 ) -> bytes | bytearray:
-    """The body, which says that it is JSON; nobody has looked yet whether it is."""
+    """The bytes of a body whose content type is JSON; they are not parsed yet."""
     content_type = request.headers.get("content-type", "")
     if not is_json_type(content_type) and not (may_be_empty and not content_type):
         raise HttpError(415, f"content type is '{content_type[:80]}', expected application/json")
@@ -64,7 +64,7 @@ async def read_bytes(
     """
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() else 0
-    # Collected piece by piece: joining a long body at the end would hold everybody up.
+    # Collected chunk by chunk: joining a long body at the end would block the event loop.
     data: bytes | bytearray = b""
     has_more = True
     while has_more and size <= limit:
@@ -85,20 +85,20 @@ async def read_bytes(
 
 
 async def _next(receive: Receive, stall_seconds: float) -> tuple[bytes, bool]:
-    """The next piece of a body, and whether there are more."""
+    """The next chunk of a body, and whether there are more."""
     try:
         async with asyncio.timeout(stall_seconds):
             message = await receive()
     except TimeoutError:
-        text = f"the body stopped coming for {stall_seconds:g} s"
+        text = f"request body stalled for {stall_seconds:g} s"
         raise HttpError(408, text, headers=_CLOSE) from None
     if message["type"] == "http.disconnect":
-        raise HttpError(400, "the client went away before its body was read")
+        raise HttpError(400, "client disconnected before its body was read")
     return message.get("body", b""), message.get("more_body", False)
 
 
 async def _drain(receive: Receive, stall_seconds: float, limit: int) -> None:
-    """Throw a little of a body away that is too long: a client reads no answer while it sends."""
+    """Discard some of a body that is too long: a client that sends does not read the answer."""
     left, has_more = limit, True
     with suppress(HttpError):
         while has_more and left > 0:

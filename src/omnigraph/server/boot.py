@@ -31,7 +31,7 @@ REQUIRE_ALL_GRAPHS = "OMNIGRAPH_REQUIRE_ALL_GRAPHS"
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What was typed."""
+    """The arguments of the command."""
 
     uri: str | None = None
     target: str | None = None
@@ -42,8 +42,8 @@ class Arguments:
     require_all_graphs: bool = False
 
 
-def settings_of(arguments: Arguments, environment: Mapping[str, str]) -> ServerSettings:
-    """The settings that arguments, files and environment come to.
+def resolve_settings(arguments: Arguments, environment: Mapping[str, str]) -> ServerSettings:
+    """Resolve arguments, files and environment to settings.
 
     Raises:
         BadRequestError: They contradict each other, or name nothing to serve.
@@ -74,14 +74,14 @@ def settings_of(arguments: Arguments, environment: Mapping[str, str]) -> ServerS
 def _graphs(arguments: Arguments, project: Project) -> tuple[tuple[ServedGraph, ...], bool]:
     """The graphs to serve, and whether there is one by choice: then it has the flat paths too."""
     if arguments.uri is not None:
-        return (_bare(arguments.uri, project),), True
+        return (_graph_by_uri(arguments.uri, project),), True
     chosen = arguments.target or project.server.graph
     if chosen is not None:
-        return (_named(chosen, project),), True
-    return tuple(_named(name, project) for name in sorted(project.graphs)), False
+        return (_graph_by_name(chosen, project),), True
+    return tuple(_graph_by_name(name, project) for name in sorted(project.graphs)), False
 
 
-def _bare(uri: str, project: Project) -> ServedGraph:
+def _graph_by_uri(uri: str, project: Project) -> ServedGraph:
     return ServedGraph(
         DEFAULT_GRAPH_ID,
         uri,
@@ -92,7 +92,7 @@ def _bare(uri: str, project: Project) -> ServedGraph:
     )
 
 
-def _named(name: str, project: Project) -> ServedGraph:
+def _graph_by_name(name: str, project: Project) -> ServedGraph:
     found = project.graph(name)
     if found.is_served:
         raise ConfigError(f"graph '{name}' is at '{found.uri}', which is a server — serve a store")

@@ -1,10 +1,9 @@
 """Call: one request on its way through an operation.
 
-    who is it → which graph → (body) → may they → is there room → do it
+    authenticate → choose the graph → (read the body) → authorize → admit → run
 
-Engine calls block, so they run in threads: reads and writes in pools of their own, so that no
-number of loads and merges makes a read wait. Queries that need no waiting are answered without
-(answers.py). Nothing here blocks the event loop.
+Engine calls block, so they run in threads: reads and writes have separate pools, so that loads and
+merges never delay a read. Queries that do not block run on the event loop (query_runner.py).
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from starlette.requests import Request
 from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError
 from omnigraph.policy import Action
 from omnigraph.server.admission import Admission
-from omnigraph.server.answers import Answers
 from omnigraph.server.bodies import read_json
 from omnigraph.server.gate import ACTIONS, Gate
 from omnigraph.server.graphs import Graphs, OpenGraph
 from omnigraph.server.jobs import Body, Job, Permit
-from omnigraph.server.json_values import Model, validated
+from omnigraph.server.json_values import Model, validate
 from omnigraph.server.metrics import Metrics
+from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.settings import ServerSettings
-from omnigraph.server.threads import Threads
+from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.server.write_process import WriteProcess
 from omnigraph.syntax import parse_query
 
@@ -48,38 +47,38 @@ class Serving:
     admission: Admission
     metrics: Metrics
     slots: ExportSlots
-    readers: Threads
-    answers: Answers
-    writers: Threads
-    exporters: Threads
-    apart: WriteProcess
+    readers: WorkerPool
+    query_runner: QueryRunner
+    writers: WorkerPool
+    exporters: WorkerPool
+    write_process: WriteProcess
 
     def close(self) -> None:
-        """Wait for what is under way, then close the graphs."""
-        for threads in (self.exporters, self.readers, self.writers):
-            threads.close()
-        self.apart.close()
+        """Wait for the calls in flight, then close the graphs."""
+        for pool in (self.exporters, self.readers, self.writers):
+            pool.close()
+        self.write_process.close()
         self.graphs.close()
 
 
 class Call:
-    """One request: who makes it, of which graph, and what became of it so far."""
+    """One request: its actor, its graph, and whether it was authorized yet."""
 
-    __slots__ = ("_graph", "_has_asked", "_operation_id", "actor", "request", "serving")
+    __slots__ = ("_graph", "_is_permit_checked", "_operation_id", "actor", "request", "serving")
 
     def __init__(self, serving: Serving, operation_id: str, request: Request) -> None:
         self.serving = serving
         self.request = request
         self._operation_id = operation_id
-        self._has_asked = False
+        self._is_permit_checked = False
         self._graph: OpenGraph | None = None
         self.actor: str | None = None
 
     def identify(self) -> None:
-        """Find out who is calling.
+        """Authenticate the caller.
 
         Raises:
-            Unauthorized: Nobody we know.
+            Unauthorized: There is no token, or an unknown one.
         """
         tokens = self.serving.settings.tokens
         if tokens:
@@ -90,13 +89,13 @@ class Call:
 
     @property
     def graph(self) -> OpenGraph:
-        assert self._graph is not None, f"{self._operation_id} is not about one graph"
+        assert self._graph is not None, f"{self._operation_id} does not address one graph"
         return self._graph
 
     @property
-    def has_asked(self) -> bool:
-        """Whether the gate was asked, as it has to be before anything is read or done."""
-        return self._has_asked or ACTIONS[self._operation_id] is None
+    def is_permit_checked(self) -> bool:
+        """Whether the policy was checked, as it must be before anything is read or written."""
+        return self._is_permit_checked or ACTIONS[self._operation_id] is None
 
     def permit(
         self,
@@ -105,36 +104,36 @@ class Call:
         target_branch: str | None = None,
         action: Action | None = None,
     ) -> None:
-        """Ask the gate, for the action of the operation unless another one is named.
+        """Check the policy, for the action of the operation unless another one is named.
 
         Raises:
             PolicyError: The actor may not do that.
         """
-        asked = action or ACTIONS[self._operation_id]
-        assert asked is not None, f"{self._operation_id} has no action to ask for"
+        wanted = action or ACTIONS[self._operation_id]
+        assert wanted is not None, f"{self._operation_id} has no action"
         gate = self._graph.gate if self._graph is not None else self.serving.gate
-        self._has_asked = True
-        gate.require(self.actor, asked, branch, target_branch)
+        self._is_permit_checked = True
+        gate.require(self.actor, wanted, branch, target_branch)
 
     async def body(self, model: type[Model], *, limit: int | None = None) -> Model:
-        """The body, as what the operation takes."""
+        """Read the body as the model of the operation."""
         limits = self.serving.settings.limits
         value = await read_json(
             self.request, limits, limit or limits.body_bytes_max, may_be_empty=False
         )
-        return validated(model, value)
+        return validate(model, value)
 
     async def optional_body(self, model: type[Model]) -> Model:
-        """The body; nothing and `null` stand for an object without members."""
+        """Read the body; an empty one and `null` stand for an empty object."""
         limits = self.serving.settings.limits
         value = await read_json(self.request, limits, limits.body_bytes_max, may_be_empty=True)
-        return validated(model, {} if value is None else value)
+        return validate(model, {} if value is None else value)
 
     def admit(self, size: int) -> AbstractContextManager[None]:
-        """Take one of the actor's places for as long as the block runs."""
+        """Count the request against the limits of the actor while the block runs."""
         return self.serving.admission.admit(self.actor, size)
 
-    async def reading(
+    async def run_read(
         self,
         work: Callable[Arguments, Result],
         *args: Arguments.args,
@@ -143,34 +142,34 @@ class Call:
         """Run a read in a thread."""
         return await self.serving.readers.run(work, *args, **kwargs)
 
-    async def answering(self, question: int, work: Callable[[], Result]) -> Result:
-        """Run a query of the graph; `question` tells it from others, whatever its parameters."""
-        return await self.serving.answers.run((self.graph.graph_id, question), work)
+    async def run_query(self, query_key: int, work: Callable[[], Result]) -> Result:
+        """Run a query of the graph; `query_key` is equal for equal queries of any parameters."""
+        return await self.serving.query_runner.run((self.graph.graph_id, query_key), work)
 
-    async def writing(
+    async def run_write(
         self,
         work: Callable[Arguments, Result],
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run a write in a thread. Once it has begun it ends, whatever becomes of the client.
+        """Run a write in a thread. Once begun it runs to its end, also when the client goes away.
 
-        A write that may have left effects is settled before its failure is told, so that the next
-        one finds a whole graph.
+        A write that may have left effects is recovered before its error is reported, so that the
+        next one finds a whole graph.
         """
         try:
             return await self.serving.writers.run(work, *args, **kwargs)
         except Exception as error:
-            is_settled = isinstance(error, OmnigraphError) and error.http_status < 500
-            if not is_settled and not isinstance(error, EmbeddingFailed):
-                await self.serving.writers.run(self.graph.heal)
+            is_clean = isinstance(error, OmnigraphError) and error.http_status < 500
+            if not is_clean and not isinstance(error, EmbeddingFailed):
+                await self.serving.writers.run(self.graph.recover)
             raise
 
-    async def working(
+    async def run_job(
         self, job: Job, body: Body = b"", permit: Permit = lambda _: None
     ) -> dict[str, Any]:
-        """Run a write that can be long, in a process of its own where there is one."""
-        return await self.writing(self.serving.apart.run, self.graph, job, body, permit)
+        """Run a write that can be long, in the write process where there is one."""
+        return await self.run_write(self.serving.write_process.run, self.graph, job, body, permit)
 
 
 def query_text(source: str) -> str:
@@ -182,7 +181,7 @@ def query_text(source: str) -> str:
         BadRequestError: It cannot be the text of a query.
     """
     if "{" not in source:
-        parse_query(source)  # says where the text stops being a query
+        parse_query(source)  # raises with the position where the text is no query
         raise BadRequestError("the text has no query — expected `query name() { … }`")
     return source
 

@@ -1,8 +1,7 @@
-"""Fence: a write is held to what its branch showed when the request arrived.
+"""Fence: refuse an update or delete whose tables changed after its request arrived.
 
-Updates and deletes are decisions about rows somebody looked at. Of several that are under way at
-once for the same table, one wins and the others are told, with nothing written: whoever waited for
-a turn meanwhile decided on rows that are not there any more.
+Updates and deletes are decisions about rows the client has read. Of several in flight for the same
+table one wins; the others fail with nothing written, since the rows they were decided on changed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class StaleWrite(ExpectedVersionMismatch):
 def mutate_as_seen(
     graph: Graph, source: str, name: str | None, seen: Snapshot, mutate: Mutate
 ) -> MutationResult:
-    """Run a mutation that was decided on `seen`. Inserts decide nothing and are run as they are.
+    """Run a mutation that was decided on `seen`. Inserts depend on no rows and are not checked.
 
     The engine checks what moved since it prepared a write, which may be long after the request
     arrived. So the write is tied to a head at which none of its tables had moved; when only others
@@ -45,7 +44,7 @@ def mutate_as_seen(
     Raises:
         StaleWrite: A table it changes has moved. Nothing was written.
     """
-    tables = _decided_tables(graph, source, name)
+    tables = _find_decisive_tables(graph, source, name)
     if not tables:
         return mutate(None)
     for _ in range(HEADS_TRIED_MAX):
@@ -59,7 +58,7 @@ def mutate_as_seen(
     return mutate(None)
 
 
-def _decided_tables(graph: Graph, source: str, name: str | None) -> frozenset[str]:
+def _find_decisive_tables(graph: Graph, source: str, name: str | None) -> frozenset[str]:
     """The tables whose rows decide what an update or delete does; none for inserts."""
     ir = require_mutation(compile_query(source, graph.catalog, name))
     if all(isinstance(op, Insert) for op in ir.ops):

@@ -40,7 +40,7 @@ ACTIONS: Mapping[str, Action | None] = {
     "invoke_query": Action.INVOKE_QUERY,
     "invoke_query_if_graph_commit": Action.INVOKE_QUERY,
 }
-"""The action of every operation; None for the few that tell nothing about a graph."""
+"""The action of every operation; None for the few that reveal nothing about a graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Gate:
         elif self.is_open and action is not Action.GRAPH_LIST:
             return
         elif self.policy is not None or self.is_open or action is not Action.READ:
-            raise PolicyError(f"{_denied(actor, action)} — no policy allows it")
+            raise PolicyError(f"{_denial(actor, action)} — no policy allows it")
 
 
-def _denied(actor: str | None, action: Action) -> str:
+def _denial(actor: str | None, action: Action) -> str:
     who = "a caller without a token" if actor is None else f"actor '{actor}'"
     return f"policy denied action '{action}' for {who}"

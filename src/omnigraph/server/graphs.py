@@ -1,7 +1,7 @@
 """Graphs: open every graph once, keep it, close it at the end.
 
-One that cannot be opened ends a server of one graph. Among several it is set aside, with a line in
-the log, and the others are served; unless all of them were asked for.
+A graph that cannot be opened ends a server of one graph. A server of several logs it and serves the
+others, unless all of them are required.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class OpenGraph:
         """Whether it lies on a disk of this machine, where several processes may write to it."""
         return graph_root(self.served.uri).is_local
 
-    def heal(self) -> None:
-        """Finish or undo what a failed write left, with one more open: it may undo on any store.
+    def recover(self) -> None:
+        """Finish or undo what a failed write left, by one more open: it may undo on any store.
 
-        Live writers are waited for. What cannot be settled now is left for the next time.
+        It waits for live writers. What cannot be recovered now is left for the next time.
         """
         try:
             open_graph(self.served.uri).close()
-        except Exception as error:  # whatever it is, the failure of the write is what is told
+        except Exception as error:  # the error of the write is the one to report
             log.error("graph '%s' could not be recovered", self.graph_id, exc_info=error)
 
     def check_queries(self) -> None:
-        """Look at the stored queries again, after the schema changed."""
+        """Check the stored queries again, after the schema changed."""
         self.registry = load_registry(self.served.queries, self.graph.catalog)
 
 

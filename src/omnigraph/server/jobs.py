@@ -1,7 +1,7 @@
 """Jobs: writes that can be long, loads and merges, as values that run in this process or another.
 
-A job is given the open graph, the body of the request and a way to ask whether the caller may do
-what the body turns out to say.
+A job gets the open graph, the body of the request, and a function that checks the policy for what
+the body turns out to contain.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from omnigraph.pipeline.ranges import is_text
 from omnigraph.policy import Action
 from omnigraph.server.fence import with_heads
 from omnigraph.server.graphs import OpenGraph
-from omnigraph.server.json_values import parsed, validated
-from omnigraph.server.request_models import IngestRequest, branch_of
+from omnigraph.server.json_values import parse_json, validate
+from omnigraph.server.request_models import IngestRequest, resolve_branch
 from omnigraph.server.strict_lines import check_lines
 from omnigraph.wire import load_to_json, merge_to_json
 
 DEFAULT_MODE = "merge"
 LONG_BYTES = 64 * 1024
-"""A load of less takes no longer than a mutation."""
+"""A shorter load takes no longer than a mutation."""
 
 Body: TypeAlias = bytes | bytearray
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Where records go and how they meet what is there."""
+    """Where records go and how they meet existing rows."""
 
     branch: str
     base: str | None
@@ -58,12 +58,12 @@ class Job(Protocol):
         """Whether it may keep a processor busy for a while."""
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
-        """Do it, and say what to answer."""
+        """Run the job and return the body of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadDocument:
-    """Load what a JSON body says. All of it is read here: a long one takes a while."""
+    """Load the records of a JSON body. It is parsed here, since a long one takes a while."""
 
     actor: str | None
     depth_max: int
@@ -72,17 +72,17 @@ class LoadDocument:
         return len(body) >= LONG_BYTES
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
-        asked = validated(IngestRequest, parsed(body, self.depth_max))
-        base = None if asked.from_ is None else branch_of(asked.from_)
-        mode = asked.mode or DEFAULT_MODE
-        wanted = Load(branch_of(asked.branch), base, mode, asked.embed, self.actor)
+        request = validate(IngestRequest, parse_json(body, self.depth_max))
+        base = None if request.from_ is None else resolve_branch(request.from_)
+        mode = request.mode or DEFAULT_MODE
+        wanted = Load(resolve_branch(request.branch), base, mode, request.embed, self.actor)
         permit(wanted)
-        return _load(opened.graph, wanted, asked.data)
+        return _load(opened.graph, wanted, request.data)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadLines:
-    """Load the lines of a body, by the strict grammar. Whoever asks was let in already."""
+    """Load the lines of a body, by the strict grammar. The caller was authorized already."""
 
     wanted: Load
     line_bytes_max: int
@@ -96,7 +96,7 @@ class LoadLines:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Bring what one branch did into another, and remove it then if that is wanted."""
+    """Merge one branch into another, and delete the source afterwards if that is wanted."""
 
     source: str
     target: str
@@ -112,7 +112,7 @@ class Merge:
         return merge_to_json(self._delete_source(opened, merged) if self.deletes else merged)
 
     def _delete_source(self, opened: OpenGraph, merged: MergeResult) -> MergeResult:
-        """Remove the source, if the actor may. The merge stands, whatever comes of this."""
+        """Delete the source, if the actor may. The merge stands in any case."""
         try:
             opened.gate.require(self.actor, Action.BRANCH_DELETE, target_branch=merged.source)
             opened.graph.delete_branch(merged.source, actor=self.actor)
@@ -121,8 +121,8 @@ class Merge:
         return replace(merged, branch_deleted=True)
 
 
-def published(graph: Graph, commit_id: str | None) -> Commit | None:
-    """The commit that a write made. The write stands, also when its branch is gone by now."""
+def find_commit(graph: Graph, commit_id: str | None) -> Commit | None:
+    """The commit of a write; None when there is none, or its branch is deleted by now."""
     if commit_id is None:
         return None
     try:
@@ -132,13 +132,13 @@ def published(graph: Graph, commit_id: str | None) -> Commit | None:
 
 
 def _load(graph: Graph, wanted: Load, data: str) -> dict[str, Any]:
-    """Load text. What is not records must not be taken for the path of a file.
+    """Load text; a client must not make the server read the file of a path.
 
     Raises:
         NotFoundError: The branch is not there and nothing says what to make it from.
     """
     if not is_text(data):
-        raise BadRequestError("`data` should be records, one JSON object a line")
+        raise BadRequestError("`data` should be records, one JSON object per line")
     try:
         seen = graph.snapshot(wanted.branch if wanted.base is None else wanted.base)
     except BranchNotFound as missing:
@@ -158,5 +158,5 @@ def _load(graph: Graph, wanted: Load, data: str) -> dict[str, Any]:
         )
     except ExpectedVersionMismatch as error:
         raise (with_heads(error, graph, seen) if wanted.base is None else error) from None
-    commit = published(graph, result.commit_id)
+    commit = find_commit(graph, result.commit_id)
     return load_to_json(result, graph.uri, commit, wanted.actor)

@@ -1,4 +1,4 @@
-"""JSON values: the bytes of a body as a value, held to a depth and to a model."""
+"""JSON values: parse the bytes of a body, limit their depth, validate them by a model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Model = TypeVar("Model", bound=BaseModel)
 _LONG_BYTES = 1 << 20
 
 
-def parsed(data: bytes | bytearray, depth_max: int) -> Any:
-    """The JSON value that bytes spell.
+def parse_json(data: bytes | bytearray, depth_max: int) -> Any:
+    """Parse JSON.
 
     Raises:
-        BadRequestError: They spell none, or one that is nested beyond reason.
+        BadRequestError: It is not JSON, or is nested too deep.
     """
     try:
         value = orjson.loads(data)
@@ -57,8 +57,8 @@ def _reason(error: orjson.JSONDecodeError) -> str:
     return error.msg.partition(":")[0]
 
 
-def validated(model: type[Model], value: Any) -> Model:
-    """A JSON value as what the operation takes.
+def validate(model: type[Model], value: Any) -> Model:
+    """Validate a JSON value as the model of an operation.
 
     Raises:
         BadRequestError: A member is missing, unknown or of another kind.

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line on stderr. No header, body, query text or token is ever logged."""
+"""Logs: one JSON object per line on stderr. No header, body, query text or token is ever logged."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def log_to_stderr(level: str) -> None:
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(level.upper())
-    # uvicorn tells of each connection at its lowest levels; requests are ours to tell.
+    # Requests are logged by observe.py.
     logging.getLogger("uvicorn.access").disabled = True

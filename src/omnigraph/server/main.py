@@ -30,7 +30,7 @@ def serve(
     ] = None,
     unauthenticated: Annotated[
         bool,
-        typer.Option("--unauthenticated", help="Let anybody who can connect do everything."),
+        typer.Option("--unauthenticated", help="Let every client that can connect do everything."),
     ] = False,
     require_all_graphs: Annotated[
         bool,
@@ -39,11 +39,11 @@ def serve(
     cluster: Annotated[str | None, typer.Option("--cluster", hidden=True)] = None,
 ) -> None:
     """Serve a graph, or all graphs of a project file, over HTTP."""
-    from omnigraph.server.boot import Arguments, settings_of
+    from omnigraph.server.boot import Arguments, resolve_settings
     from omnigraph.server.run import run
 
     arguments = Arguments(uri, target, config, cluster, bind, unauthenticated, require_all_graphs)
-    run(settings_of(arguments, os.environ))
+    run(resolve_settings(arguments, os.environ))
 
 
 app = typer.Typer(

@@ -57,7 +57,7 @@ class Metrics:
         self._counters: dict[tuple[str, str, int], Counter] = {}
         self._histograms: dict[tuple[str, str], Histogram] = {}
 
-    def finished(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answer."""
         counter = self._counters.get((method, route, status))
         if counter is None:
@@ -69,9 +69,9 @@ class Metrics:
         counter.inc()
         histogram.observe(seconds)
 
-    def long_write(self, *, is_apart: bool) -> None:
+    def long_write(self, *, is_in_write_process: bool) -> None:
         """Count one long write."""
-        self._long_writes.labels("apart" if is_apart else "here").inc()
+        self._long_writes.labels("apart" if is_in_write_process else "here").inc()
 
     def text(self) -> bytes:
         """Everything counted so far."""

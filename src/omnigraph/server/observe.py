@@ -19,7 +19,7 @@ UNKNOWN_ROUTE = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SAFE_ID = re.compile(rb"[\w.-]{1,64}", re.ASCII)
 _IDS = random.Random()
-"""Asking the system for each id would let go of the interpreter, and wait for it, each time."""
+"""Reading the system's source for each id would release the interpreter lock each time."""
 
 log = logging.getLogger("omnigraph.server.requests")
 
@@ -56,9 +56,9 @@ class Observe:
 
     def _finish(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path_format", UNKNOWN_ROUTE)
-        # What is no method of HTTP would be a label of its own for every word a client thinks of.
+        # Unknown methods share one label; otherwise clients could create unlimited metric series.
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        self._metrics.finished(method, route, status, seconds)
+        self._metrics.count_request(method, route, status, seconds)
         if log.isEnabledFor(logging.INFO):
             log.info(
                 "%s %s %d",

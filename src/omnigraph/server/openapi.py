@@ -22,12 +22,12 @@ _REF = "#/components/schemas/{model}"
 _GRAPH_ID = Parameter("graph_id", "path", "The id of the graph.", is_required=True)
 STATUS_TEXTS = {
     400: "The request cannot be served as it stands.",
-    401: "There is no bearer token, or nobody's.",
+    401: "There is no bearer token, or an unknown one.",
     403: "The actor may not do that.",
     404: "What the request names is not there.",
     405: "The path has no such method.",
-    408: "The body stopped coming.",
-    409: "Somebody else got there first, or two things do not fit. Nothing was done.",
+    408: "The body stalled.",
+    409: "A concurrent write came first, or values conflict. Nothing was done.",
     412: "The commit named is not the head. Nothing was done.",
     413: "Larger than a limit. Nothing was done.",
     415: "The content type is another one.",
@@ -37,8 +37,8 @@ STATUS_TEXTS = {
 }
 
 
-def served_operations(*, is_single: bool) -> list[tuple[str, Operation]]:
-    """Every path that is served, with its operation: flat, nested, or both."""
+def list_operations(*, is_single: bool) -> list[tuple[str, Operation]]:
+    """Every served path with its operation: flat, nested, or both."""
     found: list[tuple[str, Operation]] = []
     for operation in OPERATIONS:
         is_health = operation.operation_id == "health"
@@ -52,10 +52,10 @@ def served_operations(*, is_single: bool) -> list[tuple[str, Operation]]:
 def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
     """The document of a server of one graph or of several, that asks for tokens or does not."""
     paths: dict[str, dict[str, Any]] = {}
-    for path, operation in served_operations(is_single=is_single):
+    for path, operation in list_operations(is_single=is_single):
         if operation.operation_id == "listGraphs" and is_single:
             continue  # there to say 405
-        described = _described(operation, path, is_open=is_open)
+        described = _describe(operation, path, is_open=is_open)
         paths.setdefault(path.replace(":path}", "}"), {})[operation.method.lower()] = described
     components: dict[str, Any] = {"schemas": _schemas()}
     if not is_open:
@@ -68,7 +68,7 @@ def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation, path: str, *, is_open: bool) -> dict[str, Any]:
+def _describe(operation: Operation, path: str, *, is_open: bool) -> dict[str, Any]:
     is_nested = path.startswith(GRAPH_BASE)
     parameters = [_GRAPH_ID, *operation.parameters] if is_nested else operation.parameters
     described: dict[str, Any] = {

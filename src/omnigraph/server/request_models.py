@@ -93,7 +93,7 @@ class InvokeRequest(RequestModel):
 
 
 class IngestRequest(RequestModel):
-    """Records to load, one JSON object a line."""
+    """Records to load, one JSON object per line."""
 
     data: str = Field(description="The records: NDJSON text.")
     branch: str | None = Field(None, description="The branch to load into; `main` by default.")
@@ -140,6 +140,6 @@ class BranchMergeRequest(RequestModel):
     delete_branch: bool = Field(False, description="Whether the source goes afterwards.")
 
 
-def branch_of(name: str | None) -> str:
+def resolve_branch(name: str | None) -> str:
     """The branch a request is about, in its one spelling; `main` when it names none."""
     return MAIN if name is None else canonical_branch(name)

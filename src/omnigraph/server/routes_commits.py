@@ -6,20 +6,20 @@ from starlette.responses import Response
 
 from omnigraph.server.call import Call, one_parameter
 from omnigraph.server.envelope import json_response
-from omnigraph.server.request_models import branch_of
+from omnigraph.server.request_models import resolve_branch
 from omnigraph.wire import commit_to_json, commits_to_json
 
 
 async def list_commits(call: Call) -> Response:
     """The commits that a branch shows, newest first."""
-    branch = branch_of(one_parameter(call.request, "branch"))
+    branch = resolve_branch(one_parameter(call.request, "branch"))
     call.permit(branch=branch)
-    found = await call.reading(call.graph.graph.commits, branch)
+    found = await call.run_read(call.graph.graph.commits, branch)
     return json_response(commits_to_json(found))
 
 
 async def get_commit(call: Call) -> Response:
     """One commit, on whichever branch it is."""
     call.permit()
-    found = await call.reading(call.graph.graph.commit, call.request.path_params["commit_id"])
+    found = await call.run_read(call.graph.graph.commit, call.request.path_params["commit_id"])
     return json_response(commit_to_json(found))

@@ -8,14 +8,14 @@ from starlette.responses import Response
 
 from omnigraph.server.call import Call
 from omnigraph.server.graphs import OpenGraph
-from omnigraph.server.request_models import ExportRequest, branch_of
+from omnigraph.server.request_models import ExportRequest, resolve_branch
 from omnigraph.server.streaming import ExportStream, chunks_of
 
 
 async def export(call: Call) -> Response:
-    """Every record of a branch as it is now, one a line. All that can be refused is, before 200."""
+    """Every record of a branch as it is now, one per line. Refusals come before 200."""
     body = await call.body(ExportRequest)
-    branch = branch_of(body.branch)
+    branch = resolve_branch(body.branch)
     call.permit(branch=branch)
     serving, opened = call.serving, call.graph
     types = [*(body.type_names or []), *(body.table_keys or [])]
@@ -23,12 +23,12 @@ async def export(call: Call) -> Response:
     try:
         first, chunks = await serving.exporters.run(_begin, opened, branch, types)
     except BaseException:
-        serving.slots.give_back(opened)
+        serving.slots.release(opened)
         raise
     return ExportStream(
         first,
         chunks,
-        threads=serving.exporters,
+        pool=serving.exporters,
         slots=serving.slots,
         opened=opened,
         stall_seconds=serving.settings.limits.stall_seconds,

@@ -13,8 +13,8 @@ from omnigraph.server.call import Call, one_parameter
 from omnigraph.server.envelope import json_response
 from omnigraph.server.http_errors import HttpError
 from omnigraph.server.jobs import DEFAULT_MODE, Load, LoadDocument, LoadLines
-from omnigraph.server.request_models import branch_of
-from omnigraph.server.routes_reads import deprecated
+from omnigraph.server.request_models import resolve_branch
+from omnigraph.server.routes_reads import mark_deprecated
 
 NDJSON = "application/x-ndjson"
 
@@ -25,18 +25,18 @@ async def load(call: Call) -> Response:
     data = await read_json_bytes(call.request, limits, limits.load_bytes_max)
     job = LoadDocument(call.actor, limits.json_depth_max)
     with call.admit(len(data)):
-        return json_response(await call.working(job, data, partial(permit_load, call)))
+        return json_response(await call.run_job(job, data, partial(permit_load, call)))
 
 
 async def ingest(call: Call) -> Response:
     """The old name of `load`."""
-    return deprecated(await load(call), "load")
+    return mark_deprecated(await load(call), "load")
 
 
 async def load_ndjson(call: Call) -> Response:
-    """Load records sent as they are, one a line, by the strict grammar."""
-    wanted = _load_of(call)
-    await call.reading(permit_load, call, wanted)
+    """Load records sent as they are, one per line, by the strict grammar."""
+    wanted = _read_load(call)
+    await call.run_read(permit_load, call, wanted)
     limits = call.serving.settings.limits
     declared = call.request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() else limits.load_bytes_max
@@ -45,12 +45,12 @@ async def load_ndjson(call: Call) -> Response:
         if content_type.partition(";")[0].strip().lower() != NDJSON:
             raise HttpError(415, f"content type is '{content_type[:80]}', expected {NDJSON}")
         data = await read_bytes(call.request, limits, limits.load_bytes_max, BATCH_BYTES)
-        done = await call.working(LoadLines(wanted, limits.line_bytes_max), data)
+        done = await call.run_job(LoadLines(wanted, limits.line_bytes_max), data)
     del done["uri"]
     return json_response(done)
 
 
-def _load_of(call: Call) -> Load:
+def _read_load(call: Call) -> Load:
     """The load that the parameters of the URL describe."""
     base = one_parameter(call.request, "from")
     mode = one_parameter(call.request, "mode") or DEFAULT_MODE
@@ -60,8 +60,8 @@ def _load_of(call: Call) -> Load:
     if embed not in ("true", "false"):
         raise BadRequestError(f"embed is '{embed[:80]}', expected true or false")
     return Load(
-        branch_of(one_parameter(call.request, "branch")),
-        None if base is None else branch_of(base),
+        resolve_branch(one_parameter(call.request, "branch")),
+        None if base is None else resolve_branch(base),
         mode,
         embed == "true",
         call.actor,
@@ -69,7 +69,7 @@ def _load_of(call: Call) -> Load:
 
 
 def permit_load(call: Call, wanted: Load) -> None:
-    """Ask for the change, and for the branch when the load would have to make it."""
+    """Check the policy for the change, and for the branch if the load would create it."""
     call.permit(branch=wanted.branch)
     if wanted.base is None or call.graph.gate.policy is None:
         return

@@ -1,7 +1,7 @@
 """Operations on stored queries: list them, run one by name.
 
-A query that is not there and one that the caller may not invoke are answered alike: whoever may
-not run it learns nothing about it.
+A query that does not exist and one that the caller may not invoke get the same answer: a caller
+without permission learns nothing about it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omnigraph.manifest import MAIN
 from omnigraph.server import routes_reads, routes_writes
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
-from omnigraph.server.request_models import InvokeRequest, branch_of
+from omnigraph.server.request_models import InvokeRequest, resolve_branch
 
 
 async def list_queries(call: Call) -> Response:
@@ -34,7 +34,7 @@ async def invoke_query(call: Call) -> Response:
 
 async def invoke_query_if_graph_commit(call: Call) -> Response:
     """Run a stored mutation only while a commit is the head of the branch."""
-    return await _invoke(call, routes_writes.required_condition(call))
+    return await _invoke(call, routes_writes.read_condition(call))
 
 
 async def _invoke(call: Call, if_commit: str | None) -> Response:
@@ -59,7 +59,7 @@ async def _invoke(call: Call, if_commit: str | None) -> Response:
             stored.source,
             stored.name,
             body.params,
-            branch_of(body.branch),
+            resolve_branch(body.branch),
             call.actor,
             if_commit,
         ),

@@ -14,7 +14,7 @@ from omnigraph.graph import Graph
 from omnigraph.policy import Action
 from omnigraph.server.call import Call, one_parameter, query_text
 from omnigraph.server.envelope import JSON, json_response
-from omnigraph.server.request_models import QueryRequest, ReadRequest, branch_of
+from omnigraph.server.request_models import QueryRequest, ReadRequest, resolve_branch
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 from omnigraph.wire import frozen_read_to_json, read_target, read_to_json, snapshot_to_json
 
@@ -58,7 +58,7 @@ async def read(call: Call) -> Response:
         is_frozen=True,
     )
     response = await answer(call, wanted)
-    return deprecated(response, "query")
+    return mark_deprecated(response, "query")
 
 
 async def answer(call: Call, wanted: Read) -> Response:
@@ -66,13 +66,13 @@ async def answer(call: Call, wanted: Read) -> Response:
     if wanted.branch is not None and wanted.snapshot is not None:
         raise BadRequestError("request may specify branch or snapshot, not both")
     graph = call.graph.graph
-    branch = branch_of(wanted.branch)
+    branch = resolve_branch(wanted.branch)
     if wanted.snapshot is not None and call.graph.gate.policy is not None:
         # A commit is as readable as the branch it was made on.
-        branch = (await call.reading(graph.commit, wanted.snapshot)).branch
+        branch = (await call.run_read(graph.commit, wanted.snapshot)).branch
     call.permit(branch=branch, action=Action.READ)
-    question = hash((wanted.source, wanted.name, branch, wanted.snapshot, wanted.schema_of))
-    data = await call.answering(question, partial(run_read, graph, wanted, branch))
+    query_key = hash((wanted.source, wanted.name, branch, wanted.snapshot, wanted.schema_of))
+    data = await call.run_query(query_key, partial(run_read, graph, wanted, branch))
     return Response(data, media_type=JSON)
 
 
@@ -92,13 +92,13 @@ def run_read(graph: Graph, wanted: Read, branch: str) -> bytes:
 
 async def get_snapshot(call: Call) -> Response:
     """Which version of each table a branch shows."""
-    branch = branch_of(one_parameter(call.request, "branch"))
+    branch = resolve_branch(one_parameter(call.request, "branch"))
     call.permit(branch=branch)
-    shown = await call.reading(call.graph.graph.snapshot, branch)
+    shown = await call.run_read(call.graph.graph.snapshot, branch)
     return json_response(snapshot_to_json(shown, INTERNAL_SCHEMA_VERSION))
 
 
-def deprecated(response: Response, successor: str) -> Response:
+def mark_deprecated(response: Response, successor: str) -> Response:
     """Mark the answer of an old name; the link is relative, so that it holds under any base."""
     response.headers["Deprecation"] = "true"
     response.headers["Link"] = f'<{successor}>; rel="successor-version"'

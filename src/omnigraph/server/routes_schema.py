@@ -21,7 +21,7 @@ async def get_schema(call: Call) -> Response:
     """The accepted schema, as it was written."""
     call.permit()
     graph = call.graph.graph
-    return json_response({"schema_source": await call.reading(lambda: graph.schema)})
+    return json_response({"schema_source": await call.run_read(lambda: graph.schema)})
 
 
 async def apply_schema(call: Call) -> Response:
@@ -29,7 +29,7 @@ async def apply_schema(call: Call) -> Response:
     body = await call.body(SchemaApplyRequest)
     call.permit(target_branch=MAIN)
     with call.admit(len(body.schema_source)):
-        return json_response(await call.writing(_apply, call.graph, body, call.actor))
+        return json_response(await call.run_write(_apply, call.graph, body, call.actor))
 
 
 def _apply(opened: OpenGraph, wanted: SchemaApplyRequest, actor: str | None) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from omnigraph.policy import Action
 from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import json_response
 from omnigraph.server.fence import mutate_as_seen, with_heads
-from omnigraph.server.jobs import published
-from omnigraph.server.request_models import ChangeRequest, branch_of
-from omnigraph.server.routes_reads import deprecated
+from omnigraph.server.jobs import find_commit
+from omnigraph.server.request_models import ChangeRequest, resolve_branch
+from omnigraph.server.routes_reads import mark_deprecated
 from omnigraph.wire import change_to_json
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
@@ -47,17 +47,17 @@ async def mutate(call: Call) -> Response:
 async def change(call: Call) -> Response:
     """The old name of `mutate`."""
     refuse_condition(call)
-    return deprecated(await _mutate(call, None), "mutate")
+    return mark_deprecated(await _mutate(call, None), "mutate")
 
 
 async def mutate_if_graph_commit(call: Call) -> Response:
     """Run a mutation only while a commit is the head of the branch."""
-    return await _mutate(call, required_condition(call))
+    return await _mutate(call, read_condition(call))
 
 
 async def _mutate(call: Call, if_commit: str | None) -> Response:
     body = await call.body(ChangeRequest)
-    branch = branch_of(body.branch)
+    branch = resolve_branch(body.branch)
     source = query_text(body.query)
     return await answer(call, Change(source, body.name, body.params, branch, call.actor, if_commit))
 
@@ -67,8 +67,8 @@ async def answer(call: Call, wanted: Change) -> Response:
     call.permit(branch=wanted.branch, action=Action.CHANGE)
     graph = call.graph.graph
     with call.admit(len(wanted.source) + len(orjson.dumps(wanted.params))):
-        seen = await call.reading(graph.snapshot, wanted.branch)
-        return json_response(await call.writing(run_change, graph, wanted, seen))
+        seen = await call.run_read(graph.snapshot, wanted.branch)
+        return json_response(await call.run_write(run_change, graph, wanted, seen))
 
 
 def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
         branch=wanted.branch,
         query_name=compiled.name,
         actor=wanted.actor,
-        commit=published(graph, result.commit_id),
+        commit=find_commit(graph, result.commit_id),
     )
 
 
@@ -114,7 +114,7 @@ def refuse_condition(call: Call) -> None:
         )
 
 
-def required_condition(call: Call) -> str:
+def read_condition(call: Call) -> str:
     """The one commit id that the header of a conditional write names.
 
     Raises:

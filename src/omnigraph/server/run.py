@@ -52,7 +52,7 @@ def run(settings: ServerSettings) -> None:
     """
     log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
     settings.check()
-    listening = _bound(settings.bind)
+    listening = _bind(settings.bind)
     with listening:
         config = uvicorn.Config(
             create_app(settings),
@@ -68,7 +68,7 @@ def run(settings: ServerSettings) -> None:
         AnnouncingServer(config).run(sockets=[listening])
 
 
-def _bound(bind: str) -> socket.socket:
+def _bind(bind: str) -> socket.socket:
     host, _, port = bind.rpartition(":")
     if not port.isdecimal() or int(port) > 65_535:
         raise BadRequestError(f"--bind is '{bind}', expected <host>:<port>")

@@ -87,17 +87,17 @@ class ServerSettings:
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody may do everything: there are no tokens, by explicit wish."""
+        """Whether every caller may do everything: there are no tokens, by explicit wish."""
         return not self.tokens
 
     @property
     def write_threads(self) -> int:
-        """A thread for every write that can be admitted, so that no actor waits for another."""
+        """One thread per write that can be admitted, so that no actor waits for another."""
         wanted = self.limits.actor_requests_max * max(1, len(self.tokens))
         return min(wanted, WRITE_THREADS_MAX)
 
     def check(self) -> None:
-        """Refuse a server that nobody could use, or that everybody could by oversight.
+        """Refuse a server that no caller could use, or every caller by oversight.
 
         Raises:
             BadRequestError: There is nothing to serve, or no statement about who may use it.
@@ -122,7 +122,7 @@ class ServerSettings:
         if not self.unauthenticated:
             raise BadRequestError(
                 f"there are no bearer tokens — set {TOKEN} or {TOKENS_FILE}, or start with "
-                "--unauthenticated to let anybody who can connect do everything"
+                "--unauthenticated to let every client that can connect do everything"
             )
 
 
@@ -170,7 +170,7 @@ def tokens_from(environment: Mapping[str, str]) -> Tokens:
         entries += _entries(_read(path), TOKENS_FILE)
     elif inline:
         entries += _entries(inline, TOKENS_JSON)
-    return Tokens.hashed(entries)
+    return Tokens.from_pairs(entries)
 
 
 def limits_from(environment: Mapping[str, str]) -> Limits:

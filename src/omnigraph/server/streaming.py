@@ -1,7 +1,7 @@
 """Streaming: an export, chunk by chunk, no faster than the client takes it.
 
 A thread makes the next chunk while the last one is being sent, and no more than that: a slow
-client holds two chunks, not the graph. When the client goes away the records behind it are let go.
+client holds two chunks, not the graph. When the client disconnects, the records are closed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from omnigraph.pipeline.export import to_line
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.settings import Limits
-from omnigraph.server.threads import Threads
+from omnigraph.server.worker_pool import WorkerPool
 
 CHUNK_BYTES = 64 * 1024
 CHUNKS_PER_STREAM = 2
@@ -31,15 +31,15 @@ log = logging.getLogger("omnigraph.server")
 
 
 class ExportSlots:
-    """How many exports may be under way: of one graph, and of all. Used on the event loop only."""
+    """Limits the exports in flight, per graph and in all. Used on the event loop only."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
-        self._places = asyncio.Semaphore(limits.exports_max)
+        self._free = asyncio.Semaphore(limits.exports_max)
 
     async def take(self, opened: OpenGraph) -> None:
-        """Take a slot; `give_back` has to follow.
+        """Take a slot; `release` has to follow.
 
         Raises:
             ResourceLimitError: There is none, also after a short wait.
@@ -55,7 +55,7 @@ class ExportSlots:
         opened.exports += 1
         try:
             async with asyncio.timeout(limits.export_wait_seconds):
-                await self._places.acquire()
+                await self._free.acquire()
         except BaseException as error:
             opened.exports -= 1
             if not isinstance(error, TimeoutError):
@@ -69,9 +69,9 @@ class ExportSlots:
             ) from None
         self._metrics.exports.inc()
 
-    def give_back(self, opened: OpenGraph) -> None:
+    def release(self, opened: OpenGraph) -> None:
         opened.exports -= 1
-        self._places.release()
+        self._free.release()
         self._metrics.exports.dec()
 
 
@@ -94,7 +94,7 @@ def chunks_of(records: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 class ExportStream(Response):
-    """An answer whose first chunk is there already and whose others are made as they are sent."""
+    """A response whose first chunk exists already; the others are made while it is sent."""
 
     media_type = NDJSON_UTF8
 
@@ -103,7 +103,7 @@ class ExportStream(Response):
         first: bytes | None,
         chunks: Iterator[bytes],
         *,
-        threads: Threads,
+        pool: WorkerPool,
         slots: ExportSlots,
         opened: OpenGraph,
         stall_seconds: float,
@@ -112,14 +112,14 @@ class ExportStream(Response):
         del self.headers["content-length"]
         self._first = first
         self._chunks = chunks
-        self._threads = threads
+        self._pool = pool
         self._slots = slots
         self._opened = opened
         self._stall_seconds = stall_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self._send(send))
-        leaving = asyncio.ensure_future(_disconnected(receive))
+        leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
@@ -128,7 +128,7 @@ class ExportStream(Response):
             leaving.cancel()
             sending.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
-            self._slots.give_back(self._opened)
+            self._slots.release(self._opened)
 
     async def _send(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
@@ -137,24 +137,24 @@ class ExportStream(Response):
             await send(start)
             chunk = self._first
             while chunk is not None:
-                following = self._threads.run(next, self._chunks, None)
-                # A client that takes nothing for so long is gone, whatever its socket says.
+                following = self._pool.run(next, self._chunks, None)
+                # A client that reads nothing for so long counts as gone.
                 async with asyncio.timeout(self._stall_seconds):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 chunk = await asyncio.shield(following)  # a thread cannot be cancelled
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            await self._let_go(following)
+            await self._close_records(following)
 
-    async def _let_go(self, following: asyncio.Future[bytes | None] | None) -> None:
-        """Close the records behind the stream, once no thread is in them any more."""
+    async def _close_records(self, following: asyncio.Future[bytes | None] | None) -> None:
+        """Close the records of the stream, once no thread uses them."""
         if following is not None and not following.done():
             await asyncio.wait({following})
         close = getattr(self._chunks, "close", None)
         if close is not None:
-            await self._threads.run(close)
+            await self._pool.run(close)
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

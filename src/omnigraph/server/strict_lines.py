@@ -74,13 +74,15 @@ def _check_line(number: int, line: bytes, colons: int) -> None:
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise _refused(number, f"is not one JSON object: {error.msg.partition(':')[0]}") from None
+        raise _line_error(
+            number, f"is not one JSON object: {error.msg.partition(':')[0]}"
+        ) from None
     if not isinstance(record, dict):
-        raise _refused(number, "is not a JSON object")
+        raise _line_error(number, "is not a JSON object")
     allowed = _EDGE if "edge" in record else _NODE
     unknown = record.keys() - allowed
     if unknown:
-        raise _refused(number, f"has the member '{min(unknown)[:80]}', which no record has")
+        raise _line_error(number, f"has the member '{min(unknown)[:80]}', which no record has")
     if _BACKSLASH in line or _members(record) != colons:
         _refuse_repeated(number, line)
 
@@ -97,11 +99,11 @@ def _refuse_repeated(number: int, line: bytes) -> None:
         if len(found) != len(pairs):
             names = [name for name, _ in pairs]
             repeated = next(name for name in names if names.count(name) > 1)
-            raise _refused(number, f"has the member '{repeated[:80]}' twice")
+            raise _line_error(number, f"has the member '{repeated[:80]}' twice")
         return found
 
     json.loads(line, object_pairs_hook=unique)
 
 
-def _refused(number: int, what: str) -> BadRequestError:
+def _line_error(number: int, what: str) -> BadRequestError:
     return BadRequestError(f"line {number} {what} — nothing was written")

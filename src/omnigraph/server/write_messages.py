@@ -1,4 +1,4 @@
-"""Write messages: what a server and the process of its long writes say to each other.
+"""Write messages: the protocol between a server and its write process.
 
 server → worker   Setup once, then Run with a body, and Stop
 worker → server   Ready once, then Done for every Run
@@ -21,7 +21,7 @@ from omnigraph.server.settings import ServedGraph
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the worker has to know of the server. Tokens are not among it."""
+    """What the worker has to know of the server; no tokens."""
 
     graphs: tuple[ServedGraph, ...]
     is_open: bool
@@ -35,7 +35,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Do a job. The body of its request is sent behind it, as it is."""
+    """Run a job. The bytes of its request body follow."""
 
     number: int
     graph_id: str
@@ -44,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A job has ended; with neither result nor error it failed in a way that only the log tells."""
+    """A job has ended; without result and error it failed unexpectedly, and the log says how."""
 
     number: int
     result: dict[str, Any] | None = None
@@ -60,8 +60,8 @@ class MayLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Foresee:
-    """A branch is about to show these versions: decode what queries will want of them."""
+class BeforePublish:
+    """A publish is about to make these versions visible: prefetch what queries will need."""
 
     graph_id: str
     branch: str
@@ -71,31 +71,31 @@ class Foresee:
 @dataclass(frozen=True, slots=True)
 class Ask:
     number: int
-    question: MayLoad | Foresee
+    question: MayLoad | BeforePublish
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Yes, or why not."""
+    """No error means yes."""
 
     number: int
     error: OmnigraphError | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A branch of a graph was changed so."""
+class Published:
+    """A publish changed a branch of a graph."""
 
     graph_id: str
-    step: PublishDelta
+    delta: PublishDelta
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End what is under way, then end."""
+    """Finish the jobs in flight, then end."""
 
 
-Message: TypeAlias = Setup | Ready | Run | Done | Ask | Answer | Shown | Stop
+Message: TypeAlias = Setup | Ready | Run | Done | Ask | Answer | Published | Stop
 
 
 class Channel:

@@ -1,12 +1,12 @@
 """Write process: run long writes beside the server instead of in it.
 
-Threads of one process take turns at its interpreter, and a step of a load holds it for many
-milliseconds, in which no query is answered. So loads of size and merges run in a second process.
-It is started when the first of them comes and kept; until it is up they run here, unless they are
-so large that they would start Spark. When it dies its writes are left to recovery, like those of
-any process, and the next long write starts another one.
+Threads of one process share its interpreter, and a step of a load holds it for many milliseconds,
+in which no query is answered. So large loads and merges run in a second process. The first of them
+starts it; until it is ready they run in the server, unless they are so large that they would start
+Spark. When it dies, recovery finishes or undoes its writes, as for any process, and the next long
+write starts another one.
 
-On an object store only one process may write to a graph, so there everything stays here.
+On an object store only one process may write to a graph, so there all writes run in the server.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from omnigraph.server.settings import ServerSettings
 from omnigraph.server.write_messages import (
     Answer,
     Ask,
+    BeforePublish,
     Channel,
     Done,
-    Foresee,
     MayLoad,
     Message,
+    Published,
     Ready,
     Run,
     Setup,
-    Shown,
     Stop,
 )
 
@@ -50,7 +50,7 @@ log = logging.getLogger("omnigraph.server")
 
 
 class WriteProcess:
-    """The second process of a server: at most one at a time, started at need. Thread-safe."""
+    """The second process of a server: at most one at a time, started on demand. Thread-safe."""
 
     def __init__(self, settings: ServerSettings, graphs: Graphs, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -60,16 +60,16 @@ class WriteProcess:
         self._lock = threading.Lock()
 
     def run(self, opened: OpenGraph, job: Job, body: Body, permit: Permit) -> dict[str, Any]:
-        """Do a job, here or there; the result is the same.
+        """Run a job, in the server or in the process; the result is the same.
 
         Raises:
             OmnigraphError: What the job raised.
-            RecoveryRequired: The process died, and the write may have got anywhere.
+            RecoveryRequired: The process died; the write may have taken effect.
         """
         if not job.is_long(body):
             return job.run(opened, body, permit)
         worker = self._worker_for(opened, body)
-        self._metrics.long_write(is_apart=worker is not None)
+        self._metrics.long_write(is_in_write_process=worker is not None)
         if worker is None:
             return job.run(opened, body, permit)
         return worker.run(opened.graph_id, job, body, permit)
@@ -78,24 +78,24 @@ class WriteProcess:
         if not opened.is_local:
             return None
         try:
-            worker = self._started()
-        except OSError as error:  # there is no room for another process
-            log.error("the process of long writes could not be started", exc_info=error)
+            worker = self._get_worker()
+        except OSError as error:  # the system allows no other process
+            log.error("the write process could not be started", exc_info=error)
             return None
         worker.wait(START_SECONDS if len(body) > part_bytes() else 0)
         return worker if worker.is_ready else None
 
     def wait(self) -> None:
-        """Start it if there is none, and wait until it takes work."""
-        self._started().wait(START_SECONDS)
+        """Start the process if there is none, and wait until it is ready."""
+        self._get_worker().wait(START_SECONDS)
 
     def close(self) -> None:
-        """Let it end. Its jobs have ended already."""
+        """End the process. Its jobs have ended already."""
         with self._lock:
             if self._worker is not None:
                 self._worker.stop()
 
-    def _started(self) -> _Worker:
+    def _get_worker(self) -> _Worker:
         with self._lock:
             if self._worker is None or self._worker.is_dead:
                 self._worker = _Worker(self._setup, self._graphs)
@@ -103,7 +103,7 @@ class WriteProcess:
 
 
 class _Worker:
-    """A process and what it has to do."""
+    """One process and its jobs."""
 
     def __init__(self, setup: Setup, graphs: Graphs) -> None:
         self._graphs = graphs
@@ -121,9 +121,9 @@ class _Worker:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                start_new_session=True,  # a signal from the keyboard is the server's to handle
+                start_new_session=True,  # the server handles signals from the keyboard
             )
-        self._answering = ThreadPoolExecutor(ANSWERS_AT_ONCE, "omnigraph-answer")
+        self._answer_pool = ThreadPoolExecutor(ANSWERS_AT_ONCE, "omnigraph-answer")
         threading.Thread(target=self._listen, args=(setup,), daemon=True).start()
 
     @property
@@ -131,7 +131,7 @@ class _Worker:
         return self._is_up.is_set() and not self.is_dead
 
     def wait(self, seconds: float) -> None:
-        """Wait until it takes work, or will never."""
+        """Wait until the process is ready, or dead."""
         self._is_up.wait(seconds)
 
     def run(self, graph_id: str, job: Job, body: Body, permit: Permit) -> dict[str, Any]:
@@ -139,19 +139,19 @@ class _Worker:
         ended = Future[Done]()
         with self._lock:
             if self.is_dead:
-                raise _died()
+                raise _death_error()
             self._runs[number] = ended, permit
-        with suppress(OSError):  # whoever listens notices that as well, and says so to all
+        with suppress(OSError):  # `_listen` notices as well, and fails all runs
             self._channel.send(Run(number, graph_id, job), body)
         done = ended.result()
         if done.error is not None:
             raise done.error
         if done.result is None:
-            raise RuntimeError("a long write failed; the log has what its process met")
+            raise RuntimeError("a long write failed; see the log of its process")
         return done.result
 
     def stop(self) -> None:
-        """End it when it has ended its work; at once when it has none because it only starts."""
+        """End the process after its jobs; at once while it is still starting."""
         if self.is_ready:
             with suppress(OSError):
                 self._channel.send(Stop())
@@ -179,11 +179,11 @@ class _Worker:
                 ended, _ = self._runs.pop(message.number)
                 ended.set_result(message)
             case Ask():
-                self._answering.submit(self._answer, message)
-            case Shown(graph_id, step):
-                self._graphs.find(graph_id).readers.after_publish(step)
+                self._answer_pool.submit(self._answer, message)
+            case Published(graph_id, delta):
+                self._graphs.find(graph_id).readers.after_publish(delta)
             case _:
-                raise AssertionError(f"a server is not sent {message}")
+                raise AssertionError(f"unexpected message to the server: {message}")
 
     def _answer(self, ask: Ask) -> None:
         error = None
@@ -191,7 +191,7 @@ class _Worker:
             match ask.question:
                 case MayLoad(run, wanted):
                     self._runs[run][1](wanted)
-                case Foresee(graph_id, branch, pins):
+                case BeforePublish(graph_id, branch, pins):
                     self._graphs.find(graph_id).readers.before_publish(branch, pins)
         except OmnigraphError as refused:
             error = refused
@@ -199,21 +199,21 @@ class _Worker:
             self._channel.send(Answer(ask.number, error))
 
     def _end(self) -> None:
-        """The process is gone. What it had to do may have got anywhere."""
+        """The process is gone: fail its runs, which may have taken effect."""
         code = self._process.wait()
         with self._lock:
             self.is_dead = True
             left, self._runs = self._runs, {}
         self._is_up.set()
-        self._answering.shutdown(wait=False)
+        self._answer_pool.shutdown(wait=False)
         if left or code:
-            log.error("the process of long writes ended with %s, %s under way", code, len(left))
+            log.error("the write process ended with %s, %s runs in flight", code, len(left))
         for ended, _ in left.values():
-            ended.set_exception(_died())
+            ended.set_exception(_death_error())
 
 
-def _died() -> RecoveryRequired:
+def _death_error() -> RecoveryRequired:
     return RecoveryRequired(
-        "the process that was writing died. The write may have taken effect: look at the commits "
-        "of the branch before you repeat it"
+        "the write process died. The write may have taken effect: look at the commits of the "
+        "branch before you repeat it"
     )

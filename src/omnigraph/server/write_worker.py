@@ -1,7 +1,7 @@
 """Write worker: the process in which the long writes of a server run; write_process.py starts it.
 
-It opens the graphs like any other process would, so all that protects a graph from other writers
-and from crashes protects it here. When the server goes away it ends what it has begun, and ends.
+It opens the graphs like any other process, so everything that protects a graph from other writers
+and from crashes applies. When the server is gone it finishes its jobs, then ends.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
 from omnigraph.server.write_messages import (
     Answer,
     Ask,
+    BeforePublish,
     Channel,
     Done,
-    Foresee,
     MayLoad,
+    Published,
     Ready,
     Run,
     Setup,
-    Shown,
     Stop,
 )
 
-FORESEE_SECONDS = 5.0
+PREFETCH_WAIT_SECONDS = 5.0
 NICENESS = 10
 
 log = logging.getLogger("omnigraph.server")
 
 
 class Worker:
-    """Runs jobs, several at a time, on graphs that are opened when they are first needed."""
+    """Runs jobs, several at a time, on graphs that are opened on first use."""
 
     def __init__(self, channel: Channel, setup: Setup) -> None:
         self._channel = channel
         self._setup = setup
         self._served = {each.graph_id: each for each in setup.graphs}
         self._opened: dict[str, OpenGraph] = {}
-        self._asked: dict[int, Future[None]] = {}
+        self._questions: dict[int, Future[None]] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
     def serve(self) -> None:
-        """Work until the server stops us or is gone."""
+        """Run jobs until the server sends `Stop` or is gone."""
         with ThreadPoolExecutor(self._setup.threads, "omnigraph-write") as pool:
             self._channel.send(Ready())
             while True:
@@ -71,8 +71,8 @@ class Worker:
                     case Stop():
                         break
                     case _:
-                        raise AssertionError(f"a worker is not sent {message}")
-            self._forsake()
+                        raise AssertionError(f"unexpected message to the worker: {message}")
+            self._fail_pending()
         for opened in self._opened.values():
             opened.graph.close()
 
@@ -89,7 +89,7 @@ class Worker:
         try:
             self._channel.send(done)
         except OSError:
-            log.warning("a long write has ended, and the server is gone")
+            log.warning("a long write ended after the server was gone")
 
     def _open(self, graph_id: str) -> OpenGraph:
         with self._lock:
@@ -97,7 +97,7 @@ class Worker:
                 self._opened[graph_id] = open_served(
                     self._served[graph_id],
                     is_open=self._setup.is_open,
-                    read_ahead=_Readers(self, graph_id),
+                    read_ahead=_ServerObserver(self, graph_id),
                 )
             return self._opened[graph_id]
 
@@ -105,37 +105,37 @@ class Worker:
         self._ask(MayLoad(run, wanted)).result()
 
     def before_publish(self, graph_id: str, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """Have the server get ready. A write does not fail because nobody did."""
+        """Let the server prefetch. The write goes on when it does not answer in time."""
         with suppress(OmnigraphError, OSError, TimeoutError):
-            self._ask(Foresee(graph_id, branch, pins)).result(FORESEE_SECONDS)
+            self._ask(BeforePublish(graph_id, branch, pins)).result(PREFETCH_WAIT_SECONDS)
 
-    def after_publish(self, graph_id: str, step: PublishDelta) -> None:
-        """Tell the server what a branch shows; without, it would have to look."""
+    def after_publish(self, graph_id: str, delta: PublishDelta) -> None:
+        """Notify the server of a publish, so that it need not read the manifest."""
         with suppress(OSError):
-            self._channel.send(Shown(graph_id, step))
+            self._channel.send(Published(graph_id, delta))
 
-    def _ask(self, question: MayLoad | Foresee) -> Future[None]:
+    def _ask(self, question: MayLoad | BeforePublish) -> Future[None]:
         number = next(self._numbers)
-        asked = self._asked[number] = Future[None]()
+        asked = self._questions[number] = Future[None]()
         self._channel.send(Ask(number, question))
         return asked
 
     def _take(self, answer: Answer) -> None:
-        asked = self._asked.pop(answer.number)
+        asked = self._questions.pop(answer.number)
         if answer.error is None:
             asked.set_result(None)
         else:
             asked.set_exception(answer.error)
 
-    def _forsake(self) -> None:
-        """Nobody will answer any more."""
+    def _fail_pending(self) -> None:
+        """Fail the questions that the server will not answer any more."""
         gone = RecoveryRequired("the server went away")
-        for number in list(self._asked):
+        for number in list(self._questions):
             self._take(Answer(number, gone))
 
 
-class _Readers:
-    """The server, as the reader of one graph that is written here."""
+class _ServerObserver:
+    """Passes the publishes of one graph on to the server."""
 
     def __init__(self, worker: Worker, graph_id: str) -> None:
         self._worker = worker
@@ -144,12 +144,12 @@ class _Readers:
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         self._worker.before_publish(self._graph_id, branch, pins)
 
-    def after_publish(self, step: PublishDelta) -> None:
-        self._worker.after_publish(self._graph_id, step)
+    def after_publish(self, delta: PublishDelta) -> None:
+        self._worker.after_publish(self._graph_id, delta)
 
 
 def leave_room() -> None:
-    """Leave a processor to queries: waiting for a turn on one is most of what they would notice."""
+    """Lower the priority and leave one processor to the queries of the server."""
     os.nice(NICENESS)
     if hasattr(os, "sched_setaffinity"):
         usable = sorted(os.sched_getaffinity(0))

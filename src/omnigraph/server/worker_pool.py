@@ -1,7 +1,7 @@
-"""Threads: run what blocks outside the event loop.
+"""Worker pool: run blocking calls in threads, outside the event loop.
 
-With a pool of `concurrent.futures` a served point query costs a fifth more: its results can be
-waited for from any thread, and here only the event loop waits for them.
+Only the event loop waits for results, so a future needs no lock and no condition. With a pool of
+`concurrent.futures` a served point query costs a fifth more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class Threads:
-    """A fixed number of threads that run what they are given, in order."""
+class WorkerPool:
+    """A fixed number of threads that run calls in the order in which they were submitted."""
 
     def __init__(self, count: int, name: str) -> None:
         self._work = SimpleQueue[Callable[[], object] | None]()
@@ -32,28 +32,28 @@ class Threads:
     def run(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> asyncio.Future[Result]:
-        """Run something in one of the threads, for the event loop to wait for."""
+        """Run a call in one of the threads; the event loop may await its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
 
         def run() -> None:
-            settle: tuple[Callable[[Any], None], Any]
+            complete: tuple[Callable[[Any], None], Any]
             try:
-                settle = future.set_result, work(*args, **kwargs)
+                complete = future.set_result, work(*args, **kwargs)
             except BaseException as error:
-                settle = future.set_exception, error
-            with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
-                loop.call_soon_threadsafe(_settle, future, *settle)
+                complete = future.set_exception, error
+            with suppress(RuntimeError):  # the loop has ended: there is no waiter left
+                loop.call_soon_threadsafe(_complete, future, *complete)
 
-        self.give(run)
+        self.submit(run)
         return future
 
-    def give(self, work: Callable[[], object]) -> None:
-        """Run something when a thread is free; nobody asks what became of it."""
+    def submit(self, work: Callable[[], object]) -> None:
+        """Run a call when a thread is free; its result is dropped."""
         self._work.put(work)
 
     def close(self) -> None:
-        """Wait for what was given, and end."""
+        """Wait for all submitted calls, then end the threads."""
         for _ in self._threads:
             self._work.put(None)
         for thread in self._threads:
@@ -62,9 +62,9 @@ class Threads:
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
             work()
-            del work  # what was asked for must not live until the next question
+            del work  # its arguments must not live until the next call
 
 
-def _settle(future: asyncio.Future[Any], settle: Callable[[Any], None], outcome: Any) -> None:
-    if not future.done():  # else whoever waited for it has gone
-        settle(outcome)
+def _complete(future: asyncio.Future[Any], complete: Callable[[Any], None], outcome: Any) -> None:
+    if not future.done():  # otherwise the waiter was cancelled
+        complete(outcome)
