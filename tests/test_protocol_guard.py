@@ -12,7 +12,7 @@ import omnigraph
 
 SOURCE = Path(omnigraph.__file__).parent
 
-PROTOCOL = {"write/protocol.py", "write/recovery.py"}
+PROTOCOL = {"write/protocol.py", "write/recovery.py", "write/recovery_actions.py"}
 STEPS = {"write_sidecar", "confirm_sidecar", "delete_sidecar", "commit_staged", "restore"}
 
 # Who else takes one of the steps, and why it is none of the protocol's.
@@ -71,8 +71,8 @@ def test_the_protocol_takes_every_step_itself() -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        "from omnigraph.write.sidecar import write_sidecar",
-        "from omnigraph.write import sidecar\nsidecar.delete_sidecar(texts, 'x')",
+        "from omnigraph.write.sidecar_files import write_sidecar",
+        "from omnigraph.write import sidecar_files\nsidecar_files.delete_sidecar(texts, 'x')",
         "environment.tables.commit_staged(staged)",
         "commit = tables.commit_staged\ncommit(staged)",
         "tables.restore(location, 3)",

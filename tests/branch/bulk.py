@@ -30,7 +30,7 @@ class _Bulk:
     def read_versions(self) -> Mapping[str, int]:
         return {self.entry.table_key: self.entry.version}
 
-    def changed(self) -> Mapping[str, TableEntry]:
+    def list_pins(self) -> Mapping[str, TableEntry]:
         return {self.entry.table_key: self.entry}
 
     def stage(self, handles: Mapping[str, TableHandle]) -> Mapping[str, StagedTransaction]:

@@ -13,9 +13,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.branch.apply import apply_merge
+from omnigraph.branch.choices import Side
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.merge import MergeOutcome
-from omnigraph.branch.resolve import Side
 from omnigraph.errors import (
     BadRequestError,
     BranchNotFound,
@@ -492,6 +492,25 @@ def test_a_composite_unique_that_only_the_combination_breaks_is_found(tmp_path: 
     assert sorted(state_of(graph)["node:Seat"]) == ["a", "y"]
 
 
+def test_a_row_of_the_source_that_breaks_a_value_rule_is_a_conflict(people: og.Graph) -> None:
+    """No write lets one in, so it is brought in behind their back. Only `ours` can resolve it."""
+    people.create_branch("b")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("omnigraph.graph.writes.check_change", lambda _: None)
+        change(people, "age", "b", name="alice", age=151)
+    change(people, "age", name="bob", age=26)
+
+    with pytest.raises(MergeConflicts) as raised:
+        people.merge("b", resolve="theirs")
+
+    (conflict,) = raised.value.conflicts
+    assert (conflict.kind, conflict.row_id) == ("value_constraint_violation", "alice")
+    assert conflict.message == "@range violation on Person.age"
+    merged(people, "b", resolve="ours")
+    ages = {name: row["age"] for name, row in state_of(people)["node:Person"].items()}
+    assert (ages["alice"], ages["bob"]) == (30, 26)
+
+
 @pytest.mark.parametrize(("side", "holder"), [("ours", "bob"), ("theirs", "alice")])
 def test_a_unique_value_goes_to_the_side_that_is_kept(
     people: og.Graph, side: Side, holder: str
@@ -597,7 +616,7 @@ def test_a_preview_works_on_a_graph_that_is_open_for_reading(people: og.Graph) -
         ([{"table_key": "node:Person", "row_id": "alice", "take": "theirs"}], 31),
     ],
 )
-def test_a_resolution_settles_conflicts_and_the_commit_says_how(
+def test_a_resolution_resolves_conflicts_and_the_commit_records_how(
     people: og.Graph, resolution: Any, age: int
 ) -> None:
     diverge(people)
@@ -647,7 +666,7 @@ def test_a_choice_about_a_row_without_conflict_is_refused(people: og.Graph) -> N
 
 @pytest.mark.parametrize("side", ["ours", "theirs"])
 @pytest.mark.parametrize("deleter", ["review", "main"])
-def test_an_orphaned_edge_is_settled_by_keeping_the_edge_or_the_deletion(
+def test_an_orphaned_edge_is_resolved_by_keeping_the_edge_or_the_deletion(
     people: og.Graph, side: str, deleter: str
 ) -> None:
     people.create_branch("review")
@@ -663,7 +682,7 @@ def test_an_orphaned_edge_is_settled_by_keeping_the_edge_or_the_deletion(
     assert has_edge == ("dan" in state["node:Person"]) == (kept_by == adder)
 
 
-def test_settling_one_conflict_settles_what_hangs_on_it(people: og.Graph) -> None:
+def test_resolving_one_conflict_resolves_what_depends_on_it(people: og.Graph) -> None:
     """Theirs deleted Alice and ours changed her and gave her an edge: theirs takes both away."""
     people.create_branch("review")
     change(people, "gone", "review", name="alice")
@@ -753,7 +772,7 @@ def test_rows_are_compared_by_id_where_the_descent_cannot_be_proved(
 
 
 def test_a_merge_of_rows_in_many_pieces_is_whole(people: og.Graph, monkeypatch: Any) -> None:
-    """Batches of one row: every stream is cut in pieces."""
+    """Batches of one row: every stream is cut into batches."""
     monkeypatch.setattr("omnigraph.branch.compare.BATCH_ROWS_MAX", 1)
     people.create_branch("review")
     for name in ("alice", "bob", "carol", "dan", "eve", "fay"):

@@ -94,8 +94,9 @@ def test_a_merge_that_is_killed_is_undone_or_finished(
     recovered = og.open(path, durability="process")
 
     assert state_of(recovered, target) == (old if rows == "old" else new)
-    lane = None if target == "main" else target
-    own = {k for k, e in recovered.snapshot(target).entries.items() if e.table_branch == lane}
+    own_branch = None if target == "main" else target
+    entries = recovered.snapshot(target).entries
+    own = {key for key, entry in entries.items() if entry.table_branch == own_branch}
     found = heads(recovered, target)
     assert {key: found[key] for key in own} == {key: pins(recovered, target)[key] for key in own}
     assert sidecars(recovered) == []

@@ -16,7 +16,7 @@ from omnigraph.branch.compare import (
     candidates_by_id,
     candidates_by_row_version,
     differences,
-    settled,
+    drop_equal_rows,
 )
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.merge import MergeOutcome
@@ -222,8 +222,8 @@ def check_diffs(world: World) -> None:
             assert ancestor is not None, "every line of descent can be proved here"
             by_version = candidates_by_row_version(tables, before, after, ancestor)
             by_id = candidates_by_id(tables, before, after)
-            found = settled(tables, before, after, by_version).rows
-            assert found == settled(tables, before, after, by_id).rows
+            found = drop_equal_rows(tables, before, after, by_version).rows
+            assert found == drop_equal_rows(tables, before, after, by_id).rows
             assert found == differences(descent, before, after).rows
 
 

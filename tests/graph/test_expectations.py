@@ -27,7 +27,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest import MAIN, Lineage, Publish, UpdatePin, publish
 from omnigraph.storage.queues import Guard, QueueKey, WriterQueues
-from omnigraph.write.recovery import RECOVERY_ACTOR
+from omnigraph.write.recovery_actions import RECOVERY_ACTOR
 from tests.graph.reading import SCHEMA, add, links, names, pins, reopen, rows, run
 
 

@@ -186,7 +186,7 @@ def test_planted_comparing_only_what_was_written_an_edge_dangles(
         MutationStaging,
         "read_versions",
         property(
-            lambda self: {key: entry.version for key, entry in self.changed().items()},
+            lambda self: {key: entry.version for key, entry in self.list_pins().items()},
             lambda self, value: None,
         ),
         raising=False,

@@ -174,7 +174,7 @@ def test_an_empty_push_changes_nothing(pair: og.Graph) -> None:
 
     staging.push(PERSON, PendingMode.MERGE, people())
 
-    assert staging.changed() == {}
+    assert staging.list_pins() == {}
 
 
 @pytest.mark.parametrize(

@@ -128,10 +128,10 @@ def compaction_cells() -> Iterator[Cell]:
         (Point.OPTIMIZE_AFTER_MANIFEST_COMPACTION, 1, None),
     ]
     for point, nth, audit in outcomes:
-        yield Cell("upkeep", "compaction", 1, "pieces", point, nth, "new", audit)
+        yield Cell("upkeep", "compaction", 1, "fragments", point, nth, "new", audit)
 
 
-PAPERWORK = (
+RECORDS = (
     Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
     Point.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
     Point.RECOVERY_AFTER_PUBLISH,
@@ -161,13 +161,13 @@ def recovery_cells() -> Iterator[Cell]:
                 moved = nth if point is Point.COMMIT_AFTER_TABLE else 0
                 steps = [(Point.RECOVERY_SIDECAR_LIST, 1), (Point.RECOVERY_AFTER_CLASSIFY, 1)]
                 steps += [(Point.RECOVERY_AFTER_RESTORE, each) for each in range(1, moved + 1)]
-                steps += [(each, 1) for each in PAPERWORK]
+                steps += [(each, 1) for each in RECORDS]
                 for step, step_nth in steps:
                     yield Cell(
                         "recovery", writer, count, template, point, nth, rows, audit, step,
                         step_nth, branch,
                     )  # fmt: skip
-    for step in (Point.RECOVERY_ORPHAN_DISCARD_AUDIT_APPEND, *PAPERWORK):
+    for step in (Point.RECOVERY_ORPHAN_DISCARD_AUDIT_APPEND, *RECORDS):
         yield Cell(
             "recovery", "branch insert", 2, "branch", Point.COMMIT_AFTER_TABLE, 1, "gone",
             DISCARDED, step, 1, BRANCH,
@@ -178,7 +178,7 @@ def heal_cells() -> Iterator[Cell]:
     """A live handle finishes a write of its own process that failed, and dies doing so."""
     for entry in ("refresh", "mutate"):
         for count in TABLE_COUNTS:
-            for step in (Point.RECOVERY_AFTER_CLASSIFY, *PAPERWORK):
+            for step in (Point.RECOVERY_AFTER_CLASSIFY, *RECORDS):
                 yield Cell("heal", f"heal by {entry}", count, "plain", step, 1, "new", FORWARD)
 
 

@@ -16,7 +16,7 @@ WORK = "tests.recovery.work"
 
 Rows: TypeAlias = dict[str, dict[str, list[str]]]
 
-# Self-care counts the pieces of the manifest: one more write would make it come too early.
+# Self-care counts the fragments of the manifest: one more write would make it come too early.
 ACKED = defaultdict(lambda: "acked", compaction="")
 
 
@@ -48,7 +48,7 @@ class Cellar:
         self.run("build", path=place, kind=kind).result()
         if template == "orphan fork":
             for count in (1, 2, 5):
-                # Each leaves one more fork that nobody owns.
+                # Each leaves one more fork that no branch owns.
                 arm = f"fork.after_create=kill@{count}"
                 died = self.run("write", path=place, writer="branch insert", count=5, arm=arm)
                 assert died.was_killed

@@ -54,8 +54,8 @@ WRITERS: dict[str, FaultWriter] = {
     "ensure indices": FaultWriter(
         "indexed", lambda graph: graph.ensure_indices(), WriterKind.ENSURE_INDICES
     ),
-    "optimize": FaultWriter("pieces", lambda graph: graph.optimize(), WriterKind.OPTIMIZE),
-    "cleanup": FaultWriter("pieces", lambda graph: graph.cleanup(keep=1, confirm=True)),
+    "optimize": FaultWriter("fragments", lambda graph: graph.optimize(), WriterKind.OPTIMIZE),
+    "cleanup": FaultWriter("fragments", lambda graph: graph.cleanup(keep=1, confirm=True)),
 }
 
 

@@ -45,7 +45,7 @@ ROWS: list[tuple[Mode, int, int, int, int, int | None, bool | None, TableClass]]
     (LOOSE, 9, 5, 5, 6, None, None, PAST),
     (LOOSE, 6, 5, 4, 5, None, None, AT_P1),
     (LOOSE, 8, 5, 4, 5, None, None, MULTI),
-    # A HEAD that its transaction proves to be somebody else's is never published as ours.
+    # A HEAD that its transaction proves to be another writer's is never published as ours.
     *[(mode, 6, 5, 5, 6, 6, False, AT_P1) for mode in Mode],
     *[(mode, 8, 5, 5, 6, 8, False, MULTI) for mode in Mode],
 ]
@@ -105,7 +105,7 @@ def test_a_decision_is_for_the_whole_write(size: int) -> None:
             elif set(classes) <= {PAST}:
                 wanted = Decision.ROLL_FORWARD
             elif set(classes) == {STILL} and has_advanced:
-                wanted = Decision.SETTLED
+                wanted = Decision.RECOVERED
             else:
                 wanted = Decision.ROLL_BACK
             assert decide(classes, has_advanced=has_advanced) is wanted, classes
@@ -113,12 +113,12 @@ def test_a_decision_is_for_the_whole_write(size: int) -> None:
 
 def test_what_a_write_was_checked_against_must_still_hold() -> None:
     assert decide([PAST, PAST], has_advanced=False, is_stale=True) is Decision.ROLL_BACK
-    assert decide([STILL], has_advanced=True, is_stale=True) is Decision.SETTLED
+    assert decide([STILL], has_advanced=True, is_stale=True) is Decision.RECOVERED
 
 
 def test_a_published_write_is_never_undone_for_what_came_after_it() -> None:
     for after in (PAST, AT_P1, MULTI, PARTIAL, STILL):
-        assert decide([after, STILL], has_advanced=True, is_published=True) is Decision.SETTLED
+        assert decide([after, STILL], has_advanced=True, is_published=True) is Decision.RECOVERED
     assert decide([BROKEN], has_advanced=True, is_published=True) is Decision.ABORT
 
 

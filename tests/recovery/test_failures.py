@@ -246,7 +246,7 @@ def test_a_merge_that_cannot_be_confirmed_is_undone(start: Callable[[str], Graph
 
 
 @pytest.mark.parametrize(
-    ("writer", "settled_by"),
+    ("writer", "recovered_by"),
     [
         ("insert", "write"),
         ("merge", "refresh"),
@@ -257,7 +257,7 @@ def test_a_merge_that_cannot_be_confirmed_is_undone(start: Callable[[str], Graph
     ],
 )
 def test_an_undo_that_fails_is_left_to_recovery_and_the_caller_is_told(
-    start: Callable[[str], Graph], writer: str, settled_by: str
+    start: Callable[[str], Graph], writer: str, recovered_by: str
 ) -> None:
     graph = start(writer)
 
@@ -268,7 +268,7 @@ def test_an_undo_that_fails_is_left_to_recovery_and_the_caller_is_told(
         run(graph, writer)
 
     assert [path.stem for path in sidecar_files(graph)] == [caught.value.operation_id]
-    match settled_by:
+    match recovered_by:
         case "write":
             mutate(graph, 'insert Team { name: "next" }')
         case "refresh":
@@ -298,7 +298,7 @@ def test_a_crash_in_the_middle_of_an_undo_never_finishes_the_write(
     is_never_done(recovered, writer, old)
 
 
-def test_an_undo_whose_paperwork_fails_is_an_undo(start: Callable[[str], Graph]) -> None:
+def test_an_undo_whose_records_cannot_be_written_is_an_undo(start: Callable[[str], Graph]) -> None:
     graph = start("insert")
 
     with (
@@ -340,7 +340,7 @@ def test_without_locks_of_the_system_an_unknown_outcome_is_left_to_recovery(
 def test_a_writer_that_dies_while_another_waits_is_undone_by_the_one_that_waited(
     start: Callable[[str], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The heal of the second has run already; it never runs beside the first while it lives."""
+    """The recovery of the second has run already; it never runs beside the first while it lives."""
     graph = start("insert")
     signal_file, waiting = tmp_path / "go", threading.Event()
     code = (
@@ -364,7 +364,7 @@ def test_a_writer_that_dies_while_another_waits_is_undone_by_the_one_that_waited
     with subprocess.Popen([sys.executable, "-c", code]) as other:
         while not signal_file.with_name("go.reached").exists():
             assert other.poll() is None
-        monkeypatch.setattr("omnigraph.graph.session.settle_all", lambda *_, **__: 0)
+        monkeypatch.setattr("omnigraph.graph.session.recover_all", lambda *_, **__: 0)
         monkeypatch.setattr(WriterQueues, "acquire_many", seen)
         second = threading.Thread(target=write)
         second.start()

@@ -28,7 +28,7 @@ from omnigraph.graph import Graph
 from omnigraph.storage.counters import counting
 from omnigraph.write import recovery
 from omnigraph.write.environment import WriteEnvironment
-from omnigraph.write.recovery import RECOVERY_ACTOR
+from omnigraph.write.recovery_actions import RECOVERY_ACTOR
 from tests.recovery import work
 from tests.recovery.staging import (
     commit_rows,
@@ -277,7 +277,7 @@ def test_a_live_handle_undoes_a_write_that_cannot_be_finished(graph: Graph, entr
 def test_without_locks_of_the_system_what_needs_a_restore_waits_for_an_open(
     graph: Graph, entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The heal neither restores nor drops it; a write on its table says what to do."""
+    """Recovery at entry neither restores nor drops it; a write on its table says what to do."""
     monkeypatch.setattr(WriteEnvironment, "has_system_locks", property(lambda _: False))
     leave(graph, PARTIAL)
     before = work.standing_of(graph)
@@ -317,7 +317,7 @@ def test_drift_that_no_sidecar_of_the_branch_names_is_for_repair(tmp_path: Path)
 def test_a_heal_with_nothing_to_do_costs_one_listing(graph: Graph) -> None:
     environment = graph._session.environment()
     with counting() as counters:
-        assert recovery.settle_all(environment, full=False) == 0
+        assert recovery.recover_all(environment, full=False) == 0
 
     assert counters.text_lists == 1
     assert (counters.opens, counters.head_probes, counters.control_reads) == (0, 0, 0)
@@ -329,7 +329,7 @@ def test_every_look_at_a_sidecar_goes_through_the_text_store(graph: Graph) -> No
     with counting() as counters:
         mutate(graph, work.INSERTS[2])
 
-    # The listing of the heal, the three schema files, the sidecar written and deleted.
+    # The listing of recovery, the three schema files, the sidecar written and deleted.
     assert (counters.text_lists, counters.text_writes, counters.text_deletes) == (1, 1, 1)
 
 
@@ -415,7 +415,7 @@ def test_a_live_writer_is_waited_for_and_never_robbed(
         done.set()
 
     def reopen_and_refresh() -> None:
-        recovery.settle_all(graph._session.environment(), full=False)
+        recovery.recover_all(graph._session.environment(), full=False)
 
     other = threading.Thread(target=recover)
     other.start()
@@ -483,9 +483,9 @@ def test_writers_and_heals_in_many_threads_come_to_an_end(graph: Graph) -> None:
 
 
 def unhealed(graph: Graph, write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write whose heal had run before the other writer died."""
+    """A write whose recovery had run before the other writer died."""
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.graph.session.settle_all", lambda *_, **__: 0)
+        patch.setattr("omnigraph.graph.session.recover_all", lambda *_, **__: 0)
         write()
 
 
@@ -570,7 +570,7 @@ def moves(graph: Graph) -> None:
 
 
 def test_a_foreign_commit_is_not_published_as_the_dead_writers(graph: Graph) -> None:
-    """The numbers fit; the transaction at HEAD is somebody else's."""
+    """The numbers fit; the transaction at HEAD is another writer's."""
     leave(graph, Failpoint.COMMIT_AFTER_SIDECAR, count=1)
     commit_rows(graph, "node:Person", "foreign")
 

@@ -1,7 +1,7 @@
 """The checks can fail: each bug that is planted in the protocol is caught, and by what is named.
 
 A check that stays green over a broken protocol proves nothing. Each plant here is a mistake that
-somebody could make; beside it stands the invariant, or the test, that goes red.
+a developer could make; beside it stands the invariant, or the test, that goes red.
 """
 
 from __future__ import annotations
@@ -20,18 +20,27 @@ from omnigraph.graph import Graph
 from omnigraph.manifest import MAIN, Publish, publish
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write import evidence, intent, protocol, recovery, sidecar
+from omnigraph.write import (
+    evidence,
+    intent,
+    protocol,
+    recovery,
+    recovery_actions,
+    sidecar,
+)
+from omnigraph.write import sidecar_files as store
 from omnigraph.write.audit import RecoveryKind, record_recovery
 from omnigraph.write.classify import Decision, Mode, TableClass
 from omnigraph.write.environment import WriteEnvironment
-from omnigraph.write.pins import pin_of
+from omnigraph.write.pins import version_to_pin
+from omnigraph.write.recovery_actions import RecoveryActions
 from tests.recovery import fault_work, work
 from tests.recovery import test_failures as failures
 from tests.recovery import test_faults as faults
 from tests.recovery import test_sidecars as sidecars
 from tests.recovery.staging import new_graph, reopen, sidecar_files
 
-SETTLE = "omnigraph.graph.session.settle_all"
+RECOVER = "omnigraph.graph.session.recover_all"
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +66,7 @@ def write_the_sidecar_after_a_commit(patch: Patch, _: Graph) -> None:
     def commit_first(self: TableStorage, *args: Any, **options: Any) -> Any:
         committed = real(self, *args, **options)
         while late:
-            sidecar.write_sidecar(*late.pop())
+            store.write_sidecar(*late.pop())
         return committed
 
     patch.setattr(TableStorage, "commit_staged", commit_first)
@@ -70,7 +79,7 @@ def publish_each_table_as_it_is_committed(patch: Patch, graph: Graph) -> None:
         committed = real(self, *args, **options)
         for key, entry in graph.snapshot().entries.items():
             if self.root.child(entry.table_path) == committed.location.uri:
-                pin = pin_of(key, committed)
+                pin = version_to_pin(key, committed)
                 publish(graph._session.coordinator, Publish(MAIN, (pin,)))
         return committed
 
@@ -87,14 +96,14 @@ def delete_the_sidecar_before_the_publish(patch: Patch, graph: Graph) -> None:
 
 
 def leave_a_table_out_of_the_sidecar(patch: Patch, _: Graph) -> None:
-    real = intent.sidecar_of
+    real = intent.build_sidecar
     patch.setattr(
-        protocol, "sidecar_of", lambda *a: (s := real(*a)) and replace(s, pins=s.pins[:-1])
+        protocol, "build_sidecar", lambda *a: (s := real(*a)) and replace(s, pins=s.pins[:-1])
     )
 
 
 def overlook_a_table(patch: Patch, _: Graph) -> None:
-    patch.setattr(recovery, "look_at", lambda *a: evidence.look_at(*a)[1:])
+    patch.setattr(recovery, "inspect_tables", lambda *a: evidence.inspect_tables(*a)[1:])
 
 
 def audit_twice(patch: Patch, _: Graph) -> None:
@@ -102,15 +111,15 @@ def audit_twice(patch: Patch, _: Graph) -> None:
         record_recovery(audit, record)
         record_recovery(audit, replace(record, operation_id=f"{record.operation_id}'"))
 
-    patch.setattr(recovery, "record_recovery", twice)
+    patch.setattr(recovery_actions, "record_recovery", twice)
 
 
 def do_not_audit(patch: Patch, _: Graph) -> None:
-    patch.setattr(recovery, "record_recovery", lambda *_: None)
+    patch.setattr(recovery_actions, "record_recovery", lambda *_: None)
 
 
 def restore_without_a_publish(patch: Patch, _: Graph) -> None:
-    patch.setattr(recovery, "_publish", lambda *_, **__: None)
+    patch.setattr(RecoveryActions, "_publish", lambda *_, **__: None)
 
 
 def publish_without_a_restore(patch: Patch, _: Graph) -> None:
@@ -123,7 +132,8 @@ def restore_the_version_before_the_pin(patch: Patch, _: Graph) -> None:
 
 
 def keep_the_sidecar(patch: Patch, _: Graph) -> None:
-    patch.setattr(recovery, "delete_sidecar", lambda *_: None)
+    for module in (recovery, recovery_actions):
+        patch.setattr(module, "delete_sidecar", lambda *_: None)
 
 
 def drop_the_sidecar_unread(patch: Patch, graph: Graph) -> None:
@@ -132,7 +142,7 @@ def drop_the_sidecar_unread(patch: Patch, graph: Graph) -> None:
             path.unlink()
         return 1
 
-    patch.setattr(SETTLE, drop)
+    patch.setattr(RECOVER, drop)
 
 
 def decide_by_any_table(patch: Patch, _: Graph) -> None:
@@ -148,7 +158,7 @@ def always_roll_back(patch: Patch, _: Graph) -> None:
 
 
 def skip_recovery(patch: Patch, _: Graph) -> None:
-    for place in (SETTLE, "omnigraph.write.recovery.settle_all"):
+    for place in (RECOVER, "omnigraph.write.recovery.recover_all"):
         patch.setattr(place, lambda *_, **__: 0)
 
 
@@ -256,11 +266,11 @@ def test_without_a_plant_every_invariant_holds(
 
 
 def publish_the_head_as_it_is_now(patch: Patch) -> None:
-    real = recovery._pin_at
+    real = RecoveryActions._pin_at
     patch.setattr(
-        recovery,
+        RecoveryActions,
         "_pin_at",
-        lambda env, each, _: real(env, each, env.tables.head_version(each.location)),
+        lambda self, each, _: real(self, each, self.environment.tables.head_version(each.location)),
     )
 
 
@@ -269,21 +279,21 @@ def do_not_ask_whose_a_version_is(patch: Patch) -> None:
 
 
 def take_no_queue(patch: Patch) -> None:
-    patch.setattr(recovery, "queues_of", lambda *_: [])
+    patch.setattr(recovery, "list_queues", lambda *_: [])
 
 
-def restore_in_the_heal(patch: Patch) -> None:
-    real = recovery.settle_all
-    patch.setattr(SETTLE, lambda *a, **o: real(*a, **{**o, "full": True}))
+def restore_at_entry(patch: Patch) -> None:
+    real = recovery.recover_all
+    patch.setattr(RECOVER, lambda *a, **o: real(*a, **{**o, "full": True}))
 
 
-def never_undo_in_the_heal(patch: Patch) -> None:
+def never_undo_at_entry(patch: Patch) -> None:
     patch.setattr(WriteEnvironment, "has_system_locks", property(lambda _: False))
 
 
-def never_heal(patch: Patch) -> None:
-    real = recovery.settle_all
-    for place in (SETTLE, "omnigraph.write.recovery.settle_all"):
+def never_recover_at_entry(patch: Patch) -> None:
+    real = recovery.recover_all
+    for place in (RECOVER, "omnigraph.write.recovery.recover_all"):
         patch.setattr(place, lambda *a, **o: real(*a, **o) if o["full"] else 0)
 
 
@@ -304,7 +314,7 @@ def undo_after_a_crash(patch: Patch) -> None:
 
 
 def meet_a_dead_writer_once(patch: Patch) -> None:
-    patch.setattr("omnigraph.write.commit.with_settled_tables", lambda _, __, work: work())
+    patch.setattr("omnigraph.write.commit.retry_after_recovery", lambda _, __, work: work())
 
 
 def believe_an_unconfirmed_merge(patch: Patch) -> None:
@@ -324,9 +334,9 @@ def trust_the_paths(patch: Patch) -> None:
 
 
 def skip_a_failed_listing(patch: Patch) -> None:
-    def quiet(store: Any) -> list[str]:
+    def quiet(texts: Any) -> list[str]:
         try:
-            return sidecar.list_sidecars(store)
+            return store.list_sidecars(texts)
         except StorageError:
             return []
 
@@ -336,7 +346,7 @@ def skip_a_failed_listing(patch: Patch) -> None:
 def skip_a_damaged_sidecar(patch: Patch) -> None:
     def quiet(*args: Any) -> Any:
         try:
-            return sidecar.read_sidecar_if_exists(*args)
+            return store.read_sidecar_if_exists(*args)
         except RecoveryRequired:
             return None
 
@@ -345,7 +355,7 @@ def skip_a_damaged_sidecar(patch: Patch) -> None:
 
 def forget(patch: Patch, **fields: Any) -> None:
     def forgetful(*args: Any) -> Any:
-        found = sidecar.read_sidecar_if_exists(*args)
+        found = store.read_sidecar_if_exists(*args)
         return None if found is None else replace(found, **fields)
 
     patch.setattr(recovery, "read_sidecar_if_exists", forgetful)
@@ -370,7 +380,7 @@ def judge_by_the_pins_of_main(patch: Patch) -> None:
 def label_by_the_pin_alone(patch: Patch) -> None:
     patch.setattr(
         evidence,
-        "_proved",
+        "_prove",
         lambda tables, place, pin, shown: (
             RecoveryKind.ROLLED_FORWARD if shown > pin.expected_version else None
         ),
@@ -378,35 +388,35 @@ def label_by_the_pin_alone(patch: Patch) -> None:
 
 
 def prove_nothing(patch: Patch) -> None:
-    patch.setattr(evidence, "_proved", lambda *_: None)
+    patch.setattr(evidence, "_prove", lambda *_: None)
 
 
 def lose_the_commit_of_the_writer(patch: Patch) -> None:
-    patch.setattr(recovery, "_original_commit", lambda *_: ())
+    patch.setattr(RecoveryActions, "_original_commit", lambda *_: ())
 
 
 def audit_before_everything(patch: Patch) -> None:
-    real = recovery._publish
+    real = RecoveryActions._publish
 
     def audit_first(*args: Any, **options: Any) -> None:
         hit(Failpoint.RECOVERY_SIDECAR_DELETE)
         real(*args, **options)
 
-    patch.setattr(recovery, "_publish", audit_first)
+    patch.setattr(RecoveryActions, "_publish", audit_first)
 
 
 def sum_nothing_up(patch: Patch) -> None:
-    patch.setattr(sidecar, "_checksum", lambda _: "")
+    patch.setattr(sidecar, "checksum_of", lambda _: "")
 
 
 def read_whatever_its_size(patch: Patch) -> None:
-    patch.setattr(sidecar, "BYTES_MAX", None)
+    patch.setattr(store, "BYTES_MAX", None)
 
 
 def leave_a_failed_sidecar(patch: Patch) -> None:
-    def plain(store: Any, intent: Any) -> None:
+    def plain(texts: Any, intent: Any) -> None:
         path = sidecar.sidecar_path(intent.operation_id)
-        store.write_text(path, sidecar.sidecar_to_json(intent))
+        texts.write_text(path, sidecar.sidecar_to_json(intent))
 
     patch.setattr(protocol, "write_sidecar", plain)
 
@@ -476,18 +486,18 @@ TESTS: list[tuple[Callable[[Patch], None], Callable[[Path, Patch], None]]] = [
         ),
     ),
     (
-        restore_in_the_heal,
+        restore_at_entry,
         patched(
             faults.test_without_locks_of_the_system_what_needs_a_restore_waits_for_an_open,
             "refresh",
         ),
     ),
     (
-        never_undo_in_the_heal,
+        never_undo_at_entry,
         on("plain", faults.test_a_live_handle_undoes_a_write_that_cannot_be_finished, "refresh"),
     ),
     (
-        never_heal,
+        never_recover_at_entry,
         on(
             "plain",
             faults.test_a_live_handle_finishes_a_write_that_only_lacks_its_publish,

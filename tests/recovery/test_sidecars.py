@@ -14,15 +14,17 @@ from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.write.sidecar import (
-    BYTES_MAX,
     Sidecar,
     SidecarPin,
     WriterKind,
+    sidecar_from_json,
+    sidecar_to_json,
+)
+from omnigraph.write.sidecar_files import (
+    BYTES_MAX,
     confirm_sidecar,
     list_sidecars,
     read_sidecar_if_exists,
-    sidecar_from_json,
-    sidecar_to_json,
     write_sidecar,
 )
 from tests.recovery import work
@@ -250,7 +252,7 @@ def test_a_sidecar_from_the_future_is_refused_with_both_versions(graph: Graph) -
 
 
 def refused(graph: Graph, path: Path, before: bytes) -> None:
-    """Nobody writes, everybody is told which file it is, readers go on, and the file stays."""
+    """Writes are refused with the name of the file, reads go on, and the file stays."""
     for attempt in (lambda: reopen(graph), lambda: mutate(graph, work.INSERTS[1]), graph.refresh):
         with pytest.raises((RecoveryRequired, StorageError)) as caught:
             attempt()

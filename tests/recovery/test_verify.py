@@ -14,7 +14,7 @@ from omnigraph.manifest import Publish, UpdatePin, publish
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
 from omnigraph.upkeep.findings import Finding, Severity
-from omnigraph.write.pins import pin_of
+from omnigraph.write.pins import version_to_pin
 from tests.recovery import work
 from tests.recovery.staging import commit_rows, leave, new_graph, reopen, write_raw
 
@@ -25,7 +25,7 @@ def graph(tmp_path: Path) -> Graph:
 
 
 def the_error(graph: Graph, check: str) -> Finding:
-    """The one finding of a check; whoever reads it knows what to do."""
+    """The one finding of a check; its advice says what to do."""
     found = [each for each in reopen(graph, mode="r").verify().errors if each.check == check]
     assert len({each.subject for each in found}) == 1, found
     return found[0]
@@ -38,7 +38,7 @@ def force(graph: Graph, table_key: str, rows: list[dict[str, object]]) -> None:
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
     full = [{field.name: row.get(field.name) for field in handle.schema} for row in rows]
     staged = tables.rows.stage_append(handle, pa.Table.from_pylist(full, schema=handle.schema))
-    pin = pin_of(table_key, tables.commit_staged(staged))
+    pin = version_to_pin(table_key, tables.commit_staged(staged))
     publish(graph._session.coordinator, Publish("main", (pin,)))
 
 
@@ -87,7 +87,7 @@ def test_a_damaged_sidecar_is_named(graph: Graph) -> None:
     assert "__recovery/01HV.json" in the_error(graph, "sidecars").message
 
 
-def test_drift_that_nobody_covers_is_for_repair(graph: Graph) -> None:
+def test_drift_that_no_sidecar_covers_is_for_repair(graph: Graph) -> None:
     commit_rows(graph, "node:Person", "drift")
 
     found = the_error(graph, "pins")
@@ -138,7 +138,7 @@ def test_an_index_that_is_gone_is_named(tmp_path: Path) -> None:
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
     staged = tables.indexes.stage_create(handle, [IndexSpec("id", IndexKind.BTREE)]).transaction
     assert staged is not None
-    pin = pin_of("node:Person", tables.commit_staged(staged))
+    pin = version_to_pin("node:Person", tables.commit_staged(staged))
     publish(graph._session.coordinator, Publish("main", (pin,)))
     covered = {w.message for w in graph.verify().warnings if w.subject == "'node:Person'"}
     assert not any("`id`" in message for message in covered)

@@ -1,4 +1,4 @@
-"""The pieces of work that crash cells run: a graph of ten tables, its writers, and looking at it.
+"""The work that crash cells run: a graph of ten tables, its writers, and looking at it.
 
 Every function takes and returns JSON, so that it can run in a process of its own.
 
@@ -173,8 +173,8 @@ def build(path: str, kind: str) -> None:
     shutil.rmtree(path, ignore_errors=True)
     graph = og.init(path, schema=SCHEMA, durability="process", self_care=False)
     graph.mutate(SEED)
-    if kind == "pieces":
-        # The 32nd version of a table of small pieces is the one that self-care looks at.
+    if kind == "fragments":
+        # The 32nd version of a table of small fragments is the one that self-care checks.
         for number in range(29):
             graph.mutate(
                 "query q($n: String) { insert Tag { name: $n } }", params={"n": f"t{number}"}

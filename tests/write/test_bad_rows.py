@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,11 +41,11 @@ def test_a_limit_of_none_keeps_all() -> None:
 
 
 def test_an_error_lists_the_rows_with_their_places_and_says_nothing_was_written() -> None:
-    found = BadRows((_row(6), _row(8, "@range violation on Person.age")), 9)
-    located = found.located(lambda index: f"people.jsonl:{index + 1}")
+    rows = (_row(6), _row(8, "@range violation on Person.age"))
+    located = tuple(replace(row, location=f"people.jsonl:{row.index + 1}") for row in rows)
 
     with pytest.raises(ConstraintError) as refused:
-        located.raise_if_any()
+        BadRows(located, 9).raise_if_any()
 
     assert str(refused.value).splitlines() == [
         "9 problems in the rows:",
@@ -54,7 +55,7 @@ def test_an_error_lists_the_rows_with_their_places_and_says_nothing_was_written(
         "nothing was written",
     ]
     assert isinstance(refused.value, BadRowsError)
-    assert refused.value.bad_rows == located
+    assert refused.value.bad_rows == BadRows(located, 9)
 
 
 def test_a_single_bad_row_is_said_in_one_line() -> None:

@@ -26,7 +26,7 @@ from omnigraph.write.instants import (
     days_of_texts,
     milliseconds_of_texts,
 )
-from omnigraph.write.values import Unfit, stored_value
+from omnigraph.write.values import Unfit, to_stored
 from tests.write.shapes import (
     BLOB,
     BOOL,
@@ -206,7 +206,7 @@ def _by_the_rule(type_: PropertyType, values: Sequence[object]) -> tuple[pa.Arra
     refused: list[int] = []
     for row, value in enumerate(values):
         try:
-            stored.append(None if value is None else stored_value(type_, value))
+            stored.append(None if value is None else to_stored(type_, value))
         except Unfit:
             stored.append(None)
             refused.append(row)

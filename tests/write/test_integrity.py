@@ -17,9 +17,9 @@ from omnigraph.write.bad_rows import BadRow
 from omnigraph.write.integrity import (
     UniqueGroup,
     cardinality_violations,
-    committed_clashes,
     duplicate_ids,
     duplicate_tuples,
+    find_clashes,
     last_by_id,
     missing_endpoints,
     split_surviving,
@@ -195,7 +195,7 @@ def test_a_write_clashes_exactly_when_the_graph_after_it_would(
     for bucket in range(buckets):
         keys = _bucketed(_email_table(written), "email", buckets, bucket)["email"].combine_chunks()
         kept = _bucketed(survivors, "email", buckets, bucket)["email"].combine_chunks()
-        found += duplicate_tuples(EMAIL, keys).total + committed_clashes(EMAIL, keys, kept).total
+        found += duplicate_tuples(EMAIL, keys).total + find_clashes(EMAIL, keys, kept).total
 
     assert was_broken or (found > 0) == is_broken
 
@@ -203,11 +203,11 @@ def test_a_write_clashes_exactly_when_the_graph_after_it_would(
 def test_an_upsert_never_conflicts_with_its_own_row() -> None:
     survivors, lost = split_surviving(_email_table({"a": "x", "b": "y"}), _texts(["a"]))
 
-    clashes = committed_clashes(EMAIL, _texts(["x"]), survivors["email"].combine_chunks())
+    clashes = find_clashes(EMAIL, _texts(["x"]), survivors["email"].combine_chunks())
 
     assert not clashes
     assert lost["id"].to_pylist() == ["a"]
-    [bad] = committed_clashes(EMAIL, _texts(["x", "y"]), survivors["email"].combine_chunks())
+    [bad] = find_clashes(EMAIL, _texts(["x", "y"]), survivors["email"].combine_chunks())
     assert (bad.index, bad.reason) == (1, "@unique violation on Thing.email")
 
 

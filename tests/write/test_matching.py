@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.patterns import compile_pattern
 from omnigraph.errors import ParseError
-from omnigraph.write.matching import _in_re2, found
+from omnigraph.write.matching import _in_re2, find_matches
 
 _TEXTS = ["", "abc", "ABC", "ABC\n", "ABC\n\n", "a1", "a١", "é", "é9", "a b", "a\u00a0b", "a\x1cb"]
 _TEXTS += ["x@y.org", "a\x00b", "-", "]", "^", "a\vb", "İ", "ſ", "𝄞", "\n", "aa", "_", "a.b"]
@@ -62,7 +62,7 @@ def test_both_engines_find_the_same(pattern: str, end: str, texts: list[str]) ->
         assume(False)
     every = [*_TEXTS, *texts]
 
-    verdicts = found(pattern, pa.array(every, pa.utf8())).to_pylist()
+    verdicts = find_matches(pattern, pa.array(every, pa.utf8())).to_pylist()
 
     assert verdicts == [compiled.search(text) is not None for text in every]
 
@@ -80,21 +80,21 @@ def test_ordinary_patterns_are_searched_in_linear_time(pattern: str) -> None:
 def test_a_pattern_without_an_equal_is_searched_by_re(pattern: str) -> None:
     texts = [*_TEXTS, "word", "sword", "aa", "A", "a" * 1001]
 
-    verdicts = found(pattern, pa.array(texts)).to_pylist()
+    verdicts = find_matches(pattern, pa.array(texts)).to_pylist()
 
     assert verdicts == [re.search(pattern, text) is not None for text in texts]
 
 
 def test_a_hostile_text_does_not_stall_an_ordinary_pattern() -> None:
     """By backtracking this search would not end before the suite's timeout."""
-    assert found("^(a+)+$", pa.array(["a" * 5000 + "!"])).to_pylist() == [False]
+    assert find_matches("^(a+)+$", pa.array(["a" * 5000 + "!"])).to_pylist() == [False]
 
 
 def test_null_is_neither_found_nor_missed() -> None:
-    assert found("a", pa.array(["a", None, "b"])).to_pylist() == [True, None, False]
-    assert found(r"\ba", pa.array(["a", None, "b"])).to_pylist() == [True, None, False]
+    assert find_matches("a", pa.array(["a", None, "b"])).to_pylist() == [True, None, False]
+    assert find_matches(r"\ba", pa.array(["a", None, "b"])).to_pylist() == [True, None, False]
 
 
 def test_a_malformed_pattern_says_so() -> None:
     with pytest.raises(ParseError, match="invalid regex"):
-        found("(", pa.array(["a"]))
+        find_matches("(", pa.array(["a"]))

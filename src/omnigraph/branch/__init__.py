@@ -1,9 +1,9 @@
-"""Branches of the whole graph: made, compared, merged, removed.
+"""Branches of the whole graph: create, compare, merge, delete.
 
 create.py        one ref in the manifest
 delete.py        the ref, and what only it held; states that outlive it are written down
 merge.py         two heads → outcome → one commit with two parents
-  commit_dag.py    who comes from whom, and what histories have in common
+  commit_dag.py    parents of commits, and what histories have in common
   merge_base.py    the best common ancestors of two heads, several of them as one
   virtual_base.py  rows of several bases as one
   plan.py          what the source did to each table, against what the target did
@@ -12,7 +12,7 @@ merge.py         two heads → outcome → one commit with two parents
     equality.py      whether two rows have the same content
   conflicts.py     rows both sides changed, and not alike
   rules.py         what the merged graph would break
-  resolve.py       the caller's choices        settle.py  choices and rules, round by round
+  choices.py       the caller's choices        resolve.py  choices and rules, round by round
   apply.py         sidecar, commits, confirmation, publish
 diff.py          two states → `changes.py`: entities with both images (`images.py`)
 html.py          a diff as a page, drawn by `picture.py` from `surroundings.py`

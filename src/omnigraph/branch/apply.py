@@ -21,7 +21,7 @@ from omnigraph.branch.plan import How, TablePlan
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, UpdatePin
-from omnigraph.manifest.branch_names import lance_branch, owns_lineage
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import (
     IndexInfo,
     IndexKind,
@@ -31,10 +31,10 @@ from omnigraph.storage.handles import (
 )
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.drift import check_heads
-from omnigraph.write.environment import WriteEnvironment
+from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.fork import fork_for_write
 from omnigraph.write.intent import CommitStep, Intent, TableCommits
-from omnigraph.write.pins import pin_of_handle
+from omnigraph.write.pins import handle_to_pin
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.sidecar import WriterKind
 
@@ -68,7 +68,7 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
             request.target.branch,
             {key: plan.target_entry for key, plan in applied.items()},
         )
-        pins = [_pointed(environment, request, plan) for plan in request.plans.values()]
+        pins = [_build_pin(environment, request, plan) for plan in request.plans.values()]
         tables = [
             TableCommits(
                 key,
@@ -88,10 +88,10 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
 
 def _queue_keys(request: MergeRequest) -> list[tuple[str, str | None]]:
     """Everything the merge writes or trusts, and the source's tables while rows are read there."""
-    target, source = lance_branch(request.target.branch), lance_branch(request.source.branch)
+    touched = frozenset({*request.plans, *request.read_versions})
     return [
-        *((key, target) for key in {*request.plans, *request.read_versions}),
-        *((key, source) for key in request.plans),
+        *queue_keys(touched, request.target.branch),
+        *queue_keys(frozenset(request.plans), request.source.branch),
     ]
 
 
@@ -110,7 +110,7 @@ def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> Mani
     return state
 
 
-def _pointed(
+def _build_pin(
     environment: WriteEnvironment, request: MergeRequest, plan: TablePlan
 ) -> UpdatePin | None:
     """The pin of a table that is pointed at, or forked from, the source's version."""
@@ -126,7 +126,7 @@ def _pointed(
                 plan.source_entry,
                 request.target.branch,
             )
-    return pin_of_handle(plan.table_key, handle)
+    return handle_to_pin(plan.table_key, handle)
 
 
 # The steps of one table

@@ -2,22 +2,21 @@
 
 Net: what came and went in between is no change, and neither is a row that was written back as it
 was. A change set knows at once which rows differ; their images are read as it is iterated, a
-bounded piece at a time, in the order of table key and id.
+bounded batch at a time, in the order of table key and id.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from omnigraph.branch.compare import Differences, batch_rows
-from omnigraph.branch.images import Image, changed_properties, images
+from omnigraph.branch.compare import Differences, batch_rows, read_images
+from omnigraph.branch.images import Image, list_changed_properties
 from omnigraph.catalog import EntityType
 from omnigraph.manifest.schema_view import GONE
 from omnigraph.storage.handles import TableHandle
@@ -64,7 +63,7 @@ class EntityChange:
         before = {
             self.renamed.get(name, name): value for name, value in (self.before or {}).items()
         }
-        names = changed_properties(before, self.after or {})
+        names = list_changed_properties(before, self.after or {})
         return list(dict.fromkeys(name.partition(GONE)[0] for name in names))
 
     def earlier_name(self, name: str) -> str:
@@ -102,12 +101,7 @@ class ChangeStats:
         return self.inserts + self.updates + self.deletes
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "inserts": self.inserts,
-            "updates": self.updates,
-            "deletes": self.deletes,
-            "types_affected": list(self.types_affected),
-        }
+        return {**asdict(self), "types_affected": list(self.types_affected)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,26 +179,18 @@ class ChangeSet:
         sizes = [batch_rows(each.schema) for each in (changes.before, changes.after) if each]
         size = min(sizes, default=1)
         for start in range(0, rows.num_rows, size):
-            piece = rows.slice(start, size)
-            before = self._images(changes.before, piece["before"])
-            after = self._images(changes.after, piece["after"])
-            for id_, old, new in zip(piece["id"].to_pylist(), before, after, strict=True):
+            part = rows.slice(start, size)
+            before = self._images(changes.before, part["before"])
+            after = self._images(changes.after, part["after"])
+            for id_, old, new in zip(part["id"].to_pylist(), before, after, strict=True):
                 yield self._change(changes, id_, old, new)
 
     def _images(
         self, handle: TableHandle | None, rows: pa.ChunkedArray
     ) -> Iterator[dict[str, Any] | None]:
-        there = rows.is_valid().to_pylist()
-        if handle is None or not any(there):
-            yield from (None for _ in there)
-            return
-        row_ids = np.asarray(rows.drop_null().to_numpy(), dtype=np.uint64)
-        found = (
-            image
-            for batch in self.tables.reads.take_stream(handle, row_ids, batch_rows=len(row_ids))
-            for image in images(batch)
-        )
-        yield from (next(found) if is_there else None for is_there in there)
+        if handle is None or rows.null_count == len(rows):
+            return iter([None] * len(rows))
+        return read_images(self.tables, handle, rows)
 
     def _change(
         self,

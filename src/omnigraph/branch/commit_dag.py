@@ -1,4 +1,4 @@
-"""The commit DAG: who comes from whom, and which commits histories have in common.
+"""The commit DAG: parents of commits, and which commits histories have in common.
 
 Every commit names the head it was made on and, for a merge, the head that was merged. A branch
 knows all ancestors of its head, so two branches are compared without reading a third.
@@ -31,24 +31,24 @@ class _Line:
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows.select(["object_id", "object_type", "metadata", "table_version"])
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         self._unread = rows.num_rows
 
     def find(self, commit_id: str) -> GraphCommit | None:
         """A commit among those that are indexed."""
-        place = self._places.get(commit_id)
-        if place is None:
+        position = self._positions.get(commit_id)
+        if position is None:
             return None
-        return row_to_commit(self._rows.slice(place, 1).to_pylist()[0])
+        return row_to_commit(self._rows.slice(position, 1).to_pylist()[0])
 
     def read_on(self) -> bool:
         """Index as many again; False when all are."""
         if not self._unread:
             return False
-        size = min(self._unread, max(_BLOCK_ROWS, len(self._places)))
+        size = min(self._unread, max(_BLOCK_ROWS, len(self._positions)))
         start = self._unread - size
         ids = self._rows["object_id"].slice(start, size).to_pylist()
-        self._places.update(zip(ids, range(start, self._unread), strict=True))
+        self._positions.update(zip(ids, range(start, self._unread), strict=True))
         self._unread = start
         return True
 
@@ -213,8 +213,8 @@ def _pairwise_bases(dag: CommitDag, heads: Collection[GraphCommit]) -> dict[str,
     children: dict[str, set[str]] = {}
     visited: dict[str, GraphCommit] = {}
     queue = _Queue()
-    for place, head in enumerate(heads):
-        reached[head.commit_id] = reached.get(head.commit_id, 0) | 1 << place
+    for position, head in enumerate(heads):
+        reached[head.commit_id] = reached.get(head.commit_id, 0) | 1 << position
         queue.push(head)
 
     def is_covered(commit_id: str) -> bool:
@@ -244,7 +244,7 @@ def own_commits(dag: CommitDag, state: ManifestState) -> list[GraphCommit]:
     return found
 
 
-def reached_commits(
+def find_reached_commits(
     dag: CommitDag, heads: Collection[GraphCommit], wanted: Collection[GraphCommit]
 ) -> list[GraphCommit]:
     """Those of `wanted` that a head comes from. Walks back no further than the oldest of them."""

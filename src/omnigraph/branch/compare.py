@@ -1,7 +1,7 @@
 """Compare: the rows in which two versions of a table differ.
 
 Two steps. The first finds candidates: ids that are on one side only, and ids on both sides whose
-rows may differ. The second looks at the content of the latter, a bounded piece at a time, and
+rows may differ. The second looks at the content of the latter, a bounded batch at a time, and
 drops those that are equal. Rows on one side only are never read.
 
     candidates by row version   both versions come from one: only what was touched since is listed
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 
 from omnigraph.branch.descent import Descent
 from omnigraph.branch.equality import equal_rows
+from omnigraph.branch.images import images
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.tables import TableStorage
@@ -61,7 +63,7 @@ NO_DIFFERENCES = Differences(SCHEMA.empty_table())
 
 def differences(descent: Descent, before: TableHandle, after: TableHandle) -> Differences:
     """The rows that differ between two versions of a table."""
-    return settled(descent.tables, before, after, candidates(descent, before, after))
+    return drop_equal_rows(descent.tables, before, after, candidates(descent, before, after))
 
 
 def candidates(descent: Descent, before: TableHandle, after: TableHandle) -> Differences:
@@ -79,7 +81,7 @@ def candidates_by_row_version(
     old = _since(tables, ancestor, before)
     new = _since(tables, ancestor, after)
     if old.num_rows == 0:
-        return _sorted(new)
+        return _sort(new)
     joined = old.join(new, "id", join_type="full outer", left_suffix="_old", right_suffix="_new")
     # A side that did not touch the row still has the ancestor's.
     in_old, in_new = joined["side_old"].is_valid(), joined["side_new"].is_valid()
@@ -92,7 +94,7 @@ def candidates_by_row_version(
         schema=SCHEMA,
     )
     is_anywhere = pc.or_(rows["before"].is_valid(), rows["after"].is_valid())
-    return _sorted(rows.filter(is_anywhere))
+    return _sort(rows.filter(is_anywhere))
 
 
 def _since(tables: TableStorage, ancestor: TableHandle, handle: TableHandle) -> pa.Table:
@@ -127,11 +129,11 @@ def _ids_of(tables: TableStorage, handle: TableHandle, row_ids: RowIds) -> pa.Ar
 
 
 def candidates_by_id(tables: TableStorage, before: TableHandle, after: TableHandle) -> Differences:
-    """Every id of both sides: always right, and as dear as the tables are long."""
+    """Every id of both sides: always right, at the cost of a full scan of both tables."""
     old = _all_ids(tables, before, "before")
     new = _all_ids(tables, after, "after")
     joined = old.join(new, "id", join_type="full outer")
-    return _sorted(joined)
+    return _sort(joined)
 
 
 def candidates_of_one(
@@ -141,28 +143,28 @@ def candidates_of_one(
     handle, name, other = (before, "before", "after") if before else (after, "after", "before")
     assert handle is not None
     rows = _all_ids(tables, handle, name)
-    return _sorted(rows.append_column(other, pa.nulls(rows.num_rows, pa.uint64())))
+    return _sort(rows.append_column(other, pa.nulls(rows.num_rows, pa.uint64())))
 
 
 def _all_ids(tables: TableStorage, handle: TableHandle, name: str) -> pa.Table:
     return tables.reads.scan(handle, ["id"], with_row_id=True).rename_columns(["id", name])
 
 
-def _sorted(rows: pa.Table) -> Differences:
+def _sort(rows: pa.Table) -> Differences:
     return Differences(rows.select(SCHEMA.names).sort_by("id").combine_chunks())
 
 
-def settled(
+def drop_equal_rows(
     tables: TableStorage, before: TableHandle, after: TableHandle, found: Differences
 ) -> Differences:
     """Drop the rows that are on both sides with the same content."""
     rows = found.rows
-    on_both = _flags(pc.and_(rows["before"].is_valid(), rows["after"].is_valid()))
+    on_both = is_valid(rows["before"]) & is_valid(rows["after"])
     if not on_both.any():
         return found
     pairs = rows.filter(pa.array(on_both))
     is_equal = equal_content(
-        tables, before, _numbers(pairs["before"]), after, _numbers(pairs["after"])
+        tables, before, to_row_ids(pairs["before"]), after, to_row_ids(pairs["after"])
     )
     keep = ~on_both
     keep[on_both] = ~is_equal
@@ -176,19 +178,19 @@ def equal_content(
     second: TableHandle,
     second_rows: RowIds,
 ) -> np.ndarray:
-    """Which of the paired rows, of the same id each, are equal; read a bounded piece at a time."""
+    """Which of the paired rows, of the same id each, are equal; read a bounded batch at a time."""
     size = min(batch_rows(first.schema), batch_rows(second.schema))
     # Rows are paired by id, so of all columns that one need not be read.
     pairs = zip(
-        tables.reads.take_stream(first, first_rows, _compared(first), batch_rows=size),
-        tables.reads.take_stream(second, second_rows, _compared(second), batch_rows=size),
+        tables.reads.take_stream(first, first_rows, _columns_to_compare(first), batch_rows=size),
+        tables.reads.take_stream(second, second_rows, _columns_to_compare(second), batch_rows=size),
         strict=True,
     )
     parts = [equal_rows(one, other) for one, other in pairs]
     return np.concatenate([np.empty(0, dtype=np.bool_), *parts])
 
 
-def _compared(handle: TableHandle) -> list[str]:
+def _columns_to_compare(handle: TableHandle) -> list[str]:
     return [name for name in handle.schema.names if name != "id"] or ["id"]
 
 
@@ -212,13 +214,23 @@ def _width(type_: pa.DataType) -> int:
 def take_rows(
     tables: TableStorage, handle: TableHandle, rows: pa.ChunkedArray
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with these row ids, in that order, a bounded piece at a time."""
-    return tables.reads.take_stream(handle, _numbers(rows), batch_rows=batch_rows(handle.schema))
+    """The rows with these row ids, in that order, a bounded batch at a time."""
+    return tables.reads.take_stream(handle, to_row_ids(rows), batch_rows=batch_rows(handle.schema))
 
 
-def _numbers(column: pa.ChunkedArray) -> RowIds:
+def read_images(
+    tables: TableStorage, handle: TableHandle, rows: pa.ChunkedArray
+) -> Iterator[dict[str, Any] | None]:
+    """The row of each row id as plain values; None where the row id is null."""
+    found = (
+        image for batch in take_rows(tables, handle, rows.drop_null()) for image in images(batch)
+    )
+    return (next(found) if is_there else None for is_there in is_valid(rows))
+
+
+def to_row_ids(column: pa.ChunkedArray) -> RowIds:
     return np.asarray(column.to_numpy(), dtype=np.uint64)
 
 
-def _flags(flags: pa.ChunkedArray) -> np.ndarray:
-    return np.asarray(flags.to_numpy(), dtype=np.bool_)
+def is_valid(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.is_valid().to_numpy(), dtype=np.bool_)

@@ -18,8 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import SCHEMA, Differences, equal_content, take_rows
-from omnigraph.branch.images import changed_properties, images
+from omnigraph.branch.compare import (
+    SCHEMA,
+    Differences,
+    equal_content,
+    is_valid,
+    read_images,
+    to_row_ids,
+)
+from omnigraph.branch.images import list_changed_properties
 from omnigraph.branch.merge_base import VirtualBase
 from omnigraph.branch.virtual_base import ABSENT, DISPUTED, BaseTable, Rows
 from omnigraph.catalog import EntityType
@@ -75,7 +82,7 @@ def contest(
     both = joined.filter(is_contested)
     delta = pa.table({"id": free["id"], "before": free["target"], "after": free["after"]})
     unequal = both.filter(pa.array(_is_unequal(tables, source, target, both)))
-    bases = [BaseImage(each) for each in _images(tables, base, unequal["before"])]
+    bases = [BaseImage(each) for each in read_images(tables, base, unequal["before"])]
     found = _contests(tables, entity, bases, (target, source), unequal)
     return Differences(delta.cast(SCHEMA)), found
 
@@ -103,17 +110,17 @@ def contest_virtual(
 
 
 def _rows_in(base_table: BaseTable, handle: TableHandle, row_ids: pa.ChunkedArray) -> Rows:
-    place = base_table.add(handle)
-    places = np.where(_valid(row_ids), place, ABSENT).astype(np.int64)
-    return Rows(places, _numbers(row_ids.fill_null(0)))
+    number = base_table.add(handle)
+    numbers = np.where(is_valid(row_ids), number, ABSENT).astype(np.int64)
+    return Rows(numbers, to_row_ids(row_ids.fill_null(0)))
 
 
 def _base_images(base_table: BaseTable, rows: Rows) -> list[BaseImage]:
-    images_ = [BaseImage(None, is_disputed=place == DISPUTED) for place in rows.places.tolist()]
+    images_ = [BaseImage(None, is_disputed=each == DISPUTED) for each in rows.numbers.tolist()]
     for handle, row_ids in base_table.columns(rows):
-        for place, image in enumerate(_images(base_table.tables, handle, row_ids)):
+        for position, image in enumerate(read_images(base_table.tables, handle, row_ids)):
             if image is not None:
-                images_[place] = BaseImage(image)
+                images_[position] = BaseImage(image)
     return images_
 
 
@@ -127,22 +134,22 @@ class BaseImage:
 
 def _with_target_rows(theirs: Differences, ours_candidates: Differences) -> pa.Table:
     """Add where each row is in the target: where the base has it, unless the target moved it."""
-    place = pc.index_in(theirs.rows["id"], value_set=ours_candidates.ids)
-    moved = ours_candidates.rows["after"].take(place)
-    target = pc.if_else(place.is_valid(), moved, theirs.rows["before"])
+    position = pc.index_in(theirs.rows["id"], value_set=ours_candidates.ids)
+    moved = ours_candidates.rows["after"].take(position)
+    target = pc.if_else(position.is_valid(), moved, theirs.rows["before"])
     return theirs.rows.append_column("target", target)
 
 
 def _is_unequal(
     tables: TableStorage, source: TableHandle, target: TableHandle, both: pa.Table
 ) -> np.ndarray:
-    in_source, in_target = _valid(both["after"]), _valid(both["target"])
+    in_source, in_target = is_valid(both["after"]), is_valid(both["target"])
     result: np.ndarray = in_source | in_target  # gone on both sides is the same
     pairs = in_source & in_target
     if pairs.any():
         chosen = both.filter(pa.array(pairs))
         result[pairs] = ~equal_content(
-            tables, source, _numbers(chosen["after"]), target, _numbers(chosen["target"])
+            tables, source, to_row_ids(chosen["after"]), target, to_row_ids(chosen["target"])
         )
     return result
 
@@ -155,7 +162,7 @@ def _contests(
     rows: pa.Table,
 ) -> list[Contest]:
     sides = [
-        _images(tables, handle, rows[column])
+        read_images(tables, handle, rows[column])
         for handle, column in zip(handles, ("target", "after"), strict=True)
     ]
     found = []
@@ -164,16 +171,6 @@ def _contests(
         take_theirs = Edit(entity.table_key, row["id"], (row["target"], row["after"]))
         found.append(Contest(conflict, ours=(), theirs=(take_theirs,)))
     return found
-
-
-def _images(
-    tables: TableStorage, handle: TableHandle, rows: pa.ChunkedArray
-) -> list[dict[str, Any] | None]:
-    """The row of each place, None where there is none."""
-    shown = (
-        image for batch in take_rows(tables, handle, rows.drop_null()) for image in images(batch)
-    )
-    return [next(shown) if there else None for there in _valid(rows)]
 
 
 def _conflict(
@@ -188,9 +185,9 @@ def _conflict(
         kind = ConflictKind.DELETE_VS_UPDATE
         who, other = ("target", "source") if ours is None else ("source", "target")
         message = f"{subject}: deleted in the {who}, changed in the {other}"
-        changed = changed_properties(base.image or {}, ours or theirs or {})
+        changed = list_changed_properties(base.image or {}, ours or theirs or {})
     else:
-        changed = changed_properties(ours, theirs)
+        changed = list_changed_properties(ours, theirs)
         listed = ", ".join(changed)
         if base.image is None and not base.is_disputed:
             kind = ConflictKind.DIVERGENT_INSERT
@@ -211,11 +208,3 @@ def _conflict(
 
 def _only(image: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:
     return None if image is None else {name: image.get(name) for name in names}
-
-
-def _valid(column: pa.ChunkedArray) -> np.ndarray:
-    return np.asarray(column.is_valid().to_numpy(), dtype=np.bool_)
-
-
-def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    return np.asarray(column.to_numpy(), dtype=np.uint64)

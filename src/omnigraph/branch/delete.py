@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 from omnigraph.branch.commit_dag import (
     CommitDag,
     compare_histories,
+    find_reached_commits,
     own_commits,
-    reached_commits,
 )
 from omnigraph.branch.create import branch_turn
 from omnigraph.errors import (
@@ -56,7 +56,7 @@ def delete_branch(environment: WriteEnvironment, branch: str) -> None:
     with ExitStack() as held:
         held.enter_context(branch_turn(environment))
         state = environment.coordinator.fresh(branch)
-        # Writers of the branch have finished before the ref goes, and nobody can write on a new
+        # Writers of the branch have finished before the ref goes, and no writer can write on a new
         # branch of the same name before the old one's forks are gone.
         keys = queue_keys(frozenset(state.entries), branch)
         held.enter_context(environment.queues.acquire_many(keys))
@@ -111,7 +111,7 @@ def _keep_states(
 ) -> None:
     """Write down the states of this branch's commits that another branch comes from."""
     own = own_commits(dag, state)
-    reached = reached_commits(dag, [other.head for other in others], own)
+    reached = find_reached_commits(dag, [other.head for other in others], own)
     states = []
     for commit in reached:
         with suppress(CommitStateGone):  # a cleanup has removed it

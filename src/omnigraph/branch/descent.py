@@ -14,6 +14,7 @@ from omnigraph.manifest import TableEntry
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
+from omnigraph.write.fork import open_pin
 
 
 def open_entry(tables: TableStorage, entry: TableEntry) -> TableHandle:
@@ -22,10 +23,7 @@ def open_entry(tables: TableStorage, entry: TableEntry) -> TableHandle:
     Raises:
         NotFoundError: That version is not there, or is another branch's of the same name.
     """
-    location = tables.root.table(entry.table_path, entry.table_branch)
-    handle = tables.open_at(
-        location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
-    )
+    handle = open_pin(tables, entry)
     found = handle.transaction_uuid
     if entry.transaction_uuid is not None and found is not None and found != entry.transaction_uuid:
         raise NotFoundError(

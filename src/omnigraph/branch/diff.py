@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from omnigraph.branch.changes import ChangeOp, ChangeSet, TableChanges
-from omnigraph.branch.compare import Differences, candidates, candidates_of_one, settled
+from omnigraph.branch.compare import Differences, candidates, candidates_of_one, drop_equal_rows
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.errors import BadRequestError, BranchNotFound, NotFoundError
@@ -200,9 +200,9 @@ def _diff_table(
     else:
         renamed = find_renamed_columns(before.entity, after.entity)
         shown = _under_later_names(tables, before.entry, old, renamed)
-        rows = _wanted_rows(candidates(descent, shown, new), wanted)
-        rows = settled(tables, shown, new, rows)
-    return TableChanges(sides[0].entity, old, new, _wanted_rows(rows, wanted), renamed)
+        rows = _select_rows(candidates(descent, shown, new), wanted)
+        rows = drop_equal_rows(tables, shown, new, rows)
+    return TableChanges(sides[0].entity, old, new, _select_rows(rows, wanted), renamed)
 
 
 def _under_later_names(
@@ -223,7 +223,7 @@ def _is_same(before: _Table | None, after: _Table | None) -> bool:
     return is_one and not find_renamed_columns(before.entity, after.entity)
 
 
-def _wanted_rows(rows: Differences, wanted: ChangeFilter) -> Differences:
+def _select_rows(rows: Differences, wanted: ChangeFilter) -> Differences:
     if wanted.ops is None:
         return rows
     parts = {
@@ -276,11 +276,11 @@ def _check_along(
     if wanted.types is None:
         wanted.check([])
         return
-    ends = [state_of(_left_by(coordinator, each)).catalog for each in (line[0], line[-1])]
+    ends = [state_of(coordinator.snapshot_of(each)).catalog for each in (line[0], line[-1])]
     try:
         wanted.check(ends)
     except BadRequestError:
-        between = (state_of(_left_by(coordinator, each)).catalog for each in line)
+        between = (state_of(coordinator.snapshot_of(each)).catalog for each in line)
         wanted.check({id(each): each for each in (*ends, *between)}.values())
 
 
@@ -292,12 +292,8 @@ def _blocks(
     wanted: ChangeFilter,
 ) -> Iterator[CommitChanges]:
     """What each commit of a line changed but the first, which is where it starts."""
-    before = state_of(_left_by(coordinator, line[0]))
+    before = state_of(coordinator.snapshot_of(line[0]))
     for commit in line[1:]:
-        after = state_of(_left_by(coordinator, commit))
+        after = state_of(coordinator.snapshot_of(commit))
         yield CommitChanges(commit, diff_states(tables, before, after, wanted))
         before = after
-
-
-def _left_by(coordinator: Coordinator, commit: GraphCommit) -> Snapshot:
-    return coordinator.snapshot_of(commit)

@@ -34,7 +34,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def equal_values(first: pa.Array, second: pa.Array) -> Flags:
-    """Which places of two equally long arrays hold the same value."""
+    """Which positions of two equally long arrays hold the same value."""
     first_valid, second_valid = _flags(first.is_valid()), _flags(second.is_valid())
     if first.type != second.type:
         # A column that changed its type was written anew: only null is still the same.

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from omnigraph.branch.changes import ChangeOp, ChangeSet, EntityChange
-from omnigraph.branch.picture import SYMBOLS, draw, shown
+from omnigraph.branch.picture import SYMBOLS, draw, escape_text
 from omnigraph.branch.surroundings import Subgraph
 
 CHANGES_MAX = 2_000
@@ -55,18 +55,18 @@ svg .delete text { fill: var(--tone); }
 def diff_to_html(
     changes: ChangeSet, *, title: str = "Changes", subgraph: Subgraph | None = None
 ) -> str:
-    """The whole page. `subgraph` is what to draw; see `changed_subgraph`."""
+    """The whole page. `subgraph` is what to draw; see `find_changed_subgraph`."""
     style = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
     return "\n".join(
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{shown(policy)}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape_text(policy)}">',
             '<meta name="referrer" content="no-referrer">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{shown(title)}</title><style>{_STYLE}</style></head><body>",
-            f"<h1>{shown(title)}</h1>",
+            f"<title>{escape_text(title)}</title><style>{_STYLE}</style></head><body>",
+            f"<h1>{escape_text(title)}</h1>",
             *_summary(changes),
             *_picture(subgraph),
             *_details(changes),
@@ -91,7 +91,7 @@ def _summary(changes: ChangeSet) -> Iterator[str]:
             f'<td class="count {op.value}">{count}</td>'
             for op, count in zip(ChangeOp, each.counts, strict=True)
         )
-        yield f"<tr><td>{shown(each.entity.table_key)}</td>{cells}</tr>"
+        yield f"<tr><td>{escape_text(each.entity.table_key)}</td>{cells}</tr>"
     yield "</table>"
 
 
@@ -124,7 +124,7 @@ def _change(change: EntityChange) -> str:
         source, target = map(_value, change.endpoints)
         ends = f' <span class="quiet">{source} → {target}</span>'
     rows = "".join(
-        f"<tr><td>{shown(name)}</td>"
+        f"<tr><td>{escape_text(name)}</td>"
         f'<td class="before">{_cell(change.before, change.earlier_name(name))}</td>'
         f'<td class="after">{_cell(change.after, name)}</td></tr>'
         for name in change.properties
@@ -134,7 +134,7 @@ def _change(change: EntityChange) -> str:
     is_open = " open" if change.op is ChangeOp.UPDATE else ""
     return (
         f'<details class="{change.op.value}"{is_open}><summary><b>{SYMBOLS[change.op]}</b> '
-        f"{shown(change.type_name)} {_value(change.id)}{ends}</summary>"
+        f"{escape_text(change.type_name)} {_value(change.id)}{ends}</summary>"
         f"<table><tr><th>Property</th><th>Before</th><th>After</th></tr>{rows}</table></details>"
     )
 
@@ -152,4 +152,4 @@ def _value(text: str) -> str:
     """A value, kept apart from the direction of the text around it."""
     cut = text if len(text) <= _VALUE_CHARACTERS else f"{text[:_VALUE_CHARACTERS]}…"
     more = "" if cut == text else f' <span class="quiet">({len(text)} characters)</span>'
-    return f"<bdi>{shown(cut)}</bdi>{more}"
+    return f"<bdi>{escape_text(cut)}</bdi>{more}"

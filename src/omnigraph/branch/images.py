@@ -19,7 +19,8 @@ Image = Mapping[str, Any]
 def images(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Every row of a batch, by column name."""
     columns = {
-        name: plain_values(batch.column(place)) for place, name in enumerate(batch.schema.names)
+        name: plain_values(batch.column(position))
+        for position, name in enumerate(batch.schema.names)
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -59,7 +60,7 @@ def _number(value: float | None) -> float | str | None:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def changed_properties(before: Image, after: Image) -> list[str]:
+def list_changed_properties(before: Image, after: Image) -> list[str]:
     """The properties whose values differ, in column order."""
     names = dict.fromkeys([*before, *after])
     return [name for name in names if _differ(before.get(name), after.get(name))]

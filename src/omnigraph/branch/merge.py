@@ -11,19 +11,19 @@ is written; with none left, `apply.py` publishes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from omnigraph.branch.apply import MergeRequest, apply_merge
 from omnigraph.branch.changes import ChangeSet, TableChanges
+from omnigraph.branch.choices import Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.merge_base import Base, commits_of, merge_base
 from omnigraph.branch.plan import Snapshots, TablePlan, choose_how, plan_merge
-from omnigraph.branch.resolve import Choices, Resolution
-from omnigraph.branch.settle import Settlement, settle
+from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
 from omnigraph.catalog import Catalog
 from omnigraph.errors import (
     BadRequestError,
@@ -75,14 +75,7 @@ class MergeResult:
             "outcome": self.outcome.value,
             "actor_id": self.actor,
             "commit_id": self.commit_id,
-            "tables": {
-                key: {
-                    "inserted": each.inserted,
-                    "updated": each.updated,
-                    "deleted": each.deleted,
-                }
-                for key, each in self.tables.items()
-            },
+            "tables": {key: asdict(each) for key, each in self.tables.items()},
         }
         if self.branch_deleted is not None:
             value["branch_deleted"] = self.branch_deleted
@@ -120,7 +113,7 @@ class _Joined:
     base: Base
     histories: Comparison
     outcome: MergeOutcome
-    result: Settlement = field(default_factory=Settlement)
+    result: ResolvedMerge = field(default_factory=ResolvedMerge)
 
 
 def merge(
@@ -206,7 +199,7 @@ def _join(
     target: str,
     resolution: Resolution | None,
 ) -> _Joined:
-    """Find base and outcome, plan every table, check the result, settle what can be settled."""
+    """Find base and outcome, plan every table, check the result, resolve what can be resolved."""
     choices = Choices.read(resolution)
     if source == target:
         raise BadRequestError(f"cannot merge branch '{source}' into itself")
@@ -219,7 +212,9 @@ def _join(
     three = Snapshots(base, theirs.snapshot(), ours.snapshot(), _base_reader(coordinator))
     outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
     plan = plan_merge(environment.tables, catalog, three)
-    result = settle(environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward)
+    result = resolve_conflicts(
+        environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward
+    )
     return _Joined(theirs, ours, base, histories, outcome, result)
 
 
@@ -239,7 +234,7 @@ def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:
 
 
 def _properties(joined: _Joined) -> dict[str, Any]:
-    """What the commit records: whence, and how conflicts were settled."""
+    """What the commit records: where it came from, and how conflicts were resolved."""
     noted: dict[str, Any] = {
         "merged_from": joined.source.branch,
         "merge_base": commits_of(joined.base)[-1].commit_id,
@@ -247,7 +242,7 @@ def _properties(joined: _Joined) -> dict[str, Any]:
     }
     if len(commits_of(joined.base)) > 1:
         noted["merge_bases"] = [each.commit_id for each in commits_of(joined.base)]
-    if joined.result.settled:
+    if joined.result.resolved:
         noted["resolved"] = [
             {
                 "table_key": conflict.table_key,
@@ -255,7 +250,7 @@ def _properties(joined: _Joined) -> dict[str, Any]:
                 "kind": conflict.kind,
                 "take": side,
             }
-            for conflict, side in joined.result.settled
+            for conflict, side in joined.result.resolved
         ]
     return noted
 

@@ -25,14 +25,14 @@ def draw(graph: Subgraph) -> str:
     if not graph.nodes:
         return ""
     keys = list(graph.nodes)
-    places = dict(zip(keys, _layout(graph, keys), strict=True))
+    points = dict(zip(keys, _layout(graph, keys), strict=True))
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="changed part of the graph">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker></defs>',
     ]
-    parts += [_edge(e.type_name, e.op, places[e.source], places[e.target]) for e in graph.edges]
-    parts += [_node(key, graph.nodes[key], places[key]) for key in keys]
+    parts += [_edge(e.type_name, e.op, points[e.source], points[e.target]) for e in graph.edges]
+    parts += [_node(key, graph.nodes[key], points[key]) for key in keys]
     return "\n".join([*parts, "</svg>"])
 
 
@@ -56,25 +56,27 @@ def _edge(
             'marker-end="url(#tip)"/>'
         )
         middle = ((x1 + x2) / 2, (y1 + y2) / 2 - 4)
-    text = f'<text class="small" x="{middle[0]:.0f}" y="{middle[1]:.0f}">{shown(label)}</text>'
+    text = (
+        f'<text class="small" x="{middle[0]:.0f}" y="{middle[1]:.0f}">{escape_text(label)}</text>'
+    )
     return f'<g class="{kind}">{shape}{text}</g>'
 
 
-def _node(key: NodeKey, op: ChangeOp | None, place: tuple[float, float]) -> str:
+def _node(key: NodeKey, op: ChangeOp | None, point: tuple[float, float]) -> str:
     type_name, id_ = key
-    x, y = place
+    x, y = point
     kind = op.value if op is not None else "context"
     short = id_ if len(id_) <= _LABEL_CHARACTERS else f"{id_[: _LABEL_CHARACTERS - 1]}…"
     return (
-        f'<g class="{kind}"><title>{shown(f"{type_name} {id_}")}</title>'
+        f'<g class="{kind}"><title>{escape_text(f"{type_name} {id_}")}</title>'
         f'<circle cx="{x:.0f}" cy="{y:.0f}" r="10"/>'
         f'<text class="symbol" x="{x:.0f}" y="{y + 4:.0f}">{SYMBOLS[op]}</text>'
-        f'<text x="{x:.0f}" y="{y + 24:.0f}">{shown(short)}</text>'
-        f'<text class="small" x="{x:.0f}" y="{y + 37:.0f}">{shown(type_name)}</text></g>'
+        f'<text x="{x:.0f}" y="{y + 24:.0f}">{escape_text(short)}</text>'
+        f'<text class="small" x="{x:.0f}" y="{y + 37:.0f}">{escape_text(type_name)}</text></g>'
     )
 
 
-def shown(text: str) -> str:
+def escape_text(text: str) -> str:
     """Text for a page: nothing in it is markup, and what cannot be seen is made visible."""
     visible = "".join(_visible(character) for character in text)
     return escape(visible, quote=True)
@@ -98,7 +100,7 @@ _DIRECTION_MARKS = {0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x206
 def _layout(graph: Subgraph, keys: Sequence[NodeKey]) -> list[tuple[float, float]]:
     """Push nodes apart and pull edges together, from a fixed start."""
     count = len(keys)
-    number = {key: place for place, key in enumerate(keys)}
+    number = {key: index for index, key in enumerate(keys)}
     turn = 2.399963 * np.arange(count)  # the golden angle: an even spread, no two alike
     at = np.sqrt(np.arange(count) + 0.5)[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=1)
     links = np.array(

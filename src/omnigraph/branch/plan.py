@@ -6,7 +6,7 @@ For every table the pins of base, source and target are compared:
     target == base                        adopt: take over what the source did
     otherwise                             rewrite: what both did, row by row
 
-Adopting costs no data where the target shows the table through somebody else's lineage anyway:
+Adopting copies no data where the target shows the table through another branch's lineage anyway:
 it is pointed at the source's version on main, or forked from the source's version. A table the
 target has written itself is always changed on its own lineage, so that its history stays
 readable and the merge does not depend on the source branch's files.
@@ -23,7 +23,7 @@ from omnigraph.branch.compare import (
     Differences,
     candidates,
     differences,
-    settled,
+    drop_equal_rows,
 )
 from omnigraph.branch.conflicts import Contest, contest, contest_virtual
 from omnigraph.branch.descent import Descent, open_entry
@@ -128,7 +128,7 @@ def _plan_table(
     if base_entry.shows_same_rows(target_entry):
         return replace(plan, delta=theirs, is_rewrite=False), []
     ours = candidates(descent, base, plan.target)
-    changed = settled(tables, base, plan.target, ours)
+    changed = drop_equal_rows(tables, base, plan.target, ours)
     delta, found = contest(tables, entity, base, plan.source, plan.target, theirs, ours, changed)
     return replace(plan, delta=delta), found
 
@@ -148,7 +148,7 @@ def _plan_virtual(
     return replace(plan, delta=delta), found
 
 
-def unchanged_table(
+def plan_unchanged(
     tables: TableStorage, catalog: Catalog, source: Snapshot, target: Snapshot, table_key: str
 ) -> TablePlan:
     """The plan of a table that the source did not change, for a resolution to change it."""

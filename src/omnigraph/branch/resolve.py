@@ -1,134 +1,137 @@
-"""Resolve: settle conflicts by keeping one side of each, as the caller says.
+"""Resolve: from a plan and the caller's choices to what will be written, or the open conflicts.
 
-`"ours"` keeps what the target has, `"theirs"` what the source has; for everything, or one by one:
-
-    {"node:Person": "theirs", "edge:Knows": {"01J…": "ours"}}
-    [{"table_key": "node:Person", "row_id": "lin", "take": "theirs"}]
+Resolving one conflict can cause another: a node that is not taken leaves its edges without an end.
+So the rules are checked again after every round of choices, until a round finds nothing new. A
+rule that is still broken although it was resolved counts as a conflict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from omnigraph.branch.compare import SCHEMA, Differences
+from omnigraph.branch.choices import Choices, Side, apply_edits, choose_edits
 from omnigraph.branch.conflicts import Contest, Edit
-from omnigraph.branch.plan import TablePlan
-from omnigraph.errors import BadRequestError, MergeConflict
+from omnigraph.branch.plan import Plan, Snapshots, TablePlan, plan_unchanged
+from omnigraph.branch.rules import MergedGraph
+from omnigraph.catalog import Catalog
+from omnigraph.errors import MergeConflict
+from omnigraph.manifest import Snapshot
+from omnigraph.storage.tables import TableStorage
 
-Side: TypeAlias = Literal["ours", "theirs"]
-Resolution: TypeAlias = Side | Mapping[str, Side | Mapping[str, Side]] | Sequence[Mapping[str, Any]]
-
-SIDES = ("ours", "theirs")
+_Key = tuple[str, str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """Which side to keep, by table and row; None is the word for all rows or all tables."""
+class ResolvedMerge:
+    """The plans to write, the versions they rest on, resolved conflicts and open ones."""
 
-    by_row: Mapping[tuple[str | None, str | None], Side]
-
-    @classmethod
-    def read(cls, resolution: Resolution | None) -> Choices:
-        """Read what the caller gave.
-
-        Raises:
-            BadRequestError: It is in none of the three forms.
-        """
-        match resolution:
-            case None:
-                return cls({})
-            case str():
-                return cls({(None, None): _side(resolution)})
-            case Mapping():
-                return cls(dict(_pairs_of_mapping(resolution)))
-            case list() | tuple():
-                return cls(dict(_pair_of_item(item) for item in resolution))
-            case _:
-                raise _unreadable(resolution)
-
-    def side_of(self, conflict: MergeConflict) -> Side | None:
-        key, row = conflict.table_key, conflict.row_id
-        for place in ((key, row), (key, None), (None, None)):
-            if place in self.by_row:
-                return self.by_row[place]
-        return None
-
-    def check_used(self, conflicts: Iterable[MergeConflict]) -> None:
-        """Refuse a choice about a row that is not in conflict: it would silently do nothing."""
-        known = {(each.table_key, each.row_id) for each in conflicts}
-        for key, row in self.by_row:
-            if row is not None and (key, row) not in known:
-                raise BadRequestError(
-                    f"there is no conflict on {key} '{row}' to resolve — preview the merge to see "
-                    "the conflicts there are"
-                )
+    plans: Mapping[str, TablePlan] = field(default_factory=dict)
+    read_versions: Mapping[str, int] = field(default_factory=dict)
+    resolved: Sequence[tuple[MergeConflict, Side]] = ()
+    conflicts: Sequence[MergeConflict] = ()
 
 
-def _pairs_of_mapping(
-    resolution: Mapping[str, Any],
-) -> Iterable[tuple[tuple[str | None, str | None], Side]]:
-    for key, choice in resolution.items():
-        if isinstance(choice, Mapping):
-            for row, side in choice.items():
-                yield (key, row), _side(side)
-        else:
-            yield (key, None), _side(choice)
+def resolve_conflicts(
+    tables: TableStorage,
+    catalog: Catalog,
+    three: Snapshots,
+    plan: Plan,
+    choices: Choices,
+    *,
+    is_checked: bool,
+) -> ResolvedMerge:
+    """Apply the choices and check the result.
 
-
-def _pair_of_item(item: Any) -> tuple[tuple[str | None, str | None], Side]:
-    if not isinstance(item, Mapping) or "table_key" not in item or "take" not in item:
-        raise _unreadable(item)
-    row = item.get("row_id")
-    if row is not None and not isinstance(row, str):
-        raise _unreadable(item)
-    return (str(item["table_key"]), row), _side(item["take"])
-
-
-def _side(side: Any) -> Side:
-    if side not in SIDES:
-        raise _unreadable(side)
-    return cast("Side", side)
-
-
-def _unreadable(value: Any) -> BadRequestError:
-    return BadRequestError(
-        f"cannot resolve with {value!r} — give 'ours' or 'theirs', a mapping of table keys to "
-        "these or to row ids, or a list of objects with table_key, row_id and take"
-    )
-
-
-def edits_of(contest: Contest, side: Side) -> Sequence[Edit] | None:
-    """What keeping a side does to the deltas; None when that side cannot be kept."""
-    return contest.ours if side == "ours" else contest.theirs
-
-
-def edited(
-    plans: Mapping[str, TablePlan],
-    edits: Iterable[Edit],
-    unchanged: Callable[[str], TablePlan],
-) -> dict[str, TablePlan]:
-    """The plans with rows of their deltas put in place or dropped.
-
-    `unchanged` makes the plan of a table that has none.
+    `is_checked` says that the result is a state which was checked when it was written, as it is
+    for a fast forward.
     """
-    by_table: dict[str, dict[str, Edit]] = {}
-    for edit in edits:
-        by_table.setdefault(edit.table_key, {})[edit.row_id] = edit
-    result = dict(plans)
-    for key, changes in by_table.items():
-        plan = result.get(key) or unchanged(key)
-        rows = plan.delta.rows
-        kept = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=pa.array(changes, pa.utf8()))))
-        put = [(edit.row_id, *edit.row) for edit in changes.values() if edit.row is not None]
-        added = pa.Table.from_pylist(
-            [dict(zip(SCHEMA.names, row, strict=True)) for row in put], schema=SCHEMA
-        )
-        delta = Differences(pa.concat_tables([kept, added]).sort_by("id").combine_chunks())
-        # The source's version does not hold the result any more, so it cannot be pointed at.
-        result[key] = replace(plan, delta=delta, is_rewrite=True)
-    return result
+    round_ = _Round(choices)
+    plans, reads = dict(plan.tables), dict(plan.read_versions)
+    contests: Iterable[Contest] = plan.contests
+    while True:
+        edits = round_.take(contests)
+        if edits:
+            plans = apply_edits(
+                plans,
+                edits,
+                lambda key: plan_unchanged(tables, catalog, three.source, three.target, key),
+            )
+            reads |= {key: each.target_entry.version for key, each in plans.items()}
+        if is_checked and not edits:
+            reads |= _rests_on(catalog, three.target, plans)
+            break
+        graph = MergedGraph(tables, catalog, three.source, three.target, plans, reads)
+        contests = round_.unseen(graph.find_contests())
+        if not contests:
+            break
+    choices.check_used([*round_.open.values(), *(each for each, _ in round_.resolved.values())])
+    return ResolvedMerge(plans, reads, round_.list_resolved(), round_.list_open())
+
+
+def _rests_on(catalog: Catalog, target: Snapshot, plans: Mapping[str, TablePlan]) -> dict[str, int]:
+    """The tables whose rows a rule would compare with the delta, if it had to be checked.
+
+    While they stand still the result is the checked state. Once one moves, an edge that is brought
+    may have lost its node, or a node that is taken away may have got an edge.
+    """
+    removed = {key: plan.delta.rows["after"].null_count for key, plan in plans.items()}
+    bringing = {key for key, plan in plans.items() if removed[key] < len(plan.delta)}
+    removing = {key for key, count in removed.items() if count}
+    keys: set[str] = set()
+    for edge in catalog.edges.values():
+        ends = {f"node:{edge.source}", f"node:{edge.target}"}
+        if edge.table_key in bringing:
+            keys |= ends
+        if ends & removing:
+            keys.add(edge.table_key)
+    return {key: target.entries[key].version for key in keys}
+
+
+@dataclass(slots=True)
+class _Round:
+    """The conflicts met so far: resolved by a choice, or open."""
+
+    choices: Choices
+    resolved: dict[_Key, tuple[MergeConflict, Side]] = field(default_factory=dict)
+    open: dict[_Key, MergeConflict] = field(default_factory=dict)
+
+    def take(self, contests: Iterable[Contest]) -> list[Edit]:
+        """Resolve what can be; returns the edits."""
+        edits: list[Edit] = []
+        for each in contests:
+            side = self.choices.side_of(each.conflict)
+            found = None if side is None else choose_edits(each, side)
+            if side is None or found is None:
+                self.open[_key(each.conflict)] = each.conflict
+            else:
+                self.resolved[_key(each.conflict)] = (each.conflict, side)
+                edits += found
+        return edits
+
+    def unseen(self, contests: Iterable[Contest]) -> list[Contest]:
+        """The new ones. A conflict that was resolved and is still there becomes an open one."""
+        new = []
+        for each in contests:
+            key = _key(each.conflict)
+            if key in self.resolved:
+                del self.resolved[key]
+                self.open[key] = each.conflict
+            elif key not in self.open:
+                new.append(each)
+        return new
+
+    def list_resolved(self) -> list[tuple[MergeConflict, Side]]:
+        return [self.resolved[key] for key in sorted(self.resolved, key=_order)]
+
+    def list_open(self) -> list[MergeConflict]:
+        return [self.open[key] for key in sorted(self.open, key=_order)]
+
+
+def _key(conflict: MergeConflict) -> _Key:
+    return conflict.table_key, conflict.kind, conflict.row_id, conflict.message
+
+
+def _order(key: _Key) -> tuple[str, str, str, str]:
+    table_key, kind, row_id, message = key
+    return table_key, row_id or "", kind, message

@@ -33,7 +33,7 @@ from omnigraph.write.rules import (
     OrphanedEdges,
     check_rules,
 )
-from omnigraph.write.validate import constrained_columns
+from omnigraph.write.validate import list_constrained_columns
 
 _IDS_PER_SCAN = 8_192
 _ROW_ID = "_rowid"
@@ -59,29 +59,29 @@ class MergedGraph:
 
     # The view that the rules are checked over
 
-    def changed_types(self) -> list[EntityType]:
+    def list_changed_types(self) -> list[EntityType]:
         return [self.plans[key].entity for key in sorted(self.plans)]
 
-    def edge_types(self) -> list[EdgeType]:
+    def list_edge_types(self) -> list[EdgeType]:
         return list(self.catalog.edges.values())
 
-    def value_columns(self, entity: EntityType) -> list[str]:
+    def list_value_columns(self, entity: EntityType) -> list[str]:
         """Nulls cannot come from a source that refused them."""
-        return constrained_columns(entity)
+        return list_constrained_columns(entity)
 
-    def new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
+    def read_new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
         """Every column that a rule looks at, read once for all rules of the type."""
         key = entity.table_key
         if self._cached_rows is None or self._cached_rows[0] != key:
             self._cached_rows = None
             plan = self.plans[key]
             members = [name for group in groups_besides_key(entity) for name in group.members]
-            names = [*entity.structural_columns, *constrained_columns(entity), *members]
+            names = [*entity.structural_columns, *list_constrained_columns(entity), *members]
             rows = self._take(plan.source, plan.delta.rows["after"], list(dict.fromkeys(names)))
             self._cached_rows = key, rows
         return self._cached_rows[1]
 
-    def surviving_rows(
+    def read_surviving_rows(
         self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
         key = entity.table_key
@@ -91,17 +91,17 @@ class MergedGraph:
             return rows
         return rows.filter(pc.invert(pc.is_in(rows[ID], value_set=plan.delta.ids)))
 
-    def lost_edges(self, edge: EdgeType) -> pa.Table:
+    def read_lost_edges(self, edge: EdgeType) -> pa.Table:
         plan = self.plans[edge.table_key]
         return self._take(plan.target, plan.delta.rows["before"], [ID, "src"])
 
-    def exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
-        deleted = self.deleted_nodes(node_name)
+    def read_exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
+        deleted = self.list_deleted_nodes(node_name)
         if deleted is None or len(deleted) == 0:
             return None
-        return self.surviving_rows(edge, [ID, side, _ROW_ID], side, deleted)
+        return self.read_surviving_rows(edge, [ID, side, _ROW_ID], side, deleted)
 
-    def live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
+    def find_live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
         key = f"node:{node_name}"
         asked, new = pc.unique(ids), NO_IDS
         plan = self.plans.get(key)
@@ -112,7 +112,7 @@ class MergedGraph:
         committed = self._scan(self._open(key), [ID], ID, asked)
         return pa.concat_arrays([new, committed[ID].combine_chunks()])
 
-    def deleted_nodes(self, node_name: str) -> pa.Array | None:
+    def list_deleted_nodes(self, node_name: str) -> pa.Array | None:
         plan = self.plans.get(f"node:{node_name}")
         return None if plan is None else plan.delta.deletes()[ID].combine_chunks()
 
@@ -147,8 +147,8 @@ class MergedGraph:
         message = f"{broken.entity.name} '{edge_id}': {bad.reason}: the target deleted it"
         node_id, key = broken.rows[broken.side][bad.index].as_py(), f"node:{broken.node_name}"
         row_id = self._row_ids(self._in_source(key), pa.array([node_id])).get(node_id)
-        restore = None if row_id is None else (Edit(key, node_id, (None, row_id)),)
-        return _drop_row(broken, bad, ConflictKind.ORPHAN_EDGE, message, restore)
+        bring_back = None if row_id is None else (Edit(key, node_id, (None, row_id)),)
+        return _drop_row(broken, bad, ConflictKind.ORPHAN_EDGE, message, bring_back)
 
     def _contest_orphan(self, broken: OrphanedEdges, bad: BadRow) -> Contest:
         side, node_name, key = broken.side, broken.node_name, broken.entity.table_key

@@ -45,7 +45,7 @@ class Subgraph:
     left_out: int = 0
 
 
-def changed_subgraph(
+def find_changed_subgraph(
     changes: ChangeSet, earlier: Catalog, state: State, tables: TableStorage
 ) -> Subgraph:
     """What changed since the types were those of `earlier`, and its neighbours in `state`."""

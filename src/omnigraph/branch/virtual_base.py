@@ -28,18 +28,18 @@ ABSENT, DISPUTED = -1, -2
 _IDS_PER_SCAN = 8_192
 
 Flags = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
+HandleNumbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One row per id: the handle it is in and its row id there; ABSENT or DISPUTED instead."""
+    """One row per id: the number of its handle, ABSENT or DISPUTED, and its row id there."""
 
-    places: Places
+    numbers: HandleNumbers
     row_ids: RowIds
 
     def take(self, at: npt.NDArray[np.intp]) -> Rows:
-        return Rows(self.places[at], self.row_ids[at])
+        return Rows(self.numbers[at], self.row_ids[at])
 
 
 def absent_rows(count: int) -> Rows:
@@ -85,7 +85,7 @@ class BaseTable:
     handles: list[TableHandle] = field(default_factory=list)
 
     def add(self, handle: TableHandle) -> int:
-        """The place under which rows of a handle are named."""
+        """The number by which rows name a handle."""
         if handle not in self.handles:
             self.handles.append(handle)
         return self.handles.index(handle)
@@ -109,14 +109,14 @@ class BaseTable:
         under = absent_rows(len(asked)) if deeper is None else self.find(deeper, asked)
         first, second = one.take(differing), other.take(differing)
         first_kept, second_kept = self.are_equal(first, under), self.are_equal(second, under)
-        places, row_ids = one.places.copy(), one.row_ids.copy()
-        places[differing] = np.select(
-            [first_kept, second_kept], [second.places, first.places], DISPUTED
+        numbers, row_ids = one.numbers.copy(), one.row_ids.copy()
+        numbers[differing] = np.select(
+            [first_kept, second_kept], [second.numbers, first.numbers], DISPUTED
         )
         row_ids[differing] = np.where(first_kept, second.row_ids, first.row_ids)
-        return Rows(places, row_ids)
+        return Rows(numbers, row_ids)
 
-    def _find_in(self, handle: TableHandle, place: int, ids: pa.StringArray) -> Rows:
+    def _find_in(self, handle: TableHandle, number: int, ids: pa.StringArray) -> Rows:
         # Few ids are looked up, many are cheaper found in one pass.
         wanted = IsIn("id", ids) if len(ids) <= _IDS_PER_SCAN else None
         known = self.tables.reads.scan(handle, ["id"], wanted, with_row_id=True)
@@ -124,17 +124,17 @@ class BaseTable:
         found = known["_rowid"].take(at)
         there = np.asarray(found.is_valid().to_numpy(), dtype=np.bool_)
         row_ids = np.asarray(found.fill_null(0).to_numpy(), dtype=np.uint64)
-        return Rows(np.where(there, place, ABSENT).astype(np.int64), row_ids)
+        return Rows(np.where(there, number, ABSENT).astype(np.int64), row_ids)
 
     def are_equal(self, one: Rows, other: Rows) -> Flags:
         """Which rows, of the same id each, have the same content; disputed ones never do."""
-        result: Flags = (one.places == other.places) & (one.places != DISPUTED)
-        result &= (one.places == ABSENT) | (one.row_ids == other.row_ids)
-        open_ = ~result & (one.places >= 0) & (other.places >= 0)
+        result: Flags = (one.numbers == other.numbers) & (one.numbers != DISPUTED)
+        result &= (one.numbers == ABSENT) | (one.row_ids == other.row_ids)
+        open_ = ~result & (one.numbers >= 0) & (other.numbers >= 0)
         for first, second in np.unique(
-            np.stack([one.places[open_], other.places[open_]], axis=1), axis=0
+            np.stack([one.numbers[open_], other.numbers[open_]], axis=1), axis=0
         ):
-            at = np.flatnonzero(open_ & (one.places == first) & (other.places == second))
+            at = np.flatnonzero(open_ & (one.numbers == first) & (other.numbers == second))
             result[at] = equal_content(
                 self.tables,
                 self.handles[first],
@@ -147,6 +147,9 @@ class BaseTable:
     def columns(self, rows: Rows) -> Sequence[tuple[TableHandle, pa.ChunkedArray]]:
         """Per handle, the row ids of the rows that are in it, null elsewhere."""
         return [
-            (handle, pa.chunked_array([pa.array(rows.row_ids, mask=rows.places != place)]))
-            for place, handle in enumerate(self.handles)
+            (
+                handle,
+                pa.chunked_array([pa.array(rows.row_ids, mask=rows.numbers != number)]),
+            )
+            for number, handle in enumerate(self.handles)
         ]

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, overload
 
 from omnigraph.branch.changes import ChangeSet
+from omnigraph.branch.choices import Resolution
 from omnigraph.branch.create import create_branch
 from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.diff import (
@@ -27,8 +28,7 @@ from omnigraph.branch.entities import entry_of, read_entity
 from omnigraph.branch.html import diff_to_html
 from omnigraph.branch.merge import MergePreview, MergeResult, delete_merged, preview_merge
 from omnigraph.branch.merge import merge as merge_branches
-from omnigraph.branch.resolve import Resolution
-from omnigraph.branch.surroundings import changed_subgraph
+from omnigraph.branch.surroundings import find_changed_subgraph
 from omnigraph.catalog import Catalog
 from omnigraph.compiler import (
     bind_params,
@@ -74,7 +74,7 @@ from omnigraph.upkeep.schema_plan import SchemaPlan, plan_schema
 from omnigraph.upkeep.verify import verify_graph
 from omnigraph.write.audit import RecoveryRecord, list_recoveries
 from omnigraph.write.environment import queue_keys
-from omnigraph.write.recovery import with_settled_tables
+from omnigraph.write.recovery import retry_after_recovery
 
 
 @check_calls
@@ -606,7 +606,7 @@ class Graph:
         queues = queue_keys(frozenset(seen.entries), seen.branch)
         session.recover(wait_for=queues)
         catalog = session.require_writable()
-        result = with_settled_tables(
+        result = retry_after_recovery(
             environment,
             queues,
             lambda: merge_branches(environment, catalog, *names, actor=who, resolution=resolve),
@@ -642,7 +642,7 @@ class Graph:
         """A diff as one page that works offline: what changed, drawn and listed."""
         before, after = map(self._find_state, (from_, to))
         changes = self.diff(before.snapshot, after.snapshot, kinds=kinds, types=types, ops=ops)
-        shown = changed_subgraph(changes, before.catalog, after, self._session.store.tables)
+        shown = find_changed_subgraph(changes, before.catalog, after, self._session.store.tables)
         return diff_to_html(changes, title=title or f"{from_} → {to}", subgraph=shown)
 
     def changes(
@@ -690,7 +690,7 @@ class Graph:
         self._session.require_writable()
         environment = self._session.environment()
         self._session.recover()
-        result = with_settled_tables(
+        result = retry_after_recovery(
             environment,
             None,
             lambda: apply_schema(environment, text, allow_data_loss=allow_data_loss, actor=who),
@@ -702,7 +702,7 @@ class Graph:
         """Build every declared index that is missing on a branch; answers do not change."""
         catalog = self._session.recover_for_upkeep()
         environment, target = self._session.environment(), canonical_branch(branch)
-        return with_settled_tables(
+        return retry_after_recovery(
             environment, None, lambda: ensure_indices(environment, catalog, target)
         )
 

@@ -18,7 +18,7 @@ from omnigraph.graph.store import Store
 from omnigraph.storage.location import is_same_place
 from omnigraph.storage.queues import writer_queues
 from omnigraph.storage.relocation import mend_tables, read_marker, write_marker
-from omnigraph.write.sidecar import relocate_sidecars
+from omnigraph.write.sidecar_files import relocate_sidecars
 
 LOCATION_KEY = ("__location__", None)
 

@@ -44,11 +44,11 @@ from omnigraph.storage.queues import QueueKey, writer_queues
 from omnigraph.upkeep.self_care import compact_if_due
 from omnigraph.write.commit import WriteRequest, run_write
 from omnigraph.write.environment import WriteEnvironment, queue_keys
-from omnigraph.write.recovery import settle_all
+from omnigraph.write.recovery import recover_all
 from omnigraph.write.schema_lock import (
     has_staged_schema,
+    recover_dead_apply,
     refuse_while_applying,
-    settle_dead_apply,
 )
 
 Mode: TypeAlias = Literal["rw", "r"]
@@ -94,7 +94,7 @@ class Session:
         self.embedder = EnvironmentEmbedder()
         if mode == "rw":
             self.recover(full=True)
-            settle_dead_apply(self.environment())
+            recover_dead_apply(self.environment())
         self.contract = load_contract(store.texts)
         """The accepted schema as it was read last."""
         if mode == "rw":
@@ -110,7 +110,7 @@ class Session:
         self.read_contract()
         if self.mode == "rw":
             self.recover()
-            settle_dead_apply(self.environment())
+            recover_dead_apply(self.environment())
         for branch in self.coordinator.branches():
             self.coordinator.fresh(branch)
         if self.mode == "rw":
@@ -245,7 +245,7 @@ class Session:
 
     def recover(self, *, full: bool = False, wait_for: Collection[QueueKey] | None = None) -> None:
         """Finish or undo what dead writers left; `full` says that this is an open."""
-        settle_all(self.environment(), full=full, wait_for=wait_for)
+        recover_all(self.environment(), full=full, wait_for=wait_for)
 
     def recover_for_upkeep(self) -> Catalog:
         """Recover all that can be recovered now; returns the schema afterwards."""

@@ -1,6 +1,6 @@
 """Check: what must hold between rows, for one bucket of a load.
 
-Two rounds, because who replaces whom decides the rest:
+Two rounds, because which rows are replaced decides the rest:
 
     ids     by id                 repeated ids; ids that are there already; rows a merge replaces
     rules   by endpoint, tuple,   endpoints, @unique, @card, edges an overwrite would leave hanging
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -29,13 +29,15 @@ from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.location import graph_root
 from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.bad_rows import BadRow, excerpt, shortened
+from omnigraph.write.bad_rows import BadRow
 from omnigraph.write.convert import ID
+from omnigraph.write.fit import to_mask
 from omnigraph.write.integrity import (
     NO_IDS,
     Side,
     UniqueGroup,
-    groups_besides_key,
+    duplicate_ids,
+    last_by_id,
     split_surviving,
 )
 from omnigraph.write.rules import (
@@ -64,7 +66,7 @@ class IdOutcome:
     """What the ids of one bucket of one table say.
 
     `lost` are the numbers of rows that a later record of the same id replaces. `replaced` are the
-    committed rows that a merge takes away: their addresses, and the columns later checks need.
+    committed rows that a merge replaces: their addresses, ids and, for `@card`, sources.
     """
 
     table_key: str
@@ -80,7 +82,7 @@ def tables_for(plan: CheckPlan) -> TableStorage:
     return TableStorage(graph_root(plan.root), plan.storage_options)
 
 
-def in_threads(
+def run_in_threads(
     threads: int, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> list[Result]:
     """Apply a function to every item, in order; most of a check is Arrow's, outside the lock."""
@@ -94,79 +96,50 @@ def in_threads(
 
 
 def check_ids(columns: KeyColumns, limit: int | None, threads: int = 1) -> list[IdOutcome]:
-    """Look at the ids of every loaded table that did not get all of them from us."""
+    """Check the ids of every loaded table unless all of them were generated."""
     plan = columns.plan
-    keys = [key for key in plan.loaded_keys() if not plan.has_made_ids(key)]
-    return in_threads(threads, lambda key: _check_ids_of(columns, plan.entity(key), limit), keys)
+    keys = [key for key in plan.list_table_keys() if not plan.has_made_ids(key)]
+    return run_in_threads(
+        threads, lambda key: _check_ids_of(columns, plan.entity(key), limit), keys
+    )
 
 
 def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) -> IdOutcome:
     key = entity.table_key
-    rows = columns.loaded(key, [ID])
+    rows = columns.read_loaded(key, [ID])
     ids, row_numbers = rows[ID].combine_chunks(), rows[ROW_NUMBER].to_numpy()
     outcome = IdOutcome(key)
-    is_last = _is_last(ids)
     match columns.plan.mode:
         case LoadMode.MERGE:
-            outcome.lost = row_numbers[~is_last]
-            wanted = replaced_columns(entity)
-            outcome.replaced = columns.committed(key, wanted, among=pc.unique(ids), by=ID)
+            outcome.lost = np.setdiff1d(row_numbers, last_by_id(rows)[ROW_NUMBER].to_numpy())
+            counts_edges = isinstance(entity, EdgeType) and not entity.cardinality.is_default
+            wanted = [ID, "src"] if counts_edges else [ID]
+            outcome.replaced = columns.read_committed(key, wanted, among=pc.unique(ids), by=ID)
         case LoadMode.APPEND:
-            outcome.repeated, outcome.repeated_total = _repeated(entity, ids, row_numbers, limit)
-            committed = columns.committed(key, [ID], among=pc.unique(ids), by=ID)
-            taken = pc.is_in(ids, committed[ID].combine_chunks()).to_numpy(zero_copy_only=False)
-            found = np.flatnonzero(taken)[:limit]
+            outcome.repeated, outcome.repeated_total = _find_repeats(
+                entity, ids, row_numbers, limit
+            )
+            committed = columns.read_committed(key, [ID], among=pc.unique(ids), by=ID)
+            found = np.flatnonzero(to_mask(pc.is_in(ids, committed[ID].combine_chunks())))[:limit]
             outcome.taken = [(int(row_numbers[row]), ids[row].as_py()) for row in found.tolist()]
         case LoadMode.OVERWRITE:
-            outcome.repeated, outcome.repeated_total = _repeated(entity, ids, row_numbers, limit)
+            outcome.repeated, outcome.repeated_total = _find_repeats(
+                entity, ids, row_numbers, limit
+            )
     return outcome
 
 
-def replaced_columns(entity: EntityType) -> list[str]:
-    """The columns of a replaced row that later checks look at."""
-    names = [ID]
-    if isinstance(entity, EdgeType) and not entity.cardinality.is_default:
-        names.append("src")
-    for group in groups_besides_key(entity):
-        names += group.members
-    return list(dict.fromkeys(names))
-
-
-def _is_last(ids: pa.StringArray) -> np.ndarray:
-    encoded = pc.dictionary_encode(ids)
-    codes = encoded.indices.to_numpy()
-    last = np.zeros(len(encoded.dictionary), dtype=np.int64)
-    rows = np.arange(len(codes))
-    last[codes] = rows  # the last assignment of a code stays
-    is_last = np.zeros(len(codes), dtype=np.bool_)
-    is_last[last] = True
-    return is_last if len(codes) else np.zeros(0, np.bool_)
-
-
-def _repeated(
+def _find_repeats(
     entity: EntityType, ids: pa.StringArray, row_numbers: RowNumbers, limit: int | None
 ) -> tuple[list[Violation], int]:
-    """Rows whose id an earlier row has. For a keyed node that is its key, and is said so."""
-    encoded = pc.dictionary_encode(ids)
-    if len(encoded.dictionary) == len(ids):
-        return [], 0
-    codes = encoded.indices.to_numpy()
-    _, firsts = np.unique(codes, return_index=True)
-    repeats = np.setdiff1d(np.arange(len(codes)), firsts)
+    """Rows whose id an earlier row has. For a keyed node the report names the key."""
+    found = duplicate_ids(entity, ids, limit)
     key = entity.key if isinstance(entity, NodeType) else None
-
-    def describe(value: str) -> BadRow:
-        if key is not None:
-            reason = f"@unique violation on {UniqueGroup(entity.name, key)}"
-            return BadRow(0, entity.name, ", ".join(key), excerpt(value), reason)
-        reason = f"id '{shortened(value)}' occurs more than once in the input"
-        return BadRow(0, entity.name, ID, excerpt(value), reason)
-
-    shown = [
-        Violation(int(row_numbers[row]), entity.table_key, describe(ids[row].as_py()))
-        for row in repeats[:limit].tolist()
-    ]
-    return shown, len(repeats)
+    bad = list(found)
+    if key is not None:
+        reason = f"@unique violation on {UniqueGroup(entity.name, key)}"
+        bad = [replace(each, property=", ".join(key), reason=reason) for each in found]
+    return [Violation(int(row_numbers[e.index]), entity.table_key, e) for e in bad], found.total
 
 
 # Round two: rules between rows
@@ -177,7 +150,7 @@ def check_bucket(
 ) -> tuple[list[Violation], int]:
     """Every broken rule of one bucket, up to the limit of each rule, and how many there are.
 
-    `replaced` holds the committed rows a merge takes away.
+    `replaced` holds the committed rows that a merge replaces.
     """
     found = list(check_rules(_LoadedGraph(columns, replaced), limit, partial(_run, threads)))
     violations = [each for broken in found for each in _to_violations(broken, limit)]
@@ -185,7 +158,7 @@ def check_bucket(
 
 
 def _run(threads: int, rules: list[Rule]) -> list[BrokenRule | None]:
-    return in_threads(threads, lambda rule: rule(), rules)
+    return run_in_threads(threads, lambda rule: rule(), rules)
 
 
 def _to_violations(broken: BrokenRule, limit: int | None) -> Iterator[Violation]:
@@ -212,58 +185,60 @@ class _LoadedGraph:
     columns: KeyColumns
     replaced: dict[str, pa.Table]
 
-    def changed_types(self) -> list[EntityType]:
-        return [self.columns.plan.entity(key) for key in self.columns.plan.loaded_keys()]
+    def list_changed_types(self) -> list[EntityType]:
+        return [self.columns.plan.entity(key) for key in self.columns.plan.list_table_keys()]
 
-    def edge_types(self) -> list[EdgeType]:
-        loaded = {each.name: each for each in self.changed_types() if isinstance(each, EdgeType)}
+    def list_edge_types(self) -> list[EdgeType]:
+        loaded = {
+            each.name: each for each in self.list_changed_types() if isinstance(each, EdgeType)
+        }
         return list((loaded | dict(self.columns.plan.catalog.edges)).values())
 
-    def value_columns(self, entity: EntityType) -> list[str]:
+    def list_value_columns(self, entity: EntityType) -> list[str]:
         return []
 
-    def new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
-        return self.columns.loaded(entity.table_key, columns)
+    def read_new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
+        return self.columns.read_loaded(entity.table_key, columns)
 
-    def surviving_rows(
+    def read_surviving_rows(
         self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
         key = entity.table_key
         asked = NO_IDS if self._is_overwritten(key) else values
-        committed = self.columns.committed(key, columns, among=asked, by=by)
+        committed = self.columns.read_committed(key, columns, among=asked, by=by)
         replaced = self.replaced.get(key)
         if replaced is None:
             return committed
         return split_surviving(committed, replaced[ID].combine_chunks())[0]
 
-    def lost_edges(self, edge: EdgeType) -> pa.Table:
+    def read_lost_edges(self, edge: EdgeType) -> pa.Table:
         replaced = self.replaced.get(edge.table_key)
         if replaced is None:
             return pa.table({ID: NO_IDS, "src": NO_IDS})
         return self.columns.bucket.select(replaced, replaced["src"])
 
-    def exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
+    def read_exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
         key = edge.table_key
         if self._is_overwritten(key) or not self._is_overwritten(f"node:{node_name}"):
             return None
-        return self.columns.committed(key, [ID, side], among=None, by=side)
+        return self.columns.read_committed(key, [ID, side], among=None, by=side)
 
-    def live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
+    def find_live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
         key = f"node:{node_name}"
-        new = self.columns.loaded(key, [ID])[ID].combine_chunks()
+        new = self.columns.read_loaded(key, [ID])[ID].combine_chunks()
         if self._is_overwritten(key):
             return new
         asked = pc.unique(ids)
         asked = asked.filter(pc.invert(pc.is_in(asked, new)))
-        committed = self.columns.committed(key, [ID], among=asked, by=ID)
+        committed = self.columns.read_committed(key, [ID], among=asked, by=ID)
         return pa.concat_arrays([new, committed[ID].combine_chunks()])
 
-    def deleted_nodes(self, node_name: str) -> None:
+    def list_deleted_nodes(self, node_name: str) -> None:
         return None
 
     def _is_overwritten(self, table_key: str) -> bool:
         plan = self.columns.plan
-        return plan.mode is LoadMode.OVERWRITE and table_key in plan.loaded_keys()
+        return plan.mode is LoadMode.OVERWRITE and table_key in plan.list_table_keys()
 
 
 def addresses_of(replaced: pa.Table | None) -> np.ndarray:

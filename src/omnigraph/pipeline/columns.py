@@ -19,7 +19,6 @@ from omnigraph.catalog import Catalog, EntityType
 from omnigraph.manifest import TableEntry
 from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.model import LoadMode, StagedPart
-from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.storage.tables import TableStorage
@@ -51,7 +50,7 @@ class CheckPlan:
     storage_options: Mapping[str, str]
     root: str
 
-    def loaded_keys(self) -> list[str]:
+    def list_table_keys(self) -> list[str]:
         """The tables that the load has rows for."""
         return list(dict.fromkeys(staged_part.table_key for staged_part in self.parts))
 
@@ -77,7 +76,7 @@ class KeyColumns:
     tables: TableStorage
     bucket: Bucket = field(default_factory=Bucket)
 
-    def loaded(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+    def read_loaded(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         """Columns of the loaded rows in this bucket, with their row numbers, in input order."""
         parts = [self._select(table_key, columns, part) for part in self._parts(table_key, columns)]
         if parts:
@@ -108,17 +107,14 @@ class KeyColumns:
                 row += part.num_rows
                 yield part.append_column(ROW_NUMBER, pa.array(row_numbers))
 
-    def open(self, table_key: str) -> TableHandle:
-        return open_pin(self.tables, self.plan.entries[table_key])
-
-    def committed(
+    def read_committed(
         self, table_key: str, columns: Sequence[str], *, among: pa.Array | None, by: str
     ) -> pa.Table:
         """Committed rows with their addresses: those whose `by` is `among` the given values.
 
         Without values, those of this bucket.
         """
-        handle = self.open(table_key)
+        handle = open_pin(self.tables, self.plan.entries[table_key])
         names = list(dict.fromkeys([*columns, by]))
         empty = pa.schema(
             [*(handle.schema.field(name).remove_metadata() for name in names), _ADDRESS_FIELD]
@@ -127,7 +123,7 @@ class KeyColumns:
             return empty
         if among is not None and by in _PROBED and _is_few(among, handle.row_count):
             found = self.tables.reads.scan_addresses(handle, names, IsIn(by, among))
-            return pa.concat_tables([empty, *_shaped(found, empty.schema)])
+            return pa.concat_tables([empty, *_shape(found, empty.schema)])
         kept = [empty]
         for chunk in _chunks(self.tables.reads.scan_addresses(handle, names), empty.schema):
             if among is None:
@@ -144,7 +140,7 @@ def _is_few(among: pa.Array, row_count: int) -> bool:
     return len(among) <= PROBE_IDS_MAX and len(among) * PROBE_SHARE <= row_count
 
 
-def _shaped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+def _shape(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
     for batch in batches:
         columns = [batch.column(name) for name in schema.names]
         yield pa.Table.from_arrays(columns, schema=schema)
@@ -154,7 +150,7 @@ def _chunks(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
     """Batches joined into larger tables: a membership test pays for its set once a table."""
     pending: list[pa.Table] = []
     rows = 0
-    for part in _shaped(batches, schema):
+    for part in _shape(batches, schema):
         pending.append(part)
         rows += part.num_rows
         if rows >= _SCAN_ROWS:

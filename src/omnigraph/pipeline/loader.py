@@ -206,7 +206,9 @@ class _Load:
         if self._quarantines:
             self._quarantine.write(self._staged.rejected)
         replaced = {each.table_key: addresses_of(each.replaced) for each in outcomes}
-        touched = find_touched(frozenset(check.loaded_keys()), self._request.mode, self._catalog)
+        touched = find_touched(
+            frozenset(check.list_table_keys()), self._request.mode, self._catalog
+        )
         return PreparedLoad(
             self._tables,
             check,

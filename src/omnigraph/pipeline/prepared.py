@@ -42,8 +42,8 @@ class PreparedLoad:
     def is_strict(self) -> bool:
         return self.mode is LoadMode.OVERWRITE
 
-    def changed(self) -> dict[str, TableEntry]:
-        keys = self.check.loaded_keys()
+    def list_pins(self) -> dict[str, TableEntry]:
+        keys = self.check.list_table_keys()
         missing = [key for key in keys if key not in self.check.entries]
         if missing:
             raise ConflictError(

@@ -26,7 +26,7 @@ from ulid import ULID
 from omnigraph.catalog import Catalog, EntityType, MigrationPlan, MigrationStep, plan_migration
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, Lineage, ManifestState, load_contract
+from omnigraph.manifest import MAIN, Lineage, ManifestState, Tombstone, load_contract
 from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
 from omnigraph.manifest.schemas import keep_schema
@@ -47,7 +47,7 @@ from omnigraph.upkeep.table_changes import (
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import BRANCHES_QUEUE, WriteEnvironment, queue_keys
 from omnigraph.write.fork import open_pin
-from omnigraph.write.intent import HiddenTable, Intent, NewTable, TableCommits, staged_step
+from omnigraph.write.intent import Intent, NewTable, TableCommits, to_commit_step
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.purge import purge_history
 from omnigraph.write.sidecar import WriterKind
@@ -218,7 +218,7 @@ class _Change:
         tables = self.environment.tables
         handle = open_pin(tables, state.entries[old.table_key])
         staged = stage_rewrite(tables, handle, old, new)
-        return TableCommits(old.table_key, handle, (staged_step(staged),))
+        return TableCommits(old.table_key, handle, (to_commit_step(staged),))
 
     def _paths_to_purge(
         self, state: ManifestState, changes: Sequence[TableChange]
@@ -245,8 +245,8 @@ def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict
     return reads | {one.table_key: state.latest_version(one.table_key) for one in added}
 
 
-def _hide_tables(state: ManifestState, changes: Sequence[TableChange]) -> Iterator[HiddenTable]:
+def _hide_tables(state: ManifestState, changes: Sequence[TableChange]) -> Iterator[Tombstone]:
     """Hide what is gone, and what goes on under another name."""
     for each in changes:
         if isinstance(each, DropTable | RenameTable):
-            yield HiddenTable(each.old.table_key, state.entries[each.old.table_key].version + 1)
+            yield Tombstone(each.old.table_key, state.entries[each.old.table_key].version + 1)

@@ -16,7 +16,7 @@ from omnigraph.write.integrity import (
     UniqueGroup,
     cardinality_violations,
     duplicate_tuples,
-    touched_sources,
+    find_touched_sources,
     tuple_keys,
 )
 from omnigraph.write.validate import constraint_violations
@@ -86,7 +86,7 @@ def _outside(
 
 def _beyond_bounds(edge: EdgeType, sources: pa.Array) -> pa.Array:
     found = cardinality_violations(edge, written=sources, surviving=_NO_IDS, limit=None)
-    return touched_sources(sources, None, None).take(_indexes_of(found))
+    return find_touched_sources(sources, None, None).take(_indexes_of(found))
 
 
 def _indexes_of(found: Iterable[BadRow]) -> pa.Array:

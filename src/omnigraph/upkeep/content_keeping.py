@@ -20,8 +20,9 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.intent import CommitStep, Intent, TableCommits
 from omnigraph.write.protocol import carry_out
-from omnigraph.write.recovery import queues_of
-from omnigraph.write.sidecar import WriterKind, list_sidecars, read_sidecar_if_exists
+from omnigraph.write.recovery import list_queues
+from omnigraph.write.sidecar import WriterKind
+from omnigraph.write.sidecar_files import list_sidecars, read_sidecar_if_exists
 
 Stage = Callable[[TableHandle], StagedTransaction]
 """Stages one step at the version that the step before it has made."""
@@ -86,7 +87,7 @@ def refuse_while_pending(environment: WriteEnvironment, verb: str) -> None:
         known = read_sidecar_if_exists(environment.texts, operation_id)
         if known is None:
             continue
-        with environment.queues.acquire_many(queues_of(known)):
+        with environment.queues.acquire_many(list_queues(known)):
             left = read_sidecar_if_exists(environment.texts, operation_id)
         if left is not None:
             advice = (

@@ -20,7 +20,7 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.fork import open_pin
 from omnigraph.write.schema_lock import LOCK_REF
-from omnigraph.write.sidecar import list_sidecars
+from omnigraph.write.sidecar_files import list_sidecars
 
 PACKAGES = ("pylance", "pyarrow", "numpy", "pyspark")
 FRAGMENTS_WORTH_MERGING = 32

@@ -27,7 +27,7 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.write.drift import read_head
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
-from omnigraph.write.pins import pin_of_handle
+from omnigraph.write.pins import handle_to_pin
 
 REPAIR_ACTOR = "omnigraph:repair"
 FORCED_ACTOR = "omnigraph:repair:force"
@@ -193,5 +193,5 @@ def _pins(
         entry = state.entries[key]
         location = tables.root.table(entry.table_path, entry.table_branch)
         handle = tables.open_at(location, row.lance_head_version, incarnation=str(ULID()))
-        pins.append(pin_of_handle(key, handle))
+        pins.append(handle_to_pin(key, handle))
     return pins

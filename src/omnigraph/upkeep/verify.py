@@ -49,7 +49,8 @@ from omnigraph.write.integrity import (
     tuple_keys,
     unique_groups,
 )
-from omnigraph.write.sidecar import Sidecar, list_sidecars, read_sidecar_if_exists
+from omnigraph.write.sidecar import Sidecar
+from omnigraph.write.sidecar_files import list_sidecars, read_sidecar_if_exists
 
 RECOVER = "the next write recovers it, and so does opening the graph read-write"
 REPAIR = "run `omnigraph repair`"

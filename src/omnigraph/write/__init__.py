@@ -13,9 +13,9 @@ process or in Spark workers), mutations and branch merge call the same ones.
       matching.py     @check patterns over a column, in linear time where RE2 can say the same
     integrity.py    uniqueness, endpoints, cardinality: functions of key columns or one bucket
     rules.py        every rule of the schema, over a view of the graph after a write
-    bad_rows.py     what is wrong with which row, counted in full and kept in part
+    bad_rows.py     what is wrong with which row: all are counted, the first are kept
 
-From a checked change to a commit, and back on the road after a crash:
+From a checked change to a commit, and recovery after a crash:
 
     staging.py      the pending change of one mutation → check.py (its view for rules.py)
     commit.py       mutations and loads: prepare → stage → queues → look again → carry out
@@ -23,11 +23,11 @@ From a checked change to a commit, and back on the road after a crash:
       drift.py        a table whose HEAD is not its pin is not written to
     intent.py       what a writer is about to do, as one value; pins.py, environment.py
     protocol.py     every writer: sidecar (A) → HEADs (B) → publish (C) → delete (D), or undone
-      sidecar.py      the intent, written down first
-    recovery.py     finish or undo what a dead writer left
+      sidecar.py      the intent as JSON; sidecar_files.py makes it durable first
+    recovery.py     finish or undo what a dead writer left; recovery_actions.py carries it out
       evidence.py     what storage shows of the tables that a sidecar names
       classify.py     class of a table, decision for the write: pure rules
       schema_recovery.py  the part of it that knows schema files; purge.py
-      audit.py        one row for each write that had to be settled
-    schema_lock.py  nobody writes while a schema change is under way
+      audit.py        one row per recovered write
+    schema_lock.py  no other writer writes while a schema change is under way
 """

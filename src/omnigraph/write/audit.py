@@ -1,10 +1,9 @@
-"""Audit: `_graph_commit_recoveries.lance`, one row for every write that recovery had to settle."""
+"""Audit: `_graph_commit_recoveries.lance`, one row per recovered write."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 import pyarrow as pa
@@ -27,10 +26,11 @@ SCHEMA = pa.schema(
         pa.field("created_at", pa.timestamp("us"), nullable=False),
     ]
 )
+_IN_MICROSECONDS = SCHEMA.set(6, pa.field("created_at", pa.int64()))
 
 
 class RecoveryKind(StrEnum):
-    """How a write was settled."""
+    """How a write was recovered."""
 
     ROLLED_FORWARD = "RolledForward"
     ROLLED_BACK = "RolledBack"
@@ -48,7 +48,7 @@ class TableOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRecord:
-    """One settled write. `commit_id` is the commit that recovery made for it."""
+    """One recovered write. `commit_id` is the commit that recovery made for it."""
 
     commit_id: str
     kind: RecoveryKind
@@ -62,7 +62,7 @@ class RecoveryRecord:
 def record_recovery(audit: ControlTable, record: RecoveryRecord) -> None:
     """Write the row of an operation. Writing it again changes nothing: the operation is the key."""
     hit(Failpoint.RECOVERY_RECORD_AUDIT)
-    rows = _rows([record])
+    rows = _to_rows(record)
     try:
         if not audit.exists():
             audit.create(rows)
@@ -86,10 +86,10 @@ def is_recorded(audit: ControlTable, operation_id: str) -> bool:
 
 
 def list_recoveries(audit: ControlTable) -> list[RecoveryRecord]:
-    """Every settled write, oldest first."""
+    """Every recovered write, oldest first."""
     if not audit.exists():
         return []
-    rows = audit.read().rows.sort_by("created_at").cast(_numeric_schema())
+    rows = audit.read().rows.sort_by("created_at").cast(_IN_MICROSECONDS)
     return [
         RecoveryRecord(
             commit_id=row["graph_commit_id"],
@@ -97,46 +97,21 @@ def list_recoveries(audit: ControlTable) -> list[RecoveryRecord]:
             for_actor=row["recovery_for_actor"],
             operation_id=row[KEY],
             writer_kind=row["sidecar_writer_kind"],
-            outcomes=tuple(
-                TableOutcome(**outcome) for outcome in json.loads(row["per_table_outcomes_json"])
-            ),
+            outcomes=tuple(TableOutcome(**e) for e in json.loads(row["per_table_outcomes_json"])),
             created_at=row["created_at"],
         )
         for row in rows.to_pylist()
     ]
 
 
-def _numeric_schema() -> pa.Schema:
-    return pa.schema(
-        [
-            field if field.name != "created_at" else pa.field("created_at", pa.int64())
-            for field in SCHEMA
-        ]
-    )
-
-
-def _rows(records: Sequence[RecoveryRecord]) -> pa.Table:
-    return pa.Table.from_pylist(
-        [
-            {
-                "graph_commit_id": record.commit_id,
-                "recovery_kind": record.kind.value,
-                "recovery_for_actor": record.for_actor,
-                KEY: record.operation_id,
-                "sidecar_writer_kind": record.writer_kind,
-                "per_table_outcomes_json": json.dumps(
-                    [
-                        {
-                            "table_key": outcome.table_key,
-                            "from_version": outcome.from_version,
-                            "to_version": outcome.to_version,
-                        }
-                        for outcome in record.outcomes
-                    ]
-                ),
-                "created_at": record.created_at,
-            }
-            for record in records
-        ],
-        schema=SCHEMA,
-    )
+def _to_rows(record: RecoveryRecord) -> pa.Table:
+    row = {
+        "graph_commit_id": record.commit_id,
+        "recovery_kind": record.kind.value,
+        "recovery_for_actor": record.for_actor,
+        KEY: record.operation_id,
+        "sidecar_writer_kind": record.writer_kind,
+        "per_table_outcomes_json": json.dumps([asdict(each) for each in record.outcomes]),
+        "created_at": record.created_at,
+    }
+    return pa.Table.from_pylist([row], schema=SCHEMA)

@@ -1,4 +1,4 @@
-"""Bad rows: what is wrong with which row, counted in full and kept in part.
+"""Bad rows: what is wrong with which row. All are counted, the first are kept.
 
 A load of a million wrong rows has to say so without a million messages, so every check returns
 `BadRows`: the first few, ready to be read, and how many there are in all.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -79,12 +79,6 @@ class BadRows:
                 first.extend(part.first)
         return cls(tuple(first[:limit]), total)
 
-    def located(self, locate: Callable[[int], str]) -> BadRows:
-        """Give every row its place in the input, for example `people.jsonl:7`."""
-        return replace(
-            self, first=tuple(replace(row, location=locate(row.index)) for row in self.first)
-        )
-
     def raise_if_any(self) -> None:
         """Refuse the write when there is a bad row.
 
@@ -123,10 +117,10 @@ def excerpt(value: object) -> str:
         case None:
             return ""
         case str():
-            return f'"{shortened(value)}"'
+            return f'"{shorten(value)}"'
         case bool():
             return "true" if value else "false"
-        # Python refuses to print an integer of thousands of digits, and nobody would read it.
+        # Python refuses to print an integer of thousands of digits.
         case int() if value.bit_length() > 200:
             return f"an integer of {value.bit_length()} bits"
         case list() | tuple():
@@ -140,7 +134,7 @@ def excerpt(value: object) -> str:
             return _cut(str(value))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return the beginning of `text` on one line, without quotes around it."""
     # A lone surrogate cannot be written to a terminal or a response; its escape can.
     start = json.dumps(text[:EXCERPT_CHARACTERS_MAX], ensure_ascii=False)[1:-1]

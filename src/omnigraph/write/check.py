@@ -37,54 +37,56 @@ class _MutatedGraph:
     staging: MutationStaging
     _rows: dict[str, pa.Table] = field(default_factory=dict)
 
-    def changed_types(self) -> list[EntityType]:
+    def list_changed_types(self) -> list[EntityType]:
         return [pending.entity for pending in self.staging.pending.values()]
 
-    def edge_types(self) -> list[EdgeType]:
+    def list_edge_types(self) -> list[EdgeType]:
         return list(self.staging.catalog.edges.values())
 
-    def value_columns(self, entity: EntityType) -> list[str]:
+    def list_value_columns(self, entity: EntityType) -> list[str]:
         return [*entity.structural_columns, *entity.properties]
 
-    def new_rows(self, entity: EntityType, columns: Sequence[str] = ()) -> pa.Table:
+    def read_new_rows(self, entity: EntityType, columns: Sequence[str] = ()) -> pa.Table:
         key = entity.table_key
         if key not in self._rows:
             self._rows[key] = self.staging.pending[key].upserts()
         return self._rows[key]
 
-    def surviving_rows(
+    def read_surviving_rows(
         self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
         handle = self.staging.pending[entity.table_key].handle
         committed = self.staging.tables.reads.scan(handle, columns, IsIn(by, values))
-        return split_surviving(committed, self._gone_ids(entity))[0]
+        return split_surviving(committed, self._ids_to_drop(entity))[0]
 
-    def lost_edges(self, edge: EdgeType) -> pa.Table:
+    def read_lost_edges(self, edge: EdgeType) -> pa.Table:
         handle = self.staging.pending[edge.table_key].handle
-        return self.staging.tables.reads.scan(handle, [ID, "src"], IsIn(ID, self._gone_ids(edge)))
+        return self.staging.tables.reads.scan(
+            handle, [ID, "src"], IsIn(ID, self._ids_to_drop(edge))
+        )
 
-    def exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> None:
+    def read_exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> None:
         return None
 
-    def live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
+    def find_live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
         node = self.staging.catalog.nodes[node_name]
         handle = self.staging.open(node.table_key)
         gone = new = NO_IDS
         if node.table_key in self.staging.pending:
-            gone, new = self._gone_ids(node), self.new_rows(node)[ID].combine_chunks()
+            gone, new = self._ids_to_drop(node), self.read_new_rows(node)[ID].combine_chunks()
         asked = pc.unique(ids)
         asked = asked.filter(pc.invert(pc.is_in(asked, gone)))
         committed = self.staging.tables.reads.scan(handle, [ID], IsIn(ID, asked))
         return pa.concat_arrays([new, committed[ID].combine_chunks()])
 
-    def deleted_nodes(self, node_name: str) -> pa.Array | None:
+    def list_deleted_nodes(self, node_name: str) -> pa.Array | None:
         pending = self.staging.pending.get(f"node:{node_name}")
-        return None if pending is None else pending.deleted_ids()
+        return None if pending is None else pending.ids_to_delete()
 
-    def _gone_ids(self, entity: EntityType) -> pa.Array:
+    def _ids_to_drop(self, entity: EntityType) -> pa.Array:
         """Ids whose committed row the write replaces or deletes."""
         new, deleted = (
-            self.new_rows(entity)[ID],
-            self.staging.pending[entity.table_key].deleted_ids(),
+            self.read_new_rows(entity)[ID],
+            self.staging.pending[entity.table_key].ids_to_delete(),
         )
         return pc.unique(pa.chunked_array([*new.chunks, deleted], pa.utf8()))

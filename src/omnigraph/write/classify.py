@@ -77,7 +77,7 @@ def classify(mode: Mode, seen: Observation) -> TableClass:
     if seen.head == seen.pin:
         return TableClass.NO_MOVEMENT
     if seen.is_ours is False:
-        return _unexpected(seen)
+        return _classify_unexpected(seen)
     match mode:
         case Mode.CONFIRMED:
             if seen.confirmed is None:
@@ -89,16 +89,16 @@ def classify(mode: Mode, seen: Observation) -> TableClass:
             is_exact = seen.head == seen.pin + 1 == seen.post_commit_pin
             if is_exact and seen.expected == seen.pin:
                 return TableClass.ROLLED_PAST_EXPECTED
-            return _unexpected(seen)
+            return _classify_unexpected(seen)
         case Mode.LOOSE:
             if seen.expected == seen.pin:
                 return TableClass.ROLLED_PAST_EXPECTED
-            return _unexpected(seen)
+            return _classify_unexpected(seen)
         case _:
             assert_never(mode)
 
 
-def _unexpected(seen: Observation) -> TableClass:
+def _classify_unexpected(seen: Observation) -> TableClass:
     if seen.head == seen.pin + 1:
         return TableClass.UNEXPECTED_AT_P1
     return TableClass.UNEXPECTED_MULTISTEP
@@ -109,7 +109,7 @@ class Decision(StrEnum):
 
     ROLL_FORWARD = "RollForward"
     ROLL_BACK = "RollBack"
-    SETTLED = "Settled"
+    RECOVERED = "Recovered"
     ABORT = "Abort"
 
 
@@ -123,8 +123,8 @@ def decide(
     """The decision for one sidecar.
 
     has_advanced   some pin is past what the sidecar expected: with no HEAD ahead of its pin, the
-                   write was published, or undone, before, and only the paperwork is missing
-    is_published   the write is proved to be visible: a HEAD ahead of it is somebody else's
+                   write was published, or undone, before, and only the records are missing
+    is_published   the write is proved to be visible: a HEAD ahead of it is another writer's
     is_stale       what the write was checked against has changed since: publishing it now could
                    break a rule that it kept, such as an edge whose node is gone
     """
@@ -132,9 +132,9 @@ def decide(
     if TableClass.INVARIANT_VIOLATION in seen:
         return Decision.ABORT
     if is_published:
-        return Decision.SETTLED
+        return Decision.RECOVERED
     if seen <= {TableClass.ROLLED_PAST_EXPECTED}:
         return Decision.ROLL_BACK if is_stale else Decision.ROLL_FORWARD
     if seen == {TableClass.NO_MOVEMENT} and has_advanced:
-        return Decision.SETTLED
+        return Decision.RECOVERED
     return Decision.ROLL_BACK

@@ -36,9 +36,9 @@ from omnigraph.storage.queues import QueueKey
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.fork import fork_for_write, open_pin
-from omnigraph.write.intent import Intent, TableCommits, staged_step
+from omnigraph.write.intent import Intent, TableCommits, to_commit_step
 from omnigraph.write.protocol import carry_out
-from omnigraph.write.recovery import with_settled_tables
+from omnigraph.write.recovery import retry_after_recovery
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.touched import TouchedTables
 
@@ -54,7 +54,7 @@ class PreparedWrite(Protocol):
     def is_strict(self) -> bool:
         """Whether the write must fail, instead of being prepared again, when one of them moved."""
 
-    def changed(self) -> Mapping[str, TableEntry]:
+    def list_pins(self) -> Mapping[str, TableEntry]:
         """The pin of every table that will be written."""
 
     def stage(self, handles: Mapping[str, TableHandle]) -> Mapping[str, StagedTransaction]:
@@ -92,14 +92,14 @@ def run_write(environment: WriteEnvironment, request: WriteRequest) -> GraphComm
         RecoveryRequired: The store failed, and the write may still take effect.
     """
     queues = queue_keys(request.touched.all, request.branch)
-    return with_settled_tables(environment, queues, lambda: _run(environment, request, queues))
+    return retry_after_recovery(environment, queues, lambda: _run(environment, request, queues))
 
 
 def _run(
     environment: WriteEnvironment, request: WriteRequest, queues: Sequence[QueueKey]
 ) -> GraphCommit | None:
     prepared, seen = _prepare(environment, request)
-    if not prepared.changed() and request.if_commit is None:
+    if not prepared.list_pins() and request.if_commit is None:
         return None
     staged = _stage_without_lock(environment, request, prepared)
     with ExitStack() as held:
@@ -114,9 +114,9 @@ def _run(
             raise PreconditionFailed(expected=request.if_commit, actual=state.head.commit_id)
         if _has_moved(prepared, seen, state):
             prepared, staged = request.prepare(state.snapshot()), None
-        if not prepared.changed():
+        if not prepared.list_pins():
             return None
-        check_heads(environment, request.branch, prepared.changed())
+        check_heads(environment, request.branch, prepared.list_pins())
         if staged is None:
             staged = _stage_on_own_lineage(environment, request, prepared)
         hit(Failpoint.COMMIT_AFTER_STAGE)
@@ -151,7 +151,7 @@ def _prepare(
         _refuse_other_schema(environment, seen)
     try:
         prepared = request.prepare(seen.snapshot())
-        if prepared.changed() or coordinator.fresh(request.branch) is seen:
+        if prepared.list_pins() or coordinator.fresh(request.branch) is seen:
             return prepared, seen
     except OmnigraphError:
         if coordinator.fresh(request.branch) is seen:
@@ -164,7 +164,7 @@ def _stage_without_lock(
     environment: WriteEnvironment, request: WriteRequest, prepared: PreparedWrite
 ) -> _Staged | None:
     """Stage at the pins, or nothing yet when a table has to be forked first."""
-    entries = prepared.changed()
+    entries = prepared.list_pins()
     if not all(owns_lineage(request.branch, each.table_branch) for each in entries.values()):
         return None
     handles = {key: open_pin(environment.tables, entry) for key, entry in entries.items()}
@@ -177,7 +177,7 @@ def _stage_on_own_lineage(
     """Stage with the queues held, each table forked first where the branch has none of its own."""
     handles = {
         key: fork_for_write(environment.tables, environment.coordinator, entry, request.branch)
-        for key, entry in prepared.changed().items()
+        for key, entry in prepared.list_pins().items()
     }
     return _Staged(handles, prepared.stage(handles))
 
@@ -216,7 +216,7 @@ def _intent_of(
         branch_id=state.branch_id,
         actor=request.actor,
         tables=tuple(
-            TableCommits(key, staged.handles[key], (staged_step(transaction),))
+            TableCommits(key, staged.handles[key], (to_commit_step(transaction),))
             for key, transaction in staged.transactions.items()
         ),
         expected=dict(prepared.read_versions),

@@ -1,8 +1,8 @@
 """Convert: JSON records or Arrow columns to columns of the stored types, with what does not fit.
 
-Three doors, one rule (`values.py`): records parsed from JSON, columns that a reader or a DataFrame
-typed already, and the single value of a mutation. Nothing wraps, truncates or is guessed: a value
-that is not of its type is a bad row, nullable or not.
+Three kinds of input, one rule (`values.py`): records parsed from JSON, columns that a reader or a
+DataFrame typed already, and the single value of a mutation. Nothing wraps, truncates or is guessed:
+a value that is not of its type is a bad row, nullable or not.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from omnigraph.catalog.model import EntityType, Property
 from omnigraph.errors import ConstraintError, did_you_mean
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt
-from omnigraph.write.fit import Fitted, fit_column, fit_values
-from omnigraph.write.values import Unfit, stored_value, unfit_reason
+from omnigraph.write.fit import Fitted, fit_column, fit_values, to_mask
+from omnigraph.write.values import Unfit, to_stored, unfit_reason
 
 ID = "id"
 _ID_TYPE = PropertyType(Scalar.STRING, nullable=True)
@@ -57,8 +57,8 @@ def columns_from_records(
 ) -> Columns:
     """Convert the `data` objects of load records, as `json` or `orjson` parses them.
 
-    A required property named in `deferred` may be missing: somebody fills it in later, as the
-    embedding step does for vectors.
+    A required property named in `deferred` may be missing: it is filled in later, as the embedding
+    step does for vectors.
     """
     source = _Source(
         lambda name, type_: fit_values(type_, _values_of(records, name)),
@@ -95,10 +95,7 @@ def columns_from_arrow(
     )
     unknown = whole.keys() - entity.properties.keys() - {ID}
     # A reader gives every row the column; only where it holds something was the field there.
-    rows_with = {
-        name: np.flatnonzero(whole[name].is_valid().to_numpy(zero_copy_only=False))
-        for name in sorted(unknown)
-    }
+    rows_with = {name: np.flatnonzero(to_mask(whole[name].is_valid())) for name in sorted(unknown)}
     return _columns(
         entity, source, _unknown_fields(entity, source, rows_with, limit), deferred, limit
     )
@@ -112,10 +109,10 @@ def scalar_from_value(type_: PropertyType, value: object, *, name: str = "value"
     """
     if value is None:
         if not type_.nullable:
-            raise ConstraintError(required_reason(name))
+            raise ConstraintError(null_reason(name))
         return pa.scalar(None, type_.arrow_type())
     try:
-        return pa.array([stored_value(type_, value)], type_.arrow_type())[0]
+        return pa.array([to_stored(type_, value)], type_.arrow_type())[0]
     except Unfit as unfit:
         raise ConstraintError(f"property '{name}': {unfit.reason}") from None
 
@@ -188,24 +185,24 @@ def _misfits(
 def _nulls(entity: EntityType, each: Property, fitted: Fitted, limit: int | None) -> BadRows:
     if fitted.values.null_count == 0:
         return NO_BAD_ROWS
-    absent = fitted.values.is_null().to_numpy(zero_copy_only=False)
+    absent = to_mask(fitted.values.is_null())
     if fitted.unfit is not None:
         absent = absent & ~fitted.unfit
     return BadRows.at(
         np.flatnonzero(absent),
-        lambda index: BadRow(index, entity.name, each.name, "", required_reason(each.name)),
+        lambda index: BadRow(index, entity.name, each.name, "", null_reason(each.name)),
         limit,
     )
 
 
-def required_reason(name: str) -> str:
+def null_reason(name: str) -> str:
     return f"non-nullable property '{name}' has null or invalid values"
 
 
 def _unknown_fields(
     entity: EntityType, source: _Source, rows_with: Mapping[str, Any], limit: int | None
 ) -> BadRows:
-    def found(name: str, rows: Any) -> BadRows:
+    def report(name: str, rows: Any) -> BadRows:
         hint = did_you_mean(name, entity.properties)
         reason = f"{entity.name} has no property {excerpt(name)}" + (f" — {hint}" if hint else "")
         return BadRows.at(
@@ -216,7 +213,7 @@ def _unknown_fields(
             limit,
         )
 
-    return BadRows.of_batch((found(name, rows) for name, rows in rows_with.items()), limit)
+    return BadRows.of_batch((report(name, rows) for name, rows in rows_with.items()), limit)
 
 
 def _values_of(records: Sequence[Mapping[str, object]], name: str) -> list[object]:

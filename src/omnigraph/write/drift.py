@@ -1,4 +1,4 @@
-"""Drift: a table whose HEAD is not its pin is not written to. What to say of it, and what to do."""
+"""Drift: refuse to write to a table whose HEAD is not its pin, and say what to do about it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from omnigraph.manifest import TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment
-from omnigraph.write.sidecar import list_sidecars, read_sidecar_if_exists
+from omnigraph.write.sidecar_files import list_sidecars, read_sidecar_if_exists
 
 
-class UnsettledWrite(RecoveryRequired):
-    """A table is where a write left it that recovery has not settled yet. Nothing was done."""
+class UnfinishedWrite(RecoveryRequired):
+    """A table is as an unfinished write left it: recovery is pending. Nothing was done."""
 
 
 def check_heads(
@@ -22,8 +22,8 @@ def check_heads(
     """Refuse to write on a table whose HEAD is not its pin: unfinished work is there.
 
     Raises:
-        UnsettledWrite: A sidecar speaks of it: settle that, then look again.
-        ConflictError: No sidecar does, so something else wrote there.
+        UnfinishedWrite: A sidecar names the table: run recovery, then check again.
+        ConflictError: No sidecar names it: something else wrote there.
         InvariantViolated: HEAD is behind its pin.
     """
     for key, entry in sorted(entries.items()):
@@ -35,7 +35,7 @@ def check_heads(
                 f"table '{key}' has Lance HEAD version {head} ahead of manifest version "
                 f"{entry.version}; "
             )
-            raise _unfinished(environment, entry, drift)
+            raise _explain_drift(environment, entry, drift)
 
 
 def read_head(tables: TableStorage, entry: TableEntry) -> int:
@@ -53,8 +53,8 @@ def read_head(tables: TableStorage, entry: TableEntry) -> int:
     return head
 
 
-def _unfinished(environment: WriteEnvironment, entry: TableEntry, drift: str) -> OmnigraphError:
-    """What to say of a HEAD that is ahead: a write that recovery has to undo, or real drift."""
+def _explain_drift(environment: WriteEnvironment, entry: TableEntry, drift: str) -> OmnigraphError:
+    """The error for a HEAD that is ahead: a write that recovery has to undo, or real drift."""
     try:
         for operation_id in list_sidecars(environment.texts):
             sidecar = read_sidecar_if_exists(environment.texts, operation_id)
@@ -62,7 +62,7 @@ def _unfinished(environment: WriteEnvironment, entry: TableEntry, drift: str) ->
                 (pin.table_key, pin.table_branch) == (entry.table_key, entry.table_branch)
                 for pin in sidecar.pins
             ):
-                return UnsettledWrite(
+                return UnfinishedWrite(
                     f"{drift}a pending recovery sidecar requires rollback — {_advice(environment)}",
                     operation_id=operation_id,
                 )

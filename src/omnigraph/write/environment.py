@@ -21,7 +21,7 @@ BRANCHES_QUEUE = "__branches__"
 class WriteEnvironment:
     """What a write works with. Holds no state of its own: all of it is in storage.
 
-    `audit` is where recovery writes down what it settled. `schema_hash` names the schema that the
+    `audit` is where recovery records what it recovered. `schema_hash` names the schema that the
     write was checked against, when that is known.
     """
 

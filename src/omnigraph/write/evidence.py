@@ -34,7 +34,7 @@ from omnigraph.write.sidecar import Sidecar, SidecarPin, sidecar_path
 class Found:
     """One pinned table as recovery finds it.
 
-    `proved` is what the transactions up to the pin prove: the commit is published, or was undone;
+    `proof` is what the transactions up to the pin prove: the commit is published, or was undone;
     None when they prove neither.
     """
 
@@ -42,7 +42,7 @@ class Found:
     location: TableLocation
     seen: Observation
     table_class: TableClass
-    proved: RecoveryKind | None
+    proof: RecoveryKind | None
 
 
 def has_commit(state: ManifestState, commit_id: str) -> bool:
@@ -50,7 +50,7 @@ def has_commit(state: ManifestState, commit_id: str) -> bool:
     return bool(pc.index(state.commit_rows["object_id"], pa.scalar(commit_id)).as_py() >= 0)
 
 
-def look_at(tables: TableStorage, state: ManifestState, sidecar: Sidecar) -> list[Found]:
+def inspect_tables(tables: TableStorage, state: ManifestState, sidecar: Sidecar) -> list[Found]:
     """Every table of the sidecar, classified.
 
     Raises:
@@ -113,8 +113,8 @@ def _look_at(
         is_ours=_is_ours(tables, location, pin, head),
     )
     mode = mode_of(sidecar.writer_kind, sidecar.schema_version)
-    proved = _proved(tables, location, pin, shown) if is_claimed else None
-    return Found(pin, location, seen, classify(mode, seen), proved)
+    proof = _prove(tables, location, pin, shown) if is_claimed else None
+    return Found(pin, location, seen, classify(mode, seen), proof)
 
 
 def _head(tables: TableStorage, location: TableLocation, entry: TableEntry, pin: SidecarPin) -> int:
@@ -140,7 +140,7 @@ def _is_ours(
     return None if made_by is None else made_by.uuid == pin.transaction_uuids[0]
 
 
-def _proved(
+def _prove(
     tables: TableStorage, location: TableLocation, pin: SidecarPin, shown: int
 ) -> RecoveryKind | None:
     """What became of the writer's commits, from the transactions between then and now."""

@@ -1,6 +1,6 @@
 """Fit: one column of input to one column of the stored type, by Arrow kernels.
 
-Invariant: a value that `values.stored_value` refuses is never stored; a value it takes is stored
+Invariant: a value that `values.to_stored` refuses is never stored; a value it takes is stored
 as it says. A column is cast as a whole; only a column that Arrow refuses is read value by value.
 """
 
@@ -27,7 +27,7 @@ from omnigraph.write.instants import (
     days_of_texts,
     milliseconds_of_texts,
 )
-from omnigraph.write.values import Unfit, stored_value
+from omnigraph.write.values import Unfit, to_stored
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -116,7 +116,7 @@ def _fit_each(type_: PropertyType, values: Sequence[object]) -> Fitted:
     unfit = np.zeros(len(values), dtype=np.bool_)
     for index, value in enumerate(values):
         try:
-            stored.append(None if value is None else stored_value(type_, value))
+            stored.append(None if value is None else to_stored(type_, value))
         except Unfit:
             stored.append(None)
             unfit[index] = True
@@ -125,7 +125,7 @@ def _fit_each(type_: PropertyType, values: Sequence[object]) -> Fitted:
 
 def _none_fits(type_: PropertyType, column: pa.Array) -> Fitted:
     """A column of a foreign type: whatever is not null in it is wrong."""
-    return Fitted(pa.nulls(len(column), type_.arrow_type()), _or_none(_mask(column.is_valid())))
+    return Fitted(pa.nulls(len(column), type_.arrow_type()), _or_none(to_mask(column.is_valid())))
 
 
 def _without(values: pa.Array, unfit: Mask | None) -> Fitted:
@@ -134,7 +134,7 @@ def _without(values: pa.Array, unfit: Mask | None) -> Fitted:
     return Fitted(pc.if_else(pa.array(unfit), pa.scalar(None, values.type), values), unfit)
 
 
-def _mask(flags: pa.BooleanArray) -> Mask:
+def to_mask(flags: pa.BooleanArray) -> Mask:
     """Flags as NumPy; null counts as False."""
     mask: Mask = flags.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
@@ -189,7 +189,7 @@ def _fit_floats(type_: PropertyType, column: pa.Array) -> Fitted:
     is_finite = pc.is_finite(values)
     if pc.all(is_finite, min_count=0).as_py():
         return Fitted(values)
-    return _without(values, _or_none(_mask(pc.invert(is_finite))))
+    return _without(values, _or_none(to_mask(pc.invert(is_finite))))
 
 
 def _fit_dates(type_: PropertyType, column: pa.Array) -> Fitted:
@@ -240,7 +240,7 @@ def _milliseconds_of_timestamps(column: pa.Array) -> pa.Array:
         return pc.multiply(pc.max_element_wise(pc.min_element_wise(ticks, bound), -bound), 1000)
     per_ms = {"us": 1_000, "ns": 1_000_000}[unit]
     floored = np.floor_divide(ticks.fill_null(0).to_numpy(), per_ms)
-    return pa.array(floored, mask=_mask(column.is_null()))
+    return pa.array(floored, mask=to_mask(column.is_null()))
 
 
 def _fit_span(
@@ -255,7 +255,7 @@ def _fit_span(
     inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
     unfit = None
     if numbers.null_count != column.null_count or not pc.all(inside, min_count=0).as_py():
-        unfit = _or_none(_mask(column.is_valid()) & ~_mask(inside))
+        unfit = _or_none(to_mask(column.is_valid()) & ~to_mask(inside))
         numbers = pc.if_else(inside, numbers, None)
     # `view`, not a cast: Arrow's casts to date64 cut the time of day off.
     return Fitted(pc.cast(numbers, width).view(stored), unfit)
@@ -276,7 +276,7 @@ def _fit_list_column(type_: PropertyType, column: pa.Array) -> Fitted:
     if not (pat.is_list(source) or pat.is_large_list(source) or pat.is_fixed_size_list(source)):
         return _none_fits(type_, column)
     lengths = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
-    missing = _mask(column.is_null())
+    missing = to_mask(column.is_null())
     return _assemble(type_, lengths, missing, fit_column(_element(type_), pc.list_flatten(column)))
 
 
@@ -302,7 +302,7 @@ def _assemble(
     type_: PropertyType, lengths: npt.NDArray[np.int64], missing: Mask, elements: Fitted
 ) -> Fitted:
     """Build a list or vector column from its elements; a list with a bad element is unfit."""
-    bad = _mask(elements.values.is_null())
+    bad = to_mask(elements.values.is_null())
     unfit = np.zeros(len(lengths), dtype=np.bool_)
     if bad.any():
         unfit[np.repeat(np.arange(len(lengths)), lengths)[bad]] = True

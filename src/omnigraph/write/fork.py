@@ -32,7 +32,7 @@ def fork_for_write(
     The caller holds the table's queue.
 
     Raises:
-        ConflictError: The fork belongs to somebody, or that cannot be found out. Retry.
+        ConflictError: Another writer has the fork, or its owner cannot be determined. Retry.
     """
     if owns_lineage(branch, entry.table_branch):
         return open_pin(tables, entry)

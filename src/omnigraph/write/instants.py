@@ -32,12 +32,12 @@ _PLAIN_DATETIME = (
 
 def date_days(text: str) -> int | None:
     """The day a Date text names, or None when it names none that can be stored."""
-    return _parsed(parse_date, text, DAYS_MIN, DAYS_MAX)
+    return _parse_within(parse_date, text, DAYS_MIN, DAYS_MAX)
 
 
 def datetime_milliseconds(text: str) -> int | None:
     """The instant a DateTime text names, or None when it names none that can be stored."""
-    return _parsed(parse_datetime, text, MILLISECONDS_MIN, MILLISECONDS_MAX)
+    return _parse_within(parse_datetime, text, MILLISECONDS_MIN, MILLISECONDS_MAX)
 
 
 def days_of_texts(texts: pa.StringArray) -> pa.Int64Array:
@@ -83,7 +83,7 @@ def _each_distinct(texts: pa.StringArray, parse: Callable[[str], int | None]) ->
     return pc.take(pa.array(parsed, pa.int64()), distinct.indices)
 
 
-def _parsed(parse: Callable[[str], int], text: str, low: int, high: int) -> int | None:
+def _parse_within(parse: Callable[[str], int], text: str, low: int, high: int) -> int | None:
     try:
         number = parse(text)
     except BadRequestError:

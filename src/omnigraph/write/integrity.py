@@ -4,7 +4,7 @@ Every check is a function of one or two columns of text, so that it runs the sam
 write in memory and over one hash bucket of it in a Spark task. What a bucket has to be split by:
 
     split_surviving, duplicate_ids                 id
-    duplicate_tuples, committed_clashes            the tuple, as `tuple_keys` frames it
+    duplicate_tuples, find_clashes            the tuple, as `tuple_keys` frames it
     missing_endpoints                              the endpoint's node id
     cardinality_violations                         src
 
@@ -23,8 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
-from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt, shortened
+from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt, shorten
 from omnigraph.write.convert import ID
+from omnigraph.write.fit import to_mask
 from omnigraph.write.keys import canonical_strings, column_type, whole_column
 
 NO_IDS = pa.array([], pa.utf8())
@@ -64,7 +65,7 @@ def edge_ends(edge: EdgeType) -> tuple[tuple[Side, str], tuple[Side, str]]:
 
 
 def tuple_keys(entity: EntityType, group: UniqueGroup, table: pa.Table) -> pa.StringArray:
-    """One text a row that stands for its tuple; null where a member is null, so exempt.
+    """One text per row that stands for its tuple; null where a member is null, so exempt.
 
     A member is framed by its length in bytes (`3:KDD4:2024`), which no value can imitate.
     """
@@ -89,7 +90,7 @@ def duplicate_tuples(
     return _tuple_violations(group, keys, _repeats(keys), limit)
 
 
-def committed_clashes(
+def find_clashes(
     group: UniqueGroup,
     keys: pa.StringArray,
     committed_keys: pa.StringArray,
@@ -128,7 +129,7 @@ def duplicate_ids(
 
     def describe(row: int) -> BadRow:
         value = ids[row].as_py()
-        reason = f"id '{shortened(value)}' occurs more than once in the input"
+        reason = f"id '{shorten(value)}' occurs more than once in the input"
         return BadRow(row, entity.name, ID, excerpt(value), reason)
 
     return BadRows.at(_repeats(ids), describe, limit)
@@ -146,14 +147,14 @@ def missing_endpoints(
 
     def describe(row: int) -> BadRow:
         value = endpoint_ids[row].as_py()
-        reason = f"{side} '{shortened(value)}' not found in {node_name}"
+        reason = f"{side} '{shorten(value)}' not found in {node_name}"
         return BadRow(row, edge.name, side, excerpt(value), reason)
 
-    absent = ~_is_among(endpoint_ids, node_ids) & _flags(endpoint_ids.is_valid())
+    absent = ~_is_among(endpoint_ids, node_ids) & to_mask(endpoint_ids.is_valid())
     return BadRows.at(np.flatnonzero(absent), describe, limit)
 
 
-def touched_sources(
+def find_touched_sources(
     written: pa.StringArray, lost: pa.StringArray | None, deleted_nodes: pa.StringArray | None
 ) -> pa.StringArray:
     """The nodes whose number of edges a write may have changed, each once."""
@@ -177,11 +178,11 @@ def cardinality_violations(
 
     `written`, `surviving` and `lost` are the `src` of the edges the write adds or replaces, of the
     committed edges it leaves alone, and of those it takes away. A source in `deleted_nodes` is
-    skipped, one that the write does not touch is not looked at. `index` counts `touched_sources`.
+    skipped, and so is one that the write does not touch. `index` counts `find_touched_sources`.
     """
     if edge.cardinality.is_default:
         return NO_BAD_ROWS
-    touched = touched_sources(written, lost, deleted_nodes)
+    touched = find_touched_sources(written, lost, deleted_nodes)
     counts = _counts(touched, written) + _counts(touched, surviving)
     maximum = edge.cardinality.maximum
     violating = counts < edge.cardinality.minimum
@@ -195,7 +196,7 @@ def cardinality_violations(
             bound = f"max {maximum}"
         reason = (
             f"@card violation on edge {edge.name}: "
-            f"source '{shortened(source)}' has {count} edges ({bound})"
+            f"source '{shorten(source)}' has {count} edges ({bound})"
         )
         return BadRow(row, edge.name, "src", excerpt(source), reason)
 
@@ -246,15 +247,10 @@ def _repeats(texts: pa.StringArray) -> npt.NDArray[np.int64]:
 
 def _is_among(texts: pa.StringArray, known: pa.StringArray) -> npt.NDArray[np.bool_]:
     """Whether each text is one of `known`. Null is among nothing."""
-    return _flags(pc.is_in(texts, value_set=known, skip_nulls=True))
-
-
-def _flags(flags: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    values: npt.NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
-    return values
+    return to_mask(pc.is_in(texts, value_set=known, skip_nulls=True))
 
 
 def _counts(of: pa.StringArray, texts: pa.StringArray) -> npt.NDArray[np.int64]:
     """How often each of the distinct texts in `of` occurs in `texts`."""
-    places = pc.index_in(texts, value_set=of).drop_null().to_numpy()
-    return np.bincount(places, minlength=len(of))
+    positions = pc.index_in(texts, value_set=of).drop_null().to_numpy()
+    return np.bincount(positions, minlength=len(of))

@@ -2,7 +2,7 @@
 
 tables       what moves, in order      TableCommits   versions on top of a pin
                                        NewTable       a table that no manifest names yet
-                                       HiddenTable    a table that is not shown any more
+                                       Tombstone      a table that is hidden
 pointed      pins that move no HEAD: versions that are there already
 ancestors    commits of the source that a merge brings along
 expected     what the publish insists on; recovery publishes only while it holds
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ulid import ULID
 
 from omnigraph.failpoints import Failpoint
-from omnigraph.manifest import GraphCommit, Lineage, ManifestState, UpdatePin
+from omnigraph.manifest import GraphCommit, Lineage, ManifestState, Tombstone, UpdatePin
 from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.write.sidecar import (
@@ -27,7 +27,6 @@ from omnigraph.write.sidecar import (
     SidecarPin,
     SidecarSwitch,
     SidecarTable,
-    SidecarTombstone,
     WriterKind,
 )
 
@@ -45,7 +44,7 @@ class CommitStep:
     after: Failpoint | None = None
 
 
-def staged_step(staged: StagedTransaction) -> CommitStep:
+def to_commit_step(staged: StagedTransaction) -> CommitStep:
     """The commit of files that are written already."""
     return CommitStep(staged.uuid, lambda _: staged)
 
@@ -69,14 +68,6 @@ class NewTable:
 
 
 @dataclass(frozen=True, slots=True)
-class HiddenTable:
-    """A table that is shown no more: `version` is its tombstone."""
-
-    table_key: str
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class Intent:
     """One write, ready to be carried out. The caller holds every queue it needs.
 
@@ -89,7 +80,7 @@ class Intent:
     kind: WriterKind
     branch: str
     branch_id: str | None
-    tables: tuple[TableCommits | NewTable | HiddenTable, ...]
+    tables: tuple[TableCommits | NewTable | Tombstone, ...]
     expected: Mapping[str, int]
     actor: str | None = None
     commit: Lineage | None = None
@@ -107,7 +98,7 @@ class Intent:
     withdraw: Callable[[], None] = lambda: None
 
 
-def sidecar_of(intent: Intent) -> Sidecar:
+def build_sidecar(intent: Intent) -> Sidecar:
     """The whole intent, with every id minted, so that recovery can finish exactly this write."""
     commit = intent.commit
     return Sidecar(
@@ -151,11 +142,7 @@ def _schema_of(intent: Intent) -> SchemaIntent:
             for each in intent.tables
             if isinstance(each, NewTable)
         ),
-        tombstones=tuple(
-            SidecarTombstone(each.table_key, each.version)
-            for each in intent.tables
-            if isinstance(each, HiddenTable)
-        ),
+        tombstones=tuple(each for each in intent.tables if isinstance(each, Tombstone)),
         schema_hash=intent.schema_hash,
         schema_id=intent.schema_id,
         purged=intent.purged,

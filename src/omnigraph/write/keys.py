@@ -20,15 +20,16 @@ from omnigraph.errors import ConstraintError
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt
 from omnigraph.write.convert import ID, Columns
+from omnigraph.write.fit import to_mask
 from omnigraph.write.ulids import new_ulids
-from omnigraph.write.values import Unfit, stored_value
+from omnigraph.write.values import Unfit, to_stored
 
 _STRUCTURAL_TYPE = PropertyType(Scalar.STRING)
 
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """One id a row, null only where a key member is, and the rows whose own `id` disagrees."""
+    """One id per row, null only where a key member is, and the rows whose own `id` disagrees."""
 
     ids: pa.StringArray
     bad: BadRows
@@ -87,8 +88,7 @@ def node_ids(
     ids = key_ids(node, table)
     if explicit_ids.null_count == len(explicit_ids):
         return Ids(ids, NO_BAD_ROWS)
-    differs = pc.fill_null(pc.not_equal(ids, explicit_ids), False)
-    suspects = np.flatnonzero(differs.to_numpy(zero_copy_only=False))
+    suspects = np.flatnonzero(to_mask(pc.not_equal(ids, explicit_ids)))
     # Another spelling of the same key is welcome: `"007"` beside the integer 7, a date beside days.
     wrong = [row for row in suspects if _canonical_id(node, explicit_ids[row]) != ids[row].as_py()]
 
@@ -136,7 +136,7 @@ def edge_rows(
 
     def missing(label: str, ids: pa.StringArray) -> BadRows:
         return BadRows.at(
-            np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False)),
+            np.flatnonzero(to_mask(ids.is_null())),
             lambda row: BadRow(row, edge.name, label, "", f"an edge needs a string `{label}`"),
             limit,
         )
@@ -148,10 +148,10 @@ def edge_rows(
 
 
 def json_arrays(members: list[pa.StringArray]) -> pa.StringArray:
-    """A compact JSON array of strings a row, null where a member is null."""
+    """A compact JSON array of strings per row, null where a member is null."""
     parts: list[pa.StringArray | str] = ["["]
-    for place, member in enumerate(members):
-        parts += ["," if place else "", _json_strings(member)]
+    for number, member in enumerate(members):
+        parts += ["," if number else "", _json_strings(member)]
     return pc.binary_join_element_wise(*parts, "]", "")
 
 
@@ -209,4 +209,4 @@ def _key_member(type_: PropertyType, member: object) -> pa.Array:
                 value = float(member)
             case Scalar.DATE | Scalar.DATETIME if member.lstrip("-").isdecimal():
                 value = int(member)
-    return pa.array([stored_value(type_, value)], type_.arrow_type())
+    return pa.array([to_stored(type_, value)], type_.arrow_type())

@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 )
 
 
-def found(pattern: str, texts: pa.StringArray) -> pa.BooleanArray:
+def find_matches(pattern: str, texts: pa.StringArray) -> pa.BooleanArray:
     """Whether `pattern` is found anywhere in each text; null where the text is null."""
     linear = _in_re2(pattern)
     if linear is not None:
@@ -58,12 +58,12 @@ def _in_re2(pattern: str) -> str | None:
         token = _TOKEN.match(pattern, position)
         if token is None:
             return None
-        spelled.append(_spelled(token))
+        spelled.append(_spell(token))
         position = token.end()
     return "".join(spelled)
 
 
-def _spelled(token: re.Match[str]) -> str:
+def _spell(token: re.Match[str]) -> str:
     text = token.group()
     match token.lastgroup:
         case "end":

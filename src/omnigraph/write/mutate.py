@@ -56,12 +56,12 @@ class InsertedRows:
         self, ir: MutationIR, params: Params, catalog: Catalog, embedder: Embedder
     ) -> None:
         self._rows = [
-            _inserted(op, params, catalog, embedder) if isinstance(op, Insert) else None
+            _build_rows(op, params, catalog, embedder) if isinstance(op, Insert) else None
             for op in ir.ops
         ]
 
-    def of(self, place: int) -> pa.Table:
-        rows = self._rows[place]
+    def of(self, number: int) -> pa.Table:
+        rows = self._rows[number]
         assert rows is not None
         return rows
 
@@ -71,10 +71,10 @@ def run_statements(
 ) -> Affected:
     """Run every statement into `staging` and count what they affect."""
     affected = Affected()
-    for place, op in enumerate(ir.ops):
+    for number, op in enumerate(ir.ops):
         match op:
             case Insert():
-                _insert(op, inserted.of(place), staging)
+                _insert(op, inserted.of(number), staging)
                 affected.written[op.entity_kind] += 1
             case Update():
                 affected.written["node"] += _update(op, params, staging)
@@ -87,7 +87,7 @@ def run_statements(
     return affected
 
 
-def _inserted(op: Insert, params: Params, catalog: Catalog, embedder: Embedder) -> pa.Table:
+def _build_rows(op: Insert, params: Params, catalog: Catalog, embedder: Embedder) -> pa.Table:
     values = {each.property: _value(each.value, params) for each in op.assignments}
     if op.entity_kind == "edge":
         edge = catalog.edges[op.type_name]
@@ -118,12 +118,12 @@ def _update(op: Update, params: Params, staging: MutationStaging) -> int:
     node = staging.catalog.nodes[op.type_name]
     rows = staging.scan(node, _predicate(op.predicate, params))
     for assignment in op.assignments:
-        rows = _assigned(node, rows, assignment, params)
+        rows = _assign(node, rows, assignment, params)
     staging.push(node, PendingMode.MERGE, rows, is_strict=True)
     return int(rows.num_rows)
 
 
-def _assigned(node: NodeType, rows: pa.Table, assignment: Assignment, params: Params) -> pa.Table:
+def _assign(node: NodeType, rows: pa.Table, assignment: Assignment, params: Params) -> pa.Table:
     name = assignment.property
     scalar = scalar_from_value(
         node.properties[name].type, _value(assignment.value, params), name=f"{node.name}.{name}"

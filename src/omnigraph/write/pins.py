@@ -1,4 +1,4 @@
-"""Pins: how the manifest is told which version of a table to show."""
+"""Pins: the change of the manifest that makes a version of a table visible."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from omnigraph.storage.datasets import manifest_path
 from omnigraph.storage.handles import CommittedVersion, TableHandle
 
 
-def pin_of(table_key: str, committed: CommittedVersion) -> UpdatePin:
-    """The pin that shows a committed version."""
+def version_to_pin(table_key: str, committed: CommittedVersion) -> UpdatePin:
+    """The pin of a committed version."""
     return UpdatePin(
         table_key=table_key,
         version=committed.version,
@@ -19,8 +19,8 @@ def pin_of(table_key: str, committed: CommittedVersion) -> UpdatePin:
     )
 
 
-def pin_of_handle(table_key: str, handle: TableHandle) -> UpdatePin:
-    """The pin that shows the version of an open table."""
+def handle_to_pin(table_key: str, handle: TableHandle) -> UpdatePin:
+    """The pin of the version of an open table."""
     return UpdatePin(
         table_key=table_key,
         version=handle.version,

@@ -17,7 +17,8 @@ from omnigraph.errors import ConflictError, OmnigraphError, StorageError
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.queues import WriterQueues
 from omnigraph.write.environment import PUBLISH_QUEUE
-from omnigraph.write.sidecar import DIRECTORY, SidecarStore, read_sidecar_if_exists
+from omnigraph.write.sidecar import DIRECTORY
+from omnigraph.write.sidecar_files import SidecarStore, read_sidecar_if_exists
 
 _TORN_QUEUE = "__torn__"
 
@@ -38,7 +39,7 @@ def set_torn_aside(
     """
     marked = manifest.power_cut.list_unfinished()
     suspects: dict[ControlTable, set[str | None]] = {
-        manifest: unfinished_branches(texts) | marked,
+        manifest: find_unfinished_branches(texts) | marked,
         history: {None},
         audit: {None},
     }
@@ -56,9 +57,9 @@ def set_torn_aside(
         return
 
 
-def _log(places: Iterable[str]) -> None:
-    for place in places:
-        log.warning("a write was cut off by a loss of power; its file is now '%s'", place)
+def _log(paths: Iterable[str]) -> None:
+    for path in paths:
+        log.warning("a write was cut off by a loss of power; its file is now '%s'", path)
 
 
 def look_past_torn(texts: SidecarStore, manifest: ControlTable) -> None:
@@ -67,12 +68,12 @@ def look_past_torn(texts: SidecarStore, manifest: ControlTable) -> None:
     Raises:
         StorageError: A torn version had been acknowledged.
     """
-    suspects = unfinished_branches(texts) | manifest.power_cut.list_unfinished()
+    suspects = find_unfinished_branches(texts) | manifest.power_cut.list_unfinished()
     manifest.power_cut.ignore_torn(suspects)
     refuse_damaged(manifest, suspects)
 
 
-def unfinished_branches(texts: SidecarStore) -> set[str | None]:
+def find_unfinished_branches(texts: SidecarStore) -> set[str | None]:
     """The Lance branches on which a publish may have been under way; recovery also uses main."""
     names = [name for name in texts.list_dir(DIRECTORY) if name.endswith(".json")]
     found: set[str | None] = {None} if names else set()

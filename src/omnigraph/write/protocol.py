@@ -57,10 +57,11 @@ from omnigraph.storage.handles import CommittedVersion
 from omnigraph.storage.queues import Guard
 from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.evidence import has_commit
-from omnigraph.write.intent import HiddenTable, Intent, NewTable, TableCommits, sidecar_of
-from omnigraph.write.pins import pin_of, pin_of_handle
+from omnigraph.write.intent import Intent, NewTable, TableCommits, build_sidecar
+from omnigraph.write.pins import handle_to_pin, version_to_pin
 from omnigraph.write.recovery import undo
-from omnigraph.write.sidecar import Sidecar, confirm_sidecar, delete_sidecar, write_sidecar
+from omnigraph.write.sidecar import Sidecar
+from omnigraph.write.sidecar_files import confirm_sidecar, delete_sidecar, write_sidecar
 
 log = logging.getLogger("omnigraph.write")
 
@@ -76,7 +77,7 @@ def carry_out(
         ExpectedVersionMismatch: A table moved first. Nothing of the write is there.
         RecoveryRequired: The write may still take effect; recovery finishes or undoes it.
     """
-    return _Run(environment, intent, sidecar_of(intent), _Progress()).carry_out(turn)
+    return _Run(environment, intent, build_sidecar(intent), _Progress()).carry_out(turn)
 
 
 @dataclass(slots=True)
@@ -127,11 +128,11 @@ class _Run:
         for table in self.intent.tables:
             match table:
                 case TableCommits(table_key=key):
-                    changes.append(pin_of(key, self._commit_steps(table)))
+                    changes.append(version_to_pin(key, self._commit_steps(table)))
                 case NewTable():
                     changes += self._write_table(table)
-                case HiddenTable(key, version):
-                    changes.append(Tombstone(key, version))
+                case Tombstone():
+                    changes.append(table)
                 case _:
                     assert_never(table)
             if self.intent.after_table is not None:
@@ -174,7 +175,7 @@ class _Run:
         handle = table.write(self.sidecar.operation_id)
         return [
             RegisterTable(table.table_key, table.table_path),
-            pin_of_handle(table.table_key, handle),
+            handle_to_pin(table.table_key, handle),
         ]
 
     def _take_back(self, error: Exception) -> None:
@@ -184,10 +185,10 @@ class _Run:
             RecoveryRequired: Something may be left.
         """
         if isinstance(error, RecoveryRequired):
-            raise self._unsettled(error) from error
+            raise self._require_recovery(error) from error
         if self.progress.is_unknown and not self.environment.has_system_locks:
             # A request that was given up may still arrive at the store.
-            raise self._unsettled(error) from error
+            raise self._require_recovery(error) from error
         if not self.progress.has_moved and self._is_unmoved():
             self._drop_sidecar()
         else:
@@ -223,13 +224,13 @@ class _Run:
             schema_id=intent.schema_id,
             ancestors=intent.ancestors,
         )
-        with turn or publish_turn(environment, intent.branch), self._covered():
+        with turn or publish_turn(environment, intent.branch), self._cover():
             try:
                 return publish(environment.coordinator, request)
             except FailpointError:
                 raise
             except RecoveryRequired as error:
-                raise self._unsettled(error) from error
+                raise self._require_recovery(error) from error
             except ConflictError as error:
                 refusal: Exception = error
             except Exception as error:
@@ -241,7 +242,7 @@ class _Run:
         self._undo(refusal)
         raise refusal
 
-    def _covered(self) -> AbstractContextManager[None]:
+    def _cover(self) -> AbstractContextManager[None]:
         """Where no sidecar says that a publish is under way, a mark in the manifest does."""
         if self.intent.tables:
             return nullcontext()
@@ -261,9 +262,9 @@ class _Run:
                 log.warning("a publish failed and took effect all the same: %s", error)
                 return state
         except OmnigraphError as unreadable:
-            raise self._unsettled(unreadable) from error
+            raise self._require_recovery(unreadable) from error
         if not self.environment.has_system_locks:
-            raise self._unsettled(error) from error
+            raise self._require_recovery(error) from error
         return None
 
     def _is_shown(self, state: ManifestState, pins: Sequence[UpdatePin]) -> bool:
@@ -315,11 +316,11 @@ class _Run:
             if not self.intent.tables:
                 log.warning("what was laid down for a publish stays: %s", failure)
                 return
-            raise self._unsettled(error) from failure
+            raise self._require_recovery(error) from failure
         if isinstance(error, OmnigraphError):
             error.add_outcome("nothing was written")
 
-    def _unsettled(self, error: Exception) -> RecoveryRequired:
+    def _require_recovery(self, error: Exception) -> RecoveryRequired:
         said = "the write failed"
         if isinstance(error, OmnigraphError):
             # Behind the dash is advice for a write that is certainly not done.
@@ -331,11 +332,11 @@ class _Run:
                 f"{said}. Whether the write took effect could not be found out: look at the "
                 "history of the branch before you repeat it"
             )
-        settler = "the next write, `refresh()` or opening the graph read-write"
+        recoverer = "the next write, `refresh()` or opening the graph read-write"
         if not self.environment.has_system_locks:
-            settler = "opening the graph read-write"
+            recoverer = "opening the graph read-write"
         return RecoveryRequired(
             f"{said}. The write was under way and may still take effect: do not repeat it before "
-            f"it is finished or undone, which {settler} does",
+            f"it is finished or undone, which {recoverer} does",
             operation_id=self.sidecar.operation_id,
         )

@@ -1,4 +1,4 @@
-"""Purge: make every earlier version of a table unreachable, because somebody asked for that."""
+"""Purge: make every earlier version of a table unreachable, on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def purge_history(tables: TableStorage, paths: Iterable[str], shown: Collection[
 
     The latest version of a table stays, so that its version numbers go on if its name is used
     again; of one whose path is not among `shown`, it is made an empty one.
-    Trouble is logged: the graph is right without this, and `cleanup` comes by again.
+    A failure is logged: the graph is valid without this, and `cleanup` tries again.
     """
     garbage = Garbage(tables.storage_options)
     for path in paths:

@@ -32,12 +32,12 @@ from omnigraph.write.integrity import (
     Side,
     UniqueGroup,
     cardinality_violations,
-    committed_clashes,
     duplicate_tuples,
     edge_ends,
+    find_clashes,
+    find_touched_sources,
     groups_besides_key,
     missing_endpoints,
-    touched_sources,
     tuple_keys,
 )
 from omnigraph.write.validate import value_violations
@@ -50,48 +50,46 @@ class GraphAfterWrite(Protocol):
     columns asked for fall into its part; rows with equal values are always in the same part.
     """
 
-    def changed_types(self) -> Sequence[EntityType]:
+    def list_changed_types(self) -> Sequence[EntityType]:
         """The types whose rows the write adds, replaces or deletes, in the order of reports."""
 
-    def edge_types(self) -> Sequence[EdgeType]:
+    def list_edge_types(self) -> Sequence[EdgeType]:
         """Every edge type, in the order of reports."""
 
-    def value_columns(self, entity: EntityType) -> Sequence[str]:
+    def list_value_columns(self, entity: EntityType) -> Sequence[str]:
         """The columns of new rows whose values are still to be checked."""
 
-    def new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
+    def read_new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
         """At least these columns of the rows that the write adds or replaces."""
 
-    def surviving_rows(
+    def read_surviving_rows(
         self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
         """Columns of the surviving rows that have one of `values` in the column `by`."""
 
-    def lost_edges(self, edge: EdgeType) -> pa.Table:
+    def read_lost_edges(self, edge: EdgeType) -> pa.Table:
         """`id` and `src` of the committed edges that the write replaces or deletes."""
 
-    def exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
+    def read_exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
         """`id` and `side` of surviving edges that may lose this end; None when none can."""
 
-    def live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
+    def find_live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
         """Ids of nodes after the write: all of `ids` that are, and perhaps others."""
 
-    def deleted_nodes(self, node_name: str) -> pa.Array | None:
+    def list_deleted_nodes(self, node_name: str) -> pa.Array | None:
         """The ids of the nodes that the write deletes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """A rule that rows of one type break. The indexes in `bad` count `rows`."""
+    """A rule that rows of one type break: a value rule, or one of the kinds below.
+
+    The indexes in `bad` count `rows`.
+    """
 
     entity: EntityType
     rows: pa.Table
     bad: BadRows
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenValues(BrokenRule):
-    """New rows whose values their type does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +153,11 @@ class _Rules:
     def list_all(self) -> list[Rule]:
         """Every rule that the write could break, in the order of reports."""
         rules: list[Rule] = []
-        changed = self.view.changed_types()
+        changed = self.view.list_changed_types()
         for entity in changed:
             rules.append(partial(self.values, entity))
             rules += [partial(self.unique, entity, group) for group in groups_besides_key(entity)]
-        for edge in self.view.edge_types():
+        for edge in self.view.list_edge_types():
             is_changed = any(each.table_key == edge.table_key for each in changed)
             for side, node_name in edge_ends(edge):
                 if is_changed:
@@ -170,34 +168,34 @@ class _Rules:
         return rules
 
     def values(self, entity: EntityType) -> BrokenRule | None:
-        columns = self.view.value_columns(entity)
-        rows = self.view.new_rows(entity, columns) if columns else None
+        columns = self.view.list_value_columns(entity)
+        rows = self.view.read_new_rows(entity, columns) if columns else None
         if rows is None or rows.num_rows == 0:
             return None
-        return BrokenValues(entity, rows, value_violations(entity, rows, self.limit))
+        return BrokenRule(entity, rows, value_violations(entity, rows, self.limit))
 
     def unique(self, entity: EntityType, group: UniqueGroup) -> BrokenRule | None:
-        rows = self.view.new_rows(entity, group.members)
+        rows = self.view.read_new_rows(entity, group.members)
         if rows.num_rows == 0:
             return None
         keys, first = tuple_keys(entity, group, rows), group.members[0]
         values = pc.unique(rows[first].combine_chunks().drop_null())
-        holders = self.view.surviving_rows(entity, [ID, *group.members], first, values)
+        holders = self.view.read_surviving_rows(entity, [ID, *group.members], first, values)
         holder_keys = tuple_keys(entity, group, holders)
         repeated = duplicate_tuples(group, keys, self.limit)
-        taken = committed_clashes(group, keys, holder_keys, self.limit)
+        taken = find_clashes(group, keys, holder_keys, self.limit)
         bad = BadRows.in_order([repeated, taken], limit=None)
         return BrokenUnique(entity, rows, bad, keys, holders, holder_keys)
 
     def endpoints(self, edge: EdgeType, side: Side, node_name: str) -> BrokenRule | None:
-        rows = self.view.new_rows(edge, [side])
+        rows = self.view.read_new_rows(edge, [side])
         if rows.num_rows == 0:
             return None
         bad = self._find_missing(edge, side, node_name, rows)
         return MissingEndpoints(edge, rows, bad, side, node_name)
 
     def orphans(self, edge: EdgeType, side: Side, node_name: str) -> BrokenRule | None:
-        rows = self.view.exposed_edges(edge, side, node_name)
+        rows = self.view.read_exposed_edges(edge, side, node_name)
         if rows is None:
             return None
         bad = self._find_missing(edge, side, node_name, rows)
@@ -205,16 +203,16 @@ class _Rules:
 
     def _find_missing(self, edge: EdgeType, side: Side, node_name: str, rows: pa.Table) -> BadRows:
         ends = rows[side].combine_chunks()
-        live = self.view.live_nodes(node_name, ends)
+        live = self.view.find_live_nodes(node_name, ends)
         return missing_endpoints(edge, side, ends, live, self.limit)
 
     def cardinality(self, edge: EdgeType) -> BrokenRule | None:
-        rows, lost = self.view.new_rows(edge, ["src"]), self.view.lost_edges(edge)
-        deleted = self.view.deleted_nodes(edge.source)
-        sources = touched_sources(_sources(rows), _sources(lost), deleted)
+        rows, lost = self.view.read_new_rows(edge, ["src"]), self.view.read_lost_edges(edge)
+        deleted = self.view.list_deleted_nodes(edge.source)
+        sources = find_touched_sources(_sources(rows), _sources(lost), deleted)
         if len(sources) == 0:
             return None
-        surviving = self.view.surviving_rows(edge, [ID, "src"], "src", sources)
+        surviving = self.view.read_surviving_rows(edge, [ID, "src"], "src", sources)
         bad = cardinality_violations(
             edge,
             written=_sources(rows),

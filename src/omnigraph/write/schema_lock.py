@@ -1,8 +1,8 @@
-"""The lock of schema changes: while one is under way, nobody else writes.
+"""The lock of schema changes: while one is under way, no other writer writes.
 
 The lock is a branch of the manifest that no list shows, so that it holds on every kind of store.
-On a local disk its holder also has a queue, which the system gives back when the holder dies:
-then the lock is nobody's, and whoever meets it takes it away.
+On a local disk its holder also has a queue, which the system releases when the holder dies: then
+the lock is stale, and the next writer removes it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from omnigraph.manifest.contract import STATE_FILE, staging_name
 from omnigraph.manifest.schema_files import has_staging, reconcile_staging
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.write.environment import WriteEnvironment
-from omnigraph.write.sidecar import WriterKind, list_sidecars, read_sidecar_if_exists
+from omnigraph.write.sidecar import WriterKind
+from omnigraph.write.sidecar_files import list_sidecars, read_sidecar_if_exists
 
 LOCK_REF = f"__manifest/_refs/branches/{SCHEMA_APPLY_LOCK}.json"
 
 
 def refuse_while_applying(environment: WriteEnvironment) -> None:
-    """Refuse to go on while a schema change is under way. Costs one look at the store.
+    """Refuse to go on while a schema change is under way. Costs one request to the store.
 
     Raises:
         ConflictError: One is.
@@ -41,12 +42,12 @@ def refuse_while_applying(environment: WriteEnvironment) -> None:
 
 
 def has_staged_schema(environment: WriteEnvironment) -> bool:
-    """Whether a schema is laid down in full and waits to be accepted. Costs one look."""
+    """Whether a schema is laid down in full and waits to be accepted. Costs one request."""
     return environment.texts.exists(staging_name(STATE_FILE))
 
 
-def settle_dead_apply(environment: WriteEnvironment) -> None:
-    """At an open or refresh: remove what a schema change left that no sidecar speaks of."""
+def recover_dead_apply(environment: WriteEnvironment) -> None:
+    """At an open or refresh: remove what a schema change left that no sidecar names."""
     if not environment.texts.exists(LOCK_REF) and not has_staging(environment.texts):
         return
     with environment.queues.acquire_many([SCHEMA_APPLY_KEY]):
@@ -54,10 +55,10 @@ def settle_dead_apply(environment: WriteEnvironment) -> None:
 
 
 def clear_dead_apply(environment: WriteEnvironment) -> None:
-    """Settle staging files and take the lock away. The caller holds the schema queue."""
+    """Remove or promote staging files and the lock. The caller holds the schema queue."""
     texts = environment.texts
     pending = (read_sidecar_if_exists(texts, each) for each in list_sidecars(texts))
-    # What a sidecar speaks of, recovery settles: it has to decide before the files move.
+    # A change with a sidecar is left to recovery, which has to decide before the files move.
     if not any(each and each.writer_kind is WriterKind.SCHEMA_APPLY for each in pending):
         reconcile_staging(texts, environment.coordinator)
     environment.coordinator.unlock_schema()

@@ -15,13 +15,13 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.manifest import MAIN, ManifestState, RegisterTable, Tombstone
+from omnigraph.manifest import MAIN, ManifestState, RegisterTable
 from omnigraph.manifest.model import Change
 from omnigraph.manifest.schema_files import discard, has_staging, promote, read_staged_hash
 from omnigraph.write.classify import Decision, decide
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.evidence import Found, has_commit
-from omnigraph.write.pins import pin_of_handle
+from omnigraph.write.pins import handle_to_pin
 from omnigraph.write.purge import purge_history
 from omnigraph.write.sidecar import Sidecar, SidecarTable
 
@@ -69,25 +69,20 @@ def schema_changes(
             location = environment.tables.root.table(table.table_path, table.table_branch)
             head = environment.tables.head_version(location)
             handle = environment.tables.open_at(location, head, incarnation=sidecar.operation_id)
-            yield pin_of_handle(table.table_key, handle)
-    for gone in sidecar.schema.tombstones:
-        if gone.table_key in state.entries:
-            yield Tombstone(gone.table_key, gone.version)
+            yield handle_to_pin(table.table_key, handle)
+    yield from (each for each in sidecar.schema.tombstones if each.table_key in state.entries)
 
 
 def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> None:
     """The change is published: its files go into place, and what was to go for good, goes."""
-    if _is_complete(environment, sidecar) or _is_half_moved(environment, sidecar):
+    # Some files moved while the rest waits: finish that. A whole set is another change's.
+    is_half_moved = has_staging(environment.texts) and read_staged_hash(environment.texts) is None
+    if is_half_moved or _is_complete(environment, sidecar):
         promote(environment.texts)
     entries = environment.coordinator.fresh(MAIN).entries.values()
     purge_history(
         environment.tables, sidecar.schema.purged, {entry.table_path for entry in entries}
     )
-
-
-def _is_half_moved(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
-    """Whether some files are moved and the rest waits: a whole set is another change's."""
-    return has_staging(environment.texts) and read_staged_hash(environment.texts) is None
 
 
 def undo_schema_change(

@@ -1,37 +1,30 @@
-"""Sidecars: what a writer is about to do, written down before it does it.
+"""Sidecar: what a writer is about to do, as one value and as JSON. Pure: no I/O.
 
-Invariant: no HEAD moves before `__recovery/{operation_id}.json` names the table, the version it
-stands at and the transaction that will move it. Recovery decides from this file alone.
-
-A file says which version of the rules it was written under. Versions up to the current one keep
-their own meaning; a newer one is refused, because guessing would risk data. A file that is
-damaged, does not bear its own name or is far too large is refused as well, and stays.
+The JSON has a schema version. Versions up to the current one keep their own meaning; a newer one
+is refused, because guessing would risk data. A text that is damaged or has the id of another
+operation is refused as well.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired
-from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import GraphCommit
+from omnigraph.errors import RecoveryRequired
+from omnigraph.manifest import GraphCommit, Tombstone
 
 DIRECTORY = "__recovery"
 SCHEMA_VERSION = 2
-BYTES_MAX = 16 * 1024 * 1024
-"""No sidecar of ours comes near this: a table takes a few hundred bytes."""
 
 _T = TypeVar("_T", str, int, dict, list)  # type: ignore[type-arg]
 
 
 class WriterKind(StrEnum):
-    """Who wrote a sidecar; recovery picks its rules by it."""
+    """The kind of writer; recovery picks its rules by it."""
 
     MUTATION = "Mutation"
     LOAD = "Load"
@@ -73,14 +66,6 @@ class SidecarTable:
 
 
 @dataclass(frozen=True, slots=True)
-class SidecarTombstone:
-    """One table that a schema change hides: versions up to this one are not shown any more."""
-
-    table_key: str
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class SchemaIntent:
     """What a schema change does besides moving HEADs.
 
@@ -89,7 +74,7 @@ class SchemaIntent:
     """
 
     registrations: tuple[SidecarTable, ...] = ()
-    tombstones: tuple[SidecarTombstone, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
     schema_hash: str | None = None
     schema_id: str | None = None
     purged: tuple[str, ...] = ()
@@ -104,8 +89,8 @@ class SchemaIntent:
 class Sidecar:
     """The intent of one write. `branch` is None for main; `started_at` is in microseconds.
 
-    `switches` and `commit_properties` belong to the write as well: a publish without them would
-    show half of a merge. So do `ancestors`, the commits that a merge brings along.
+    `switches` and `commit_properties` belong to the write as well: without them a publish would
+    make half of a merge visible. So do `ancestors`, the commits that a merge brings along.
 
     `read_versions` and `if_commit` are what the write's publish would have insisted on: recovery
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
@@ -131,102 +116,8 @@ class Sidecar:
     ancestors: tuple[GraphCommit, ...] = ()
 
 
-class SidecarStore(Protocol):
-    """The part of the text store that sidecars need."""
-
-    def read_text_if_exists(self, path: str, *, bytes_max: int | None = None) -> str | None: ...
-    def write_text(self, path: str, text: str) -> None: ...
-    def delete(self, path: str) -> None: ...
-    def list_dir(self, path: str) -> list[str]: ...
-
-
 def sidecar_path(operation_id: str) -> str:
     return f"{DIRECTORY}/{operation_id}.json"
-
-
-def write_sidecar(store: SidecarStore, sidecar: Sidecar) -> None:
-    """Phase A: make the intent durable. A failure here leaves nothing to recover."""
-    hit(Failpoint.RECOVERY_SIDECAR_WRITE)
-    path = sidecar_path(sidecar.operation_id)
-    try:
-        store.write_text(path, sidecar_to_json(sidecar))
-    except OmnigraphError:
-        # The file may be there all the same. No HEAD has moved, so it says nothing of worth.
-        with suppress(OmnigraphError):
-            store.delete(path)
-        raise
-    hit(Failpoint.COMMIT_AFTER_SIDECAR)
-
-
-def confirm_sidecar(store: SidecarStore, sidecar: Sidecar, achieved: Mapping[str, int]) -> Sidecar:
-    """Phase B is complete: write down the version that each table has reached.
-
-    Replaces the file as a whole, so a reader finds it confirmed in full or not at all.
-
-    Raises:
-        InvariantViolated: A pinned table has no achieved version. The file is left as it was.
-    """
-    missing = [f"'{pin.table_key}'" for pin in sidecar.pins if pin.table_key not in achieved]
-    if missing:
-        raise InvariantViolated(
-            f"sidecar {sidecar.operation_id} cannot be confirmed: no version was achieved for "
-            f"{', '.join(missing)}"
-        )
-    hit(Failpoint.RECOVERY_SIDECAR_CONFIRM)
-    pins = (replace(pin, confirmed_version=achieved[pin.table_key]) for pin in sidecar.pins)
-    confirmed = replace(sidecar, pins=tuple(pins))
-    store.write_text(sidecar_path(sidecar.operation_id), sidecar_to_json(confirmed))
-    return confirmed
-
-
-def delete_sidecar(store: SidecarStore, operation_id: str) -> None:
-    """Phase D: the write is published, the intent is history."""
-    hit(Failpoint.RECOVERY_SIDECAR_DELETE)
-    store.delete(sidecar_path(operation_id))
-    hit(Failpoint.RECOVERY_AFTER_SIDECAR_DELETE)
-
-
-def list_sidecars(store: SidecarStore) -> list[str]:
-    """Operation ids of every sidecar there is, oldest first. A failed listing is loud."""
-    hit(Failpoint.RECOVERY_SIDECAR_LIST)
-    return sorted(
-        name.removesuffix(".json") for name in store.list_dir(DIRECTORY) if name.endswith(".json")
-    )
-
-
-def read_sidecar_if_exists(store: SidecarStore, operation_id: str) -> Sidecar | None:
-    """Read a sidecar, or None when its writer has deleted it meanwhile."""
-    text = store.read_text_if_exists(sidecar_path(operation_id), bytes_max=BYTES_MAX)
-    return None if text is None else sidecar_from_json(text, operation_id)
-
-
-def relocate_sidecars(store: SidecarStore, former: Collection[str], root: str) -> None:
-    """Point the sidecars of a graph that lay at one of `former` to where it lies now.
-
-    One that names any other place, or is damaged, stays as it is: recovery refuses it.
-    """
-    for operation_id in list_sidecars(store):
-        path = sidecar_path(operation_id)
-        text = store.read_text_if_exists(path, bytes_max=BYTES_MAX)
-        moved = None if text is None else _relocate(text, operation_id, former, root)
-        if moved is not None:
-            store.write_text(path, moved)
-
-
-def _relocate(text: str, operation_id: str, former: Collection[str], root: str) -> str | None:
-    try:
-        sidecar_from_json(text, operation_id)
-    except RecoveryRequired:
-        return None
-    body = json.loads(text)
-    has_checksum = body.pop("checksum", None) is not None
-    for table in body["tables"]:
-        old = next((each for each in former if table["table_path"].startswith(f"{each}/")), None)
-        if old is None:
-            return None
-        table["table_path"] = root + table["table_path"].removeprefix(old)
-    # As it was written: other fields may be of a writer that knows more.
-    return json.dumps({**body, "checksum": _checksum(body)} if has_checksum else body, indent=2)
 
 
 def sidecar_to_json(sidecar: Sidecar) -> str:
@@ -244,57 +135,35 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "if_commit": sidecar.if_commit,
         "merge_source_commit_id": sidecar.merge_source_commit_id,
         "merge_source_branch": sidecar.merge_source_branch,
-        "switches": [_switch_to_json(each) for each in sidecar.switches] or None,
+        "switches": [asdict(each) for each in sidecar.switches] or None,
         "lineage": _lineage_to_json(sidecar),
         "ancestors": [asdict(each) for each in sidecar.ancestors] or None,
         **_schema_to_json(sidecar.schema),
     }
     kept = {"branch", "actor_id"}
     body = {name: each for name, each in value.items() if each is not None or name in kept}
-    return json.dumps({**body, "checksum": _checksum(body)}, indent=2)
+    return json.dumps({**body, "checksum": checksum_of(body)}, indent=2)
 
 
 def _pin_to_json(pin: SidecarPin) -> dict[str, Any]:
-    value: dict[str, Any] = {
-        "table_key": pin.table_key,
-        "table_path": pin.table_path,
-        "expected_version": pin.expected_version,
-        "post_commit_pin": pin.post_commit_pin,
-        "table_branch": pin.table_branch,
-        "transactions": [
-            {"read_version": pin.expected_version + step, "uuid": uuid}
-            for step, uuid in enumerate(pin.transaction_uuids)
-        ],
-    }
-    if pin.confirmed_version is not None:
-        value["confirmed_version"] = pin.confirmed_version
-    return value
-
-
-def _switch_to_json(switch: SidecarSwitch) -> dict[str, Any]:
-    return {
-        "table_key": switch.table_key,
-        "version": switch.version,
-        "table_branch": switch.table_branch,
-    }
+    value = asdict(pin)
+    uuids, confirmed = value.pop("transaction_uuids"), value.pop("confirmed_version")
+    value["transactions"] = [
+        {"read_version": pin.expected_version + number, "uuid": uuid}
+        for number, uuid in enumerate(uuids)
+    ]
+    return value if confirmed is None else {**value, "confirmed_version": confirmed}
 
 
 def _schema_to_json(schema: SchemaIntent) -> dict[str, Any]:
+    tables = [asdict(each) for each in schema.registrations]
+    hidden = [(each.table_key, each.version) for each in schema.tombstones]
     return {
         "additional_registrations": [
-            {
-                "table_key": each.table_key,
-                "table_path": each.table_path,
-                **({"table_branch": each.table_branch} if each.table_branch else {}),
-            }
-            for each in schema.registrations
+            {name: each for name, each in table.items() if each is not None} for table in tables
         ]
         or None,
-        "tombstones": [
-            {"table_key": each.table_key, "tombstone_version": each.version}
-            for each in schema.tombstones
-        ]
-        or None,
+        "tombstones": [{"table_key": key, "tombstone_version": at} for key, at in hidden] or None,
         "target_schema_hash": schema.schema_hash,
         "target_schema_id": schema.schema_id,
         "purged": list(schema.purged) or None,
@@ -308,8 +177,8 @@ def _lineage_to_json(sidecar: Sidecar) -> dict[str, Any] | None:
     return {"commit_id": sidecar.commit_id, **noted}
 
 
-def _checksum(body: Mapping[str, Any]) -> str:
-    """A flipped bit in a version number is valid JSON: only a sum over the whole tells."""
+def checksum_of(body: Mapping[str, Any]) -> str:
+    """A flipped bit in a version number is valid JSON: only a checksum detects it."""
     plain = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()
 
@@ -341,7 +210,7 @@ def sidecar_from_json(text: str, operation_id: str) -> Sidecar:
 
 def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
     claimed = value.pop("checksum", None)
-    if claimed is not None and claimed != _checksum(value):
+    if claimed is not None and claimed != checksum_of(value):
         raise ValueError("its checksum does not match")
     if value["operation_id"] != operation_id:
         raise ValueError("it bears the name of another operation")
@@ -388,7 +257,7 @@ def _schema_from_json(value: dict[str, Any]) -> SchemaIntent:
             for each in _optional(value, "additional_registrations", list) or []
         ),
         tombstones=tuple(
-            SidecarTombstone(_field(each, "table_key", str), _version(each, "tombstone_version"))
+            Tombstone(_field(each, "table_key", str), _version(each, "tombstone_version"))
             for each in _optional(value, "tombstones", list) or []
         ),
         schema_hash=_optional(value, "target_schema_hash", str),
@@ -407,6 +276,7 @@ def _switch_from_json(value: dict[str, Any]) -> SidecarSwitch:
 
 def _pin_from_json(value: dict[str, Any]) -> SidecarPin:
     steps = _optional(value, "transactions", list) or []
+    is_confirmed = value.get("confirmed_version") is not None
     return SidecarPin(
         table_key=_field(value, "table_key", str),
         table_path=_field(value, "table_path", str),
@@ -414,9 +284,7 @@ def _pin_from_json(value: dict[str, Any]) -> SidecarPin:
         post_commit_pin=_version(value, "post_commit_pin"),
         table_branch=_optional(value, "table_branch", str),
         transaction_uuids=tuple(_field(step, "uuid", str) for step in steps),
-        confirmed_version=_version(value, "confirmed_version")
-        if value.get("confirmed_version") is not None
-        else None,
+        confirmed_version=_version(value, "confirmed_version") if is_confirmed else None,
     )
 
 

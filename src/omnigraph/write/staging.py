@@ -57,7 +57,7 @@ class PendingTable:
         rows = pa.concat_tables([schema.empty_table(), *self.batches])
         return last_by_id(rows) if self.mode is PendingMode.MERGE else rows
 
-    def deleted_ids(self) -> pa.Array:
+    def ids_to_delete(self) -> pa.Array:
         """Every id to delete, once."""
         ids = pa.chunked_array(self.deleted, pa.utf8())
         return pc.unique(ids)
@@ -121,12 +121,12 @@ class MutationStaging:
     def is_strict(self) -> bool:
         return any(pending.is_strict for pending in self.pending.values())
 
-    def changed(self) -> dict[str, TableEntry]:
+    def list_pins(self) -> dict[str, TableEntry]:
         """The pin of every table that has a change."""
         return {key: each.entry for key, each in sorted(self.pending.items()) if each.has_change}
 
     def stage(self, handles: Mapping[str, TableHandle]) -> dict[str, StagedTransaction]:
-        """Write the files of each change: exactly one transaction a table, no HEAD moves."""
+        """Write the files of each change: exactly one transaction per table, no HEAD moves."""
         staged = {key: self._stage(handle, self.pending[key]) for key, handle in handles.items()}
         return {key: transaction for key, transaction in staged.items() if transaction is not None}
 
@@ -137,7 +137,7 @@ class MutationStaging:
             case PendingMode.MERGE:
                 return self.tables.rows.stage_merge_insert(handle, pending.upserts(), key="id")
             case None:
-                return self.tables.rows.stage_delete(handle, IsIn("id", pending.deleted_ids()))
+                return self.tables.rows.stage_delete(handle, IsIn("id", pending.ids_to_delete()))
 
     def scan(
         self,

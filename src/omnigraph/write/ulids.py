@@ -26,12 +26,12 @@ def new_ulids(count: int) -> pa.StringArray:
     # Half of the range is left above the start: no batch has room to count past it.
     start = (random & ((1 << 40) - 1)) >> 1
     characters = np.empty((count, _LENGTH), dtype=np.uint8)
-    for place in range(_LENGTH - _COUNTED):
-        characters[:, place] = _ALPHABET[(head >> (5 * (_LENGTH - _COUNTED - 1 - place))) & 31]
+    for index in range(_LENGTH - _COUNTED):
+        characters[:, index] = _ALPHABET[(head >> (5 * (_LENGTH - _COUNTED - 1 - index))) & 31]
     numbers = np.arange(start, start + count, dtype=np.uint64)
-    for place in range(_COUNTED):
-        digits = (numbers >> np.uint64(5 * (_COUNTED - 1 - place))) & np.uint64(31)
-        characters[:, _LENGTH - _COUNTED + place] = _ALPHABET[digits]
+    for index in range(_COUNTED):
+        digits = (numbers >> np.uint64(5 * (_COUNTED - 1 - index))) & np.uint64(31)
+        characters[:, _LENGTH - _COUNTED + index] = _ALPHABET[digits]
     offsets = np.arange(0, (count + 1) * _LENGTH, _LENGTH, dtype=np.int32)
     return pa.StringArray.from_buffers(
         count, pa.py_buffer(offsets), pa.py_buffer(characters.reshape(-1))

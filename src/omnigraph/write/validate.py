@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Check, EntityType, NodeType, Range
 from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar
-from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows, excerpt, shortened
-from omnigraph.write.convert import required_reason
+from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows, excerpt, shorten
+from omnigraph.write.convert import null_reason
+from omnigraph.write.fit import to_mask
 from omnigraph.write.keys import whole_column
-from omnigraph.write.matching import found
+from omnigraph.write.matching import find_matches
 
 
 def value_violations(entity: EntityType, table: pa.Table, limit: int | None = SHOWN_MAX) -> BadRows:
@@ -30,14 +31,14 @@ def null_violations(entity: EntityType, table: pa.Table, limit: int | None = SHO
     required = [*entity.structural_columns]
     required += [each.name for each in entity.properties.values() if not each.type.nullable]
     parts = [
-        _violations(entity, name, table, _flags(column.is_null()), required_reason(name), limit)
+        _violations(entity, name, table, to_mask(column.is_null()), null_reason(name), limit)
         for name in required
         if name in table.column_names and (column := whole_column(table, name)).null_count
     ]
     return BadRows.of_batch(parts, limit)
 
 
-def constrained_columns(entity: EntityType) -> list[str]:
+def list_constrained_columns(entity: EntityType) -> list[str]:
     """The columns with an enum, a `@range` or a `@check`."""
     enums = [each.name for each in entity.properties.values() if each.type.variants is not None]
     if not isinstance(entity, NodeType):
@@ -63,15 +64,9 @@ def _constraint_parts(entity: EntityType, table: pa.Table, limit: int | None) ->
             reason = f"@range violation on {entity.name}.{range_.property}"
             yield _violations(entity, range_.property, table, outside, reason, limit)
         for check in entity.checks:
-            unmatched = _unmatched(whole_column(table, check.property), check)
+            unmatched = _find_unmatched(whole_column(table, check.property), check)
             reason = f"@check violation on {entity.name}.{check.property}"
             yield _violations(entity, check.property, table, unmatched, reason, limit)
-
-
-def _flags(flags: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    """Flags as NumPy; null counts as False."""
-    values: npt.NDArray[np.bool_] = flags.fill_null(False).to_numpy(zero_copy_only=False)
-    return values
 
 
 def _violations(
@@ -98,7 +93,7 @@ def _enum_violations(
     allowed = pa.array(type_.variants, pa.utf8())
     column = whole_column(table, name)
     texts = pc.list_flatten(column) if type_.is_list else column
-    wrong = _flags(pc.and_(texts.is_valid(), pc.invert(pc.is_in(texts, value_set=allowed))))
+    wrong = to_mask(pc.and_(texts.is_valid(), pc.invert(pc.is_in(texts, value_set=allowed))))
     if type_.is_list:
         rows = pc.list_parent_indices(column).to_numpy()[wrong]
         wrong = np.zeros(len(column), dtype=np.bool_)
@@ -109,7 +104,7 @@ def _enum_violations(
         odd = next(each for each in values if each is not None and each not in variants)
         expected = ", ".join(type_.variants or ())
         return (
-            f"invalid enum value '{shortened(str(odd))}' for {entity.name}.{name} "
+            f"invalid enum value '{shorten(str(odd))}' for {entity.name}.{name} "
             f"(expected: {expected})"
         )
 
@@ -125,9 +120,9 @@ def _outside(column: pa.Array, node: NodeType, range_: Range) -> npt.NDArray[np.
         pc.greater_equal(column, pa.scalar(lower, column.type)),
         pc.less_equal(column, pa.scalar(upper, column.type)),
     )
-    outside: npt.NDArray[np.bool_] = _flags(pc.invert(inside))
+    outside: npt.NDArray[np.bool_] = to_mask(pc.invert(inside))
     # Bounds that no value of the type lies between are empty, whatever the comparison says.
-    return _flags(column.is_valid()) if lower > upper else outside
+    return to_mask(column.is_valid()) if lower > upper else outside
 
 
 def _integer_limits(scalar: Scalar, range_: Range) -> tuple[int, int]:
@@ -154,5 +149,5 @@ def _nearest_double(bound: int | float) -> float:
         return math.inf if bound > 0 else -math.inf
 
 
-def _unmatched(column: pa.Array, check: Check) -> npt.NDArray[np.bool_]:
-    return _flags(pc.invert(found(check.pattern, column)))
+def _find_unmatched(column: pa.Array, check: Check) -> npt.NDArray[np.bool_]:
+    return to_mask(pc.invert(find_matches(check.pattern, column)))

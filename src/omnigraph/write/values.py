@@ -44,7 +44,7 @@ class Unfit(Exception):
         self.reason = reason
 
 
-def stored_value(type_: PropertyType, value: object) -> object:
+def to_stored(type_: PropertyType, value: object) -> object:
     """Return what is stored for `value`, which is not null, as a Python value Arrow can take.
 
     A Date becomes its day number, a DateTime its milliseconds, a Blob its bytes.
@@ -62,7 +62,7 @@ def stored_value(type_: PropertyType, value: object) -> object:
 def unfit_reason(type_: PropertyType, value: object) -> str:
     """Say why `value` was refused by a column of this type."""
     try:
-        stored_value(type_, value)
+        to_stored(type_, value)
     except Unfit as unfit:
         return unfit.reason
     return f"does not fit {type_}"
@@ -74,7 +74,7 @@ def _scalar(scalar: Scalar, value: object) -> object:
             return _text(value)
         case Scalar.BOOL:
             if not isinstance(value, bool):
-                raise _expected("Bool", value)
+                raise _mismatch("Bool", value)
             return value
         case Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
             return _integer(scalar, value)
@@ -91,7 +91,7 @@ def _scalar(scalar: Scalar, value: object) -> object:
     assert_never(scalar)
 
 
-def _expected(what: str, value: object) -> Unfit:
+def _mismatch(what: str, value: object) -> Unfit:
     return Unfit(f"expects {what}, got {_kind(value)}")
 
 
@@ -115,7 +115,7 @@ def _kind(value: object) -> str:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise _expected("String", value)
+        raise _mismatch("String", value)
     if not is_unicode(value):
         raise Unfit("is not valid Unicode: it has a lone surrogate")
     return value
@@ -123,7 +123,7 @@ def _text(value: object) -> str:
 
 def _integer(scalar: Scalar, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise _expected(scalar.value, value)
+        raise _mismatch(scalar.value, value)
     if isinstance(value, Decimal) and value == value.to_integral_value():
         value = int(value)
     if not isinstance(value, int) and not math.isfinite(value):
@@ -139,7 +139,7 @@ def _integer(scalar: Scalar, value: object) -> int:
 
 def _float(scalar: Scalar, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise _expected(scalar.value, value)
+        raise _mismatch(scalar.value, value)
     try:
         number = float(value)
     except OverflowError:
@@ -166,7 +166,7 @@ def _date(value: object) -> int:
                 raise Unfit(f"{excerpt(value)} exceeds Date range: years 0001 to 9999")
             return value
         case _:
-            raise _expected("a Date text or its day number", value)
+            raise _mismatch("a Date text or its day number", value)
 
 
 def _datetime(value: object) -> int:
@@ -184,14 +184,14 @@ def _datetime(value: object) -> int:
                 raise Unfit(f"{excerpt(value)} exceeds DateTime range: years 0001 to 9999")
             return value
         case _:
-            raise _expected("a DateTime text or its epoch milliseconds", value)
+            raise _mismatch("a DateTime text or its epoch milliseconds", value)
 
 
 def _blob(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
-        raise _expected(f"Blob as a string `{BLOB_PREFIX}<payload>`", value)
+        raise _mismatch(f"Blob as a string `{BLOB_PREFIX}<payload>`", value)
     if not value.startswith(BLOB_PREFIX):
         raise Unfit(
             "is an external URI, which is not allowed here — "
@@ -212,7 +212,7 @@ def _list(type_: PropertyType, value: object) -> list[object]:
         if item is None:
             raise Unfit(f"element {position} is null; elements of {type_} must not be null")
         try:
-            stored.append(stored_value(element, item))
+            stored.append(to_stored(element, item))
         except Unfit as unfit:
             raise Unfit(f"element {position}: {unfit.reason}") from None
     return stored
