@@ -12,6 +12,7 @@ import omnigraph as og
 from omnigraph.manifest import Snapshot, TableEntry
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
+from omnigraph.testing.inside import inside
 from omnigraph.write.commit import WriteRequest, run_write
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.touched import TouchedTables
@@ -39,7 +40,7 @@ class _Bulk:
 
 def write_bulk(graph: og.Graph, table_key: str, stage: Stage, branch: str = "main") -> None:
     """Commit one staged change of one table."""
-    environment = graph._session.environment()
+    environment = inside(graph).environment()
 
     def prepare(snapshot: Snapshot) -> _Bulk:
         return _Bulk(environment.tables, snapshot.entries[table_key], stage)

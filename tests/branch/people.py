@@ -10,6 +10,7 @@ import omnigraph as og
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.images import images
 from omnigraph.branch.merge import MergePreview, MergeResult
+from omnigraph.testing.inside import inside
 
 SCHEMA = """
 node Person {
@@ -68,7 +69,7 @@ def state_of(graph: og.Graph, branch: str = "main") -> State:
 
 
 def snapshot_state(graph: og.Graph, snapshot: og.Snapshot) -> State:
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     found: State = {}
     for key, entry in snapshot.entries.items():
         rows = tables.reads.scan(open_entry(tables, entry), include_blobs=True)

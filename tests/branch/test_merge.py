@@ -24,6 +24,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
+from omnigraph.testing.inside import inside
 from tests.branch.bulk import write_bulk
 from tests.branch.people import change, merged, new_people, previewed, state_of
 from tests.graph.reading import heads, pins, sidecars
@@ -334,7 +335,7 @@ def test_a_fast_forward_builds_no_index_and_a_rewrite_continues_what_there_is(
 
 def uncovered(graph: og.Graph) -> int:
     """Rows that the index on names does not cover."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     handle = open_entry(tables, graph.snapshot().entries["node:Person"])
     (info,) = tables.indexes.describe(handle)
     return info.rows_unindexed
@@ -792,7 +793,7 @@ def test_an_append_holds_one_bounded_piece_of_the_delta_at_a_time(people: og.Gra
     for number in range(4):
         change(people, "person", "review", name=f"new{number}", age=number)
     held: list[int] = []
-    take = people._session.store.tables.reads.take_stream
+    take = inside(people).store.tables.reads.take_stream
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         for batch in take(*args, **kwargs):
@@ -800,7 +801,7 @@ def test_an_append_holds_one_bounded_piece_of_the_delta_at_a_time(people: og.Gra
             yield batch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(people._session.store.tables.reads, "take_stream", watched)
+        patch.setattr(inside(people).store.tables.reads, "take_stream", watched)
         patch.setattr("omnigraph.branch.compare.BATCH_ROWS_MAX", 1)
         merged(people, "review")
 

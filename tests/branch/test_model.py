@@ -22,6 +22,7 @@ from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.merge import MergeOutcome
 from omnigraph.errors import MergeConflicts
 from omnigraph.failpoints import Failpoint
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, to_stage
 from omnigraph.write.environment import queue_keys
 from omnigraph.write.sidecar import WriterKind
@@ -183,7 +184,7 @@ def three_way(
 
 def compact(graph: og.Graph, branch: str) -> None:
     """Compact the people of a branch, as self-care would after many writes."""
-    environment = graph._session.environment()
+    environment = inside(graph).environment()
     entry = graph.snapshot(branch).entries["node:Person"]
     if entry.table_branch != (None if branch == "main" else branch):
         return
@@ -203,7 +204,7 @@ def compact(graph: og.Graph, branch: str) -> None:
 
 def check_diffs(world: World) -> None:
     """Between all pairs: applying a diff gives the other state, and both paths agree."""
-    tables = world.graph._session.store.tables
+    tables = inside(world.graph).store.tables
     for one, other in itertools.permutations(world.branches, 2):
         state = {key: dict(rows) for key, rows in world.state(one).items()}
         for each in world.graph.diff(one, other):

@@ -12,6 +12,7 @@ from omnigraph.executor import QueryResult, execute
 from omnigraph.graph import Graph
 from omnigraph.index import RuntimeCache
 from omnigraph.ir.expressions import NOW_PARAMETER
+from omnigraph.testing.inside import inside
 
 
 def run_query(
@@ -29,5 +30,5 @@ def run_query(
     bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
     snapshot = graph.snapshot()
     cache = cache if cache is not None else RuntimeCache()
-    table = execute(ir, bound, snapshot, catalog, graph._session.store.tables, cache, embedder)
+    table = execute(ir, bound, snapshot, catalog, inside(graph).store.tables, cache, embedder)
     return QueryResult(table, ir.name, snapshot.branch, None, snapshot.manifest_version, 0.0)

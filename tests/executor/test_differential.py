@@ -22,6 +22,7 @@ from omnigraph.index import RuntimeCache, adjacency, relations, thresholds
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.ir.query import QueryIR
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
+from omnigraph.testing.inside import inside
 from tests.depth import depth
 from tests.executor.query_strategies import Draw, Query, draw_query, draw_records, draw_schema
 
@@ -80,19 +81,19 @@ def run_all_ways(
     expected = as_texts(evaluate(ir, params, data, with_limit=False))
 
     def run(cache: RuntimeCache) -> None:
-        tables = graph._session.store.tables
+        tables = inside(graph).store.tables
         table = execute(ir, params, graph.snapshot(), data.catalog, tables, cache)
         check(as_texts(with_ticks(table)), expected, ir)
 
     run(warm)
     run(warm)
     with patch.object(thresholds, "SMALL_TABLE_ROWS", 0):
-        with patch.object(relations, "_BUILD_COST", build_cost):
+        with patch.object(relations, "BUILD_COST", build_cost):
             run(RuntimeCache(budget_bytes=1))
         with (
-            patch.object(weights, "_FEW", 0),
-            patch.object(kernels, "_FEW", 0),
-            patch.object(adjacency, "_FEW", 0),
+            patch.object(weights, "FEW", 0),
+            patch.object(kernels, "FEW", 0),
+            patch.object(adjacency, "FEW", 0),
         ):
             run(RuntimeCache())
 
@@ -121,7 +122,7 @@ def test_the_engine_agrees_with_the_evaluator(part: int, data: st.DataObject) ->
     ):
         graph.load(records, mode="overwrite")
         catalog = graph.catalog
-        plain = read_graph(graph.snapshot(), catalog, graph._session.store.tables)
+        plain = read_graph(graph.snapshot(), catalog, inside(graph).store.tables)
         warm = RuntimeCache()
         for _ in range(QUERIES_PER_GRAPH):
             query = draw_query(draw, schema)

@@ -18,6 +18,7 @@ from omnigraph.index import DerivedStore, RuntimeCache, thresholds
 from omnigraph.index.keys import DistinctKey, EndpointsKey, PerEdgeKey
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 from tests.executor.people import SCHEMA, make_graph, person
 from tests.executor.running import run_query
 
@@ -33,7 +34,7 @@ def explained(graph: Graph, source: str, cache: RuntimeCache) -> str:
     catalog = graph.catalog
     ir = require_read(compile_query(source, catalog))
     params = bind_params(ir.params, {}) | {NOW_PARAMETER: 0}
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     return str(explain(ir, graph.snapshot(), catalog, tables, cache, params=params, analyze=True))
 
 
@@ -234,9 +235,7 @@ def test_a_type_that_is_not_in_the_snapshot_is_named(people: Graph) -> None:
     older = type(snapshot)(snapshot.branch, 1, entries, snapshot.head)
 
     with pytest.raises(NotFoundError, match="node:Town"):
-        execute(
-            ir, {NOW_PARAMETER: 0}, older, catalog, people._session.store.tables, RuntimeCache()
-        )
+        execute(ir, {NOW_PARAMETER: 0}, older, catalog, inside(people).store.tables, RuntimeCache())
 
 
 def test_explain_prints_ir_plan_and_what_was_done(people: Graph) -> None:

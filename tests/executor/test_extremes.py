@@ -21,7 +21,7 @@ def test_extremes_are_those_of_the_rows(
     people: Graph, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """Whichever way the messages take."""
-    monkeypatch.setattr(weights, "_FEW", few)
+    monkeypatch.setattr(weights, "FEW", few)
 
     assert run_query(people, QUERY).rows() == [
         {"t": "London", "youngest": 25, "last": "bo", "town": "London", "n": 1},

@@ -22,6 +22,7 @@ from omnigraph.index import RuntimeCache, thresholds
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.storage.tokens import query_forms
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
+from omnigraph.testing.inside import inside
 from tests.executor.running import run_query
 from tests.syntax.write_literals import write_string
 
@@ -99,7 +100,7 @@ class Plain:
 
 @pytest.fixture(scope="module")
 def plain(graph: og.Graph) -> Plain:
-    return Plain(read_graph(graph.snapshot(), graph.catalog, graph._session.store.tables))
+    return Plain(read_graph(graph.snapshot(), graph.catalog, inside(graph).store.tables))
 
 
 ANY = "match { $p: Person"

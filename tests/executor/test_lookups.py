@@ -13,6 +13,7 @@ from omnigraph.graph import Graph
 from omnigraph.index import RuntimeCache, relations, thresholds
 from omnigraph.index.keys import DistinctKey, EndpointsKey, PerEdgeKey
 from omnigraph.ir.expressions import NOW_PARAMETER
+from omnigraph.testing.inside import inside
 from tests.executor.people import make_graph
 from tests.executor.running import run_query
 
@@ -33,7 +34,7 @@ def explained(graph: Graph, source: str, cache: RuntimeCache) -> str:
     catalog = graph.catalog
     ir = require_read(compile_query(source, catalog))
     params = bind_params(ir.params, {}) | {NOW_PARAMETER: 0}
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     return str(explain(ir, graph.snapshot(), catalog, tables, cache, params=params, analyze=True))
 
 
@@ -71,7 +72,7 @@ def test_a_look_up_finds_what_the_adjacency_has(indexed: Graph, name: str) -> No
     assert "built" not in shown
     built = RuntimeCache()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relations, "_LOOKUPS_BEFORE_BUILDING", 0)
+        patch.setattr(relations, "LOOKUPS_BEFORE_BUILDING", 0)
         expected = run_query(indexed, READS[name], cache=built).rows()
     assert any(
         isinstance(key, (DistinctKey, PerEdgeKey, EndpointsKey)) for key in built.list_keys()

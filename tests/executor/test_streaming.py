@@ -16,6 +16,7 @@ from omnigraph.graph import Graph, init
 from omnigraph.index import RuntimeCache, table_view
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.storage.reads import Reads
+from omnigraph.testing.inside import inside
 from tests.executor.running import run_query
 
 ROWS = 6_000
@@ -156,7 +157,7 @@ def test_explain_says_that_a_type_is_streamed(graph: Graph) -> None:
     params = bind_params(ir.params, {"prefix": ""}) | {NOW_PARAMETER: 0}
 
     def shown(cache: RuntimeCache) -> str:
-        tables = graph._session.store.tables
+        tables = inside(graph).store.tables
         return str(
             explain(ir, graph.snapshot(), catalog, tables, cache, params=params, analyze=True)
         )

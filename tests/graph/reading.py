@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
+from omnigraph.testing.inside import inside
 from omnigraph.write.fork import open_pin
 
 SCHEMA = """
@@ -79,7 +80,7 @@ def rows(
 def rows_at(graph: og.Graph, snapshot: og.Snapshot, type_name: str) -> list[dict[str, Any]]:
     """Every row of a type, by id; of edges the id is left out, since the engine mints it."""
     kind = "node" if f"node:{type_name}" in snapshot.entries else "edge"
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     table = tables.reads.scan(open_pin(tables, snapshot.entries[f"{kind}:{type_name}"]))
     # A DateTime is stored as date64, which Python would show without its time of day.
     instants = {pa.date64(): pa.timestamp("ms")}
@@ -105,7 +106,7 @@ def links(graph: og.Graph, type_name: str = "Knows", branch: str = "main") -> li
 
 def heads(graph: og.Graph, branch: str = "main") -> dict[str, int]:
     """The Lance HEAD of every table, on the lineage that the branch shows."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     return {
         key: tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
         for key, entry in graph.snapshot(branch).entries.items()

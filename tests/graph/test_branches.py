@@ -18,6 +18,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 from tests.graph.reading import (
     TABLES,
     add,
@@ -35,7 +36,7 @@ from tests.graph.reading import (
 
 def forks(graph: og.Graph) -> dict[str, list[str]]:
     """Table key → the Lance branches it has, where it has any."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     found = {
         key: sorted(tables.forks.list(tables.root.child(entry.table_path)))
         for key, entry in graph.snapshot().entries.items()
@@ -101,7 +102,7 @@ def test_creating_a_branch_copies_and_commits_nothing(pair: og.Graph) -> None:
 def test_branches_are_listed_with_main_first(graph: og.Graph) -> None:
     for name in ("zoo", "alpha", "review/x"):
         graph.create_branch(name)
-    graph._session.store.manifest.create_branch("__schema_apply_lock__", source=None, version=1)
+    inside(graph).store.manifest.create_branch("__schema_apply_lock__", source=None, version=1)
 
     assert graph.branches() == ["main", "alpha", "review/x", "zoo"]
 

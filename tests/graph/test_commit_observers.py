@@ -11,6 +11,7 @@ from omnigraph.errors import BadRequestError
 from omnigraph.graph.commit_observers import ReaderObserver
 from omnigraph.manifest import PublishDelta
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 
 SCHEMA = "node Person { slug: String @key  age: I32? }\n"
 WHO = "query who($slug: String) { match { $p: Person { slug: $slug } } return { $p.age } }"
@@ -33,7 +34,7 @@ def ages(graph: og.Graph, slug: str, branch: str = "main") -> list[int]:
 def test_what_is_told_is_not_read_again(path: Path) -> None:
     with (
         og.open(path) as reader,
-        og.open(path, config={"read_ahead": ReaderObserver(reader._session)}) as writer,
+        og.open(path, config={"read_ahead": ReaderObserver(inside(reader))}) as writer,
     ):
         assert ages(reader, "p7") == [7]
         for n in range(3):
@@ -62,7 +63,7 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
 
     class Mute:
         def __init__(self, reader: og.Graph) -> None:
-            self.before_publish = ReaderObserver(reader._session).before_publish
+            self.before_publish = ReaderObserver(inside(reader)).before_publish
 
         def after_publish(self, state: object) -> None:
             pass
@@ -72,19 +73,19 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
         writer.mutate(INSERT, params={"slug": "new", "age": 100})
 
         assert ages(reader, "new") == [100]
-        assert not reader._session.coordinator.states._expected
+        assert not inside(reader).coordinator.states._expected
 
 
 def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
     with (
         og.open(path) as reader,
-        og.open(path, config={"read_ahead": ReaderObserver(reader._session)}) as writer,
+        og.open(path, config={"read_ahead": ReaderObserver(inside(reader))}) as writer,
     ):
         assert ages(reader, "p7") == [7]
         writer.create_branch("side")
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, branch="side")
 
-        assert reader._session.coordinator.states.find("side") is None
+        assert inside(reader).coordinator.states.find("side") is None
         assert ages(reader, "new", branch="side") == [100]
         assert ages(reader, "new") == []
 
@@ -103,10 +104,10 @@ def test_old_news_do_not_hide_newer_rows(path: Path) -> None:
         assert ages(reader, "p7") == [7]
         for n in range(2):
             writer.mutate(INSERT, params={"slug": f"new{n}", "age": 100})
-        ReaderObserver(reader._session).after_publish(told[1])  # the one before it is missing
+        ReaderObserver(inside(reader)).after_publish(told[1])  # the one before it is missing
         assert ages(reader, "new1") == [100]
         for step in told:
-            ReaderObserver(reader._session).after_publish(step)
+            ReaderObserver(inside(reader)).after_publish(step)
 
         assert ages(reader, "new0") == ages(reader, "new1") == [100]
 
@@ -118,7 +119,7 @@ def test_news_that_come_during_a_look_are_taken(
 
     class Late:
         def __init__(self, reader: og.Graph) -> None:
-            self.before_publish = ReaderObserver(reader._session).before_publish
+            self.before_publish = ReaderObserver(inside(reader)).before_publish
 
         def after_publish(self, step: PublishDelta) -> None:
             told.append(step)
@@ -126,16 +127,16 @@ def test_news_that_come_during_a_look_are_taken(
     with og.open(path) as reader, og.open(path, config={"read_ahead": Late(reader)}) as writer:
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100})
-        look, looks = reader._session.coordinator.states._find_if_latest, []
+        look, looks = inside(reader).coordinator.states._find_if_latest, []
 
         def interrupted(branch: str, branch_id: str | None) -> object:
             known = look(branch, branch_id)
             looks.append(known)
             if len(looks) == 2:  # by the thread whose turn it is to read
-                ReaderObserver(reader._session).after_publish(told[0])
+                ReaderObserver(inside(reader)).after_publish(told[0])
             return known
 
-        monkeypatch.setattr(reader._session.coordinator.states, "_find_if_latest", interrupted)
+        monkeypatch.setattr(inside(reader).coordinator.states, "_find_if_latest", interrupted)
         with counting() as counters:
             assert ages(reader, "new") == [100]
 
@@ -146,14 +147,14 @@ def test_news_that_come_during_a_look_are_taken(
 def test_a_told_branch_is_the_same_as_a_read_one(path: Path) -> None:
     with (
         og.open(path) as reader,
-        og.open(path, config={"read_ahead": ReaderObserver(reader._session)}) as writer,
+        og.open(path, config={"read_ahead": ReaderObserver(inside(reader))}) as writer,
     ):
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, actor="ada")
         with counting() as counters:
-            told = reader._session.coordinator.fresh("main")
+            told = inside(reader).coordinator.fresh("main")
         with og.open(path) as other:
-            read = other._session.coordinator.fresh("main")
+            read = inside(other).coordinator.fresh("main")
 
         assert counters.control_reads == 0
         assert told == read

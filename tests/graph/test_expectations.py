@@ -27,6 +27,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest import MAIN, Lineage, Publish, UpdatePin, publish
 from omnigraph.storage.queues import Guard, QueueKey, WriterQueues
+from omnigraph.testing.inside import inside
 from omnigraph.write.recovery_actions import RECOVERY_ACTOR
 from tests.graph.reading import SCHEMA, add, links, names, pins, reopen, rows, run
 
@@ -34,7 +35,7 @@ from tests.graph.reading import SCHEMA, add, links, names, pins, reopen, rows, r
 def publish_rival(graph: og.Graph, table_key: str) -> None:
     """Append a row to a table and publish it as a commit, whoever holds its queue."""
     with reopen(graph, mode="r") as rival:
-        tables, entry = rival._session.store.tables, rival.snapshot().entries[table_key]
+        tables, entry = inside(rival).store.tables, rival.snapshot().entries[table_key]
         location = tables.root.table(entry.table_path, entry.table_branch)
         handle = tables.open_at(location, tables.head_version(location))
         values = {"id": "rival", "name": "rival", "text": "rival", "src": "ann", "dst": "ann"}
@@ -45,7 +46,7 @@ def publish_rival(graph: og.Graph, table_key: str) -> None:
             table_key, made.version, None, made.row_count, made.manifest_path, made.transaction_uuid
         )
         commit = Lineage(str(ULID()), "rival", created_at=0)
-        publish(rival._session.coordinator, Publish(MAIN, (pin,), commits=(commit,)))
+        publish(inside(rival).coordinator, Publish(MAIN, (pin,), commits=(commit,)))
 
 
 def overtake(graph: og.Graph, table_key: str, write: Callable[[og.Graph], object]) -> None:

@@ -12,6 +12,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequestError, GraphExists, GraphNotFound, SourceError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
+from omnigraph.testing.inside import inside
 from tests.graph.reading import (
     SCHEMA,
     TABLES,
@@ -50,7 +51,7 @@ def test_writes_leave_nothing_at_the_root_that_the_layout_does_not_name(graph: o
 
     assert set(os.listdir(graph.uri)) <= KNOWN_AT_ROOT
     assert graph.branches() == ["main"]
-    assert not [name for name in graph._session.store.manifest.branch_names() if "run" in name]
+    assert not [name for name in inside(graph).store.manifest.branch_names() if "run" in name]
 
 
 @pytest.mark.accepts("S-011")

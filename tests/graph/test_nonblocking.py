@@ -19,6 +19,7 @@ from omnigraph.index import thresholds
 from omnigraph.index.keys import ColumnKey, PlanKey, PostingsKey, RanksKey
 from omnigraph.nonblocking import WouldBlock, nonblocking
 from omnigraph.storage.counters import Counters, counting
+from omnigraph.testing.inside import inside
 
 SCHEMA = """
 node Person { slug: String @key  number: I64 @unique  name: String?  age: I32?  born: DateTime? }
@@ -140,12 +141,12 @@ def test_giving_up_counts_as_no_use(graph: og.Graph, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(thresholds, "SMALL_TABLE_ROWS", 10)
     time.sleep(0.05)
     graph.query(BY_KEY, params={"slug": "p7"})
-    touches = dict(graph._session.cache._touches._entries)
+    touches = dict(inside(graph).cache._touches._entries)
     for _ in range(50):
         assert query_nonblocking(graph, BY_KEY, slug="p7") is None
 
     assert touches
-    assert graph._session.cache._touches._entries == touches
+    assert inside(graph).cache._touches._entries == touches
 
 
 def test_a_large_column_is_not_compared_without_blocking(
@@ -163,7 +164,7 @@ def test_a_large_column_is_not_compared_without_blocking(
 @pytest.mark.parametrize("kind", [PlanKey, RanksKey, PostingsKey, ColumnKey])
 def test_nothing_is_built_without_blocking(graph: og.Graph, kind: type) -> None:
     warm(graph, BY_KEY, slug="p7")
-    cache = graph._session.cache
+    cache = inside(graph).cache
     lost = [key for key in cache.list_keys() if isinstance(key, kind)]
     assert lost
     for key in lost:
@@ -176,8 +177,8 @@ def test_nothing_is_built_without_blocking(graph: og.Graph, kind: type) -> None:
 
 def test_no_table_is_opened_without_blocking(graph: og.Graph) -> None:
     warm(graph, BY_KEY, slug="p7")
-    graph._session.store.tables.forget()
-    graph._session.cache.recent.clear()
+    inside(graph).store.tables.forget()
+    inside(graph).cache.recent.clear()
 
     with counting() as counters:
         assert query_nonblocking(graph, BY_KEY, slug="p7") is None

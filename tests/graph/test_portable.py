@@ -20,6 +20,7 @@ from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError
 from omnigraph.storage.counters import counting
 from omnigraph.storage.lance_manifest import base_paths, manifest_in
 from omnigraph.storage.text_s3 import s3_bucket
+from omnigraph.testing.inside import inside
 from tests.graph.reading import SCHEMA, add, ages, names, new_graph, sidecars
 from tests.storage.conftest import Store
 
@@ -368,7 +369,7 @@ def test_a_prefix_that_was_synced_to_another_is_a_graph_of_its_own(s3_store: Sto
     copied.cleanup(keep=1, confirm=True)
     add(here, "age", branch="other", name="ann", age=3)
     assert ages(here, "other") == {"ann": 3, "bob": None, "cy": None, "dee": None}
-    here._session.store.texts.store.delete_prefix(f"{s3_store.root.uri}/")
+    inside(here).store.texts.store.delete_prefix(f"{s3_store.root.uri}/")
 
     again = og.open(there, storage_options=options)
     assert shown(again) == {

@@ -10,6 +10,7 @@ import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest import MAIN, Publish, UpdatePin, publish
+from omnigraph.testing.inside import inside
 from omnigraph.write import protocol
 from tests.graph.reading import (
     add,
@@ -51,12 +52,12 @@ def test_a_publish_carries_the_version_of_every_table_written_or_read(
 def test_a_table_that_moves_before_the_publish_stops_all_of_them(pair: og.Graph) -> None:
     """Two tables are committed, one expectation fails, both are as they were, and say so."""
     before = standing(pair)
-    tables, entry = pair._session.store.tables, pair.snapshot().entries["node:Person"]
+    tables, entry = inside(pair).store.tables, pair.snapshot().entries["node:Person"]
 
     def move_a_pin() -> None:
         made = tables.restore(tables.root.table(entry.table_path), entry.version)
         moved = UpdatePin("node:Person", made, None, entry.row_count)
-        publish(pair._session.coordinator, Publish(branch=MAIN, changes=(moved,)))
+        publish(inside(pair).coordinator, Publish(branch=MAIN, changes=(moved,)))
 
     with (
         arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: move_a_pin}),

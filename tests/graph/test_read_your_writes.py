@@ -15,6 +15,7 @@ from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.predicates import Compare, CompareOp
 from omnigraph.syntax import parse_schema
+from omnigraph.testing.inside import inside
 from omnigraph.write.staging import MutationStaging, PendingMode
 from tests.graph.reading import SCHEMA, add, ages, heads, links, names, pins, rows, run, standing
 
@@ -34,7 +35,7 @@ def people(**ages_by_name: int | None) -> pa.Table:
 
 
 def staging_over(graph: og.Graph, snapshot: Snapshot | None = None) -> MutationStaging:
-    return MutationStaging(graph._session.store.tables, CATALOG, snapshot or graph.snapshot())
+    return MutationStaging(inside(graph).store.tables, CATALOG, snapshot or graph.snapshot())
 
 
 @pytest.mark.accepts("S-017")

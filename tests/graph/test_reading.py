@@ -13,6 +13,7 @@ from omnigraph.errors import BadRequestError, CommitNotFound, ConflictError, Ver
 from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.storage.queues import writer_queues
+from omnigraph.testing.inside import inside
 
 SCHEMA = """
 node Left { slug: String @key  n: I32? }
@@ -145,11 +146,11 @@ def test_a_writer_blocks_its_own_tables_and_nobody_else(graph: og.Graph) -> None
     branch's writes go on, while its own tables are locked."""
     graph.mutate(WRITES, "pair", {"s": "a"})
     graph.create_branch("dev")
-    inside, go_on = threading.Event(), threading.Event()
+    entered, go_on = threading.Event(), threading.Event()
 
     def wait_on_dev() -> None:
         if threading.current_thread() is writer:
-            inside.set()
+            entered.set()
             assert go_on.wait(60)
 
     writer = threading.Thread(
@@ -157,8 +158,8 @@ def test_a_writer_blocks_its_own_tables_and_nobody_else(graph: og.Graph) -> None
     )
     with arm_failpoints({Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER: wait_on_dev}):
         writer.start()
-        assert inside.wait(60)
-        queues = writer_queues(graph._session.store.root)
+        assert entered.wait(60)
+        queues = writer_queues(inside(graph).store.root)
         with pytest.raises(ConflictError, match="another writer holds 'node:Left'"):
             queues.acquire_many([("node:Left", "dev")], timeout_seconds=0.05)
         graph.mutate(WRITES, "pair", {"s": "main"})

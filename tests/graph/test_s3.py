@@ -8,6 +8,7 @@ import omnigraph as og
 from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, GraphExists, GraphNotFound
 from omnigraph.nonblocking import WouldBlock, nonblocking
 from omnigraph.storage.counters import Counters, counting
+from omnigraph.testing.inside import inside
 from tests.graph.reading import SCHEMA, add, ages, heads, links, names, pins, run
 from tests.storage.conftest import Store
 
@@ -69,7 +70,7 @@ def test_a_stale_writer_on_an_object_store_is_refused(graph: og.Graph, s3_store:
     assert ages(graph) == {"ann": 1}
     with pytest.raises(og.errors.ConstraintError):
         run(stale, 'insert Knows { from: "ann", to: "nobody" }')
-    assert graph._session.store.texts.list_dir("__recovery") == []
+    assert inside(graph).store.texts.list_dir("__recovery") == []
 
 
 def test_a_reader_needs_no_write(graph: og.Graph, s3_store: Store) -> None:

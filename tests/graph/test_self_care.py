@@ -12,6 +12,7 @@ from omnigraph.errors import StorageError
 from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.manifest.coordinator import FRAGMENTS_MAX
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS, SMALL_FRAGMENTS_MAX
 from tests.graph.reading import add, heads, names, new_graph, pins, reopen, sidecars
 
@@ -27,7 +28,7 @@ def pieces(graph: og.Graph) -> int:
 
 
 def manifest_pieces(graph: og.Graph) -> int:
-    return graph._session.store.manifest.fragment_count()
+    return inside(graph).store.manifest.fragment_count()
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, arm_failpoints
+from omnigraph.testing.inside import inside
 from omnigraph.write.sidecar import SCHEMA_VERSION
 from tests.graph.reading import (
     ADD,
@@ -97,7 +98,7 @@ def test_the_transaction_a_sidecar_names_is_the_one_that_moves_the_head(pair: og
         add(pair, "pair", a="cy", b="dee")
 
     (left,) = sidecars(pair)
-    tables = pair._session.store.tables
+    tables = inside(pair).store.tables
     for pin in left["tables"]:
         location = tables.root.table(pair.snapshot().entries[pin["table_key"]].table_path)
         made_by = tables.read_transaction(location, pin["post_commit_pin"])

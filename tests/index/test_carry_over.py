@@ -20,6 +20,7 @@ from omnigraph.storage.counters import PROCESS, counting
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.predicates import Compare, CompareOp
 from omnigraph.storage.tables import TableStorage
+from omnigraph.testing.inside import inside
 from tests.branch.bulk import write_bulk
 from tests.depth import depth
 
@@ -54,7 +55,7 @@ def graph(tmp_path: Path) -> Iterator[og.Graph]:
 
 
 def opened(graph: og.Graph, cache: RuntimeCache) -> OpenTables:
-    return OpenTables(graph.snapshot(), graph.catalog, graph._session.store.tables, cache)
+    return OpenTables(graph.snapshot(), graph.catalog, inside(graph).store.tables, cache)
 
 
 def people_of(graph: og.Graph, cache: RuntimeCache) -> TableView:
@@ -197,7 +198,7 @@ def test_a_version_of_the_past_is_not_made_from_a_later_one(graph: og.Graph) -> 
     cache = RuntimeCache(1 << 30)
     people_of(graph, cache).column("name")
 
-    past = OpenTables(before, graph.catalog, graph._session.store.tables, cache).view("node:Person")
+    past = OpenTables(before, graph.catalog, inside(graph).store.tables, cache).view("node:Person")
 
     assert len(past.column("name")) == PEOPLE
 
@@ -310,7 +311,7 @@ def test_what_no_query_reads_is_not_prefetched_for_ever(ahead: og.Graph) -> None
             "query q($s: String) { insert Person { slug: $s } }", params={"s": f"x{number}"}
         )
         version = ahead.snapshot().version_of("node:Person")
-        decoded.append(any(version in _versions(key) for key in ahead._session.cache.list_keys()))
+        decoded.append(any(version in _versions(key) for key in inside(ahead).cache.list_keys()))
 
     assert decoded == [True] * UNREAD_MAX + [False] * 2
 
@@ -321,11 +322,11 @@ def _versions(key: Any) -> list[int]:
 
 def test_a_handle_without_read_ahead_derives_nothing_on_a_write(graph: og.Graph) -> None:
     graph.query(FRIENDS, params={"slug": "p3"})
-    before = graph._session.cache.list_keys()
+    before = inside(graph).cache.list_keys()
 
     graph.load([person(PEOPLE)], mode="append")
 
-    assert graph._session.cache.list_keys() == before
+    assert inside(graph).cache.list_keys() == before
 
 
 def test_threads_that_see_a_new_version_read_the_manifest_once(graph: og.Graph) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from omnigraph.index.columns import _VALUES_LISTED, rank_values
+from omnigraph.index.columns import VALUES_LISTED, rank_values
 
 
 def texts(count: int) -> list[str]:
@@ -13,7 +13,7 @@ def texts(count: int) -> list[str]:
     return [f"{chr(0x61 + n % 7)}\U0001f600é{n}" if n % 3 else f"ﬀ{n}" for n in range(count)]
 
 
-@pytest.mark.parametrize("count", [100, _VALUES_LISTED + 100])
+@pytest.mark.parametrize("count", [100, VALUES_LISTED + 100])
 def test_a_text_is_found_by_its_rank(count: int) -> None:
     values = texts(count)
     ranks = rank_values(pa.array([*values, None]))
@@ -26,7 +26,7 @@ def test_a_text_is_found_by_its_rank(count: int) -> None:
         assert ranks.find_rank(stranger) is None
 
 
-@pytest.mark.parametrize("count", [100, _VALUES_LISTED + 100])
+@pytest.mark.parametrize("count", [100, VALUES_LISTED + 100])
 def test_a_number_is_found_by_its_rank(count: int) -> None:
     ranks = rank_values(pa.array([3 * n - count for n in range(count)], pa.int64()))
 

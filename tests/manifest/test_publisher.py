@@ -33,6 +33,7 @@ from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import change_to_row, rows_to_table
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 from tests.graph.reading import add, new_graph
 
 KEY = "node:Person"
@@ -46,7 +47,7 @@ def graph(tmp_path: Path) -> og.Graph:
 
 def coordinator_of(graph: og.Graph) -> Coordinator:
     """A coordinator of its own, as another process would have."""
-    return Coordinator(graph._session.store.manifest, RetainedCommits(graph._session.store.texts))
+    return Coordinator(inside(graph).store.manifest, RetainedCommits(inside(graph).store.texts))
 
 
 def pin(version: int, key: str = KEY, rows: int = 0, branch: str | None = None) -> UpdatePin:
@@ -58,7 +59,7 @@ def request(*changes: Any, **options: Any) -> Publish:
 
 
 def object_ids(graph: og.Graph) -> list[str]:
-    found: list[str] = graph._session.store.manifest.read(columns=["object_id"]).rows[0].to_pylist()
+    found: list[str] = inside(graph).store.manifest.read(columns=["object_id"]).rows[0].to_pylist()
     return found
 
 
@@ -121,7 +122,7 @@ def test_planted_without_the_primary_key_the_row_is_doubled(
     rows = lance.dataset(path).to_table()
     bare = pa.schema([field.remove_metadata() for field in rows.schema], rows.schema.metadata)
     lance.write_dataset(rows.cast(bare), f"{graph.uri}/bare", enable_stable_row_ids=True)
-    table = ControlTable(graph._session.store.root, "bare", key="object_id", durability="process")
+    table = ControlTable(inside(graph).store.root, "bare", key="object_id", durability="process")
     new = rows_to_table([change_to_row(pin(2))])
 
     with pytest.raises(InvariantViolated, match="would duplicate rows"):
@@ -234,7 +235,7 @@ def test_the_state_after_a_publish_is_what_storage_holds(graph: og.Graph) -> Non
     add(graph, "gone", name="a")
 
     with counting() as counters:
-        known = graph._session.coordinator.fresh(MAIN)
+        known = inside(graph).coordinator.fresh(MAIN)
     assert counters.control_reads == 0
     read = coordinator_of(graph).fresh(MAIN)
 

@@ -14,6 +14,7 @@ from omnigraph.errors import BranchNotFound, ConflictError
 from omnigraph.manifest import snapshot_cache
 from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 from tests.graph.reading import add, new_graph, reopen
 
 NAMES = "query q() { match { $p: Person } return { $p.name as n } order { n } }"
@@ -138,11 +139,11 @@ def test_branches_that_do_not_exist_take_no_entry(graph: og.Graph) -> None:
     for number in range(10):
         with pytest.raises(BranchNotFound):
             names(graph, f"nothing-{number}")
-    assert not graph._session.snapshots._entries
+    assert not inside(graph).snapshots._entries
 
     wait()
     names(graph)
-    assert set(graph._session.snapshots._entries) == {"main"}
+    assert set(inside(graph).snapshots._entries) == {"main"}
 
 
 def test_files_that_were_too_new_when_probed_stay_untrusted(
@@ -150,7 +151,7 @@ def test_files_that_were_too_new_when_probed_stay_untrusted(
 ) -> None:
     """A thread that is delayed between probe and put must not take its files for stable."""
     graph.create_branch("dev")
-    cache = SnapshotCache[str](graph._session.store.root)
+    cache = SnapshotCache[str](inside(graph).store.root)
     changed_ns = (Path(graph.uri) / "__manifest/_refs/branches").stat().st_ctime_ns
     monkeypatch.setattr(time, "time_ns", lambda: changed_ns + 1)
     probe = cache.probe("dev")
@@ -166,7 +167,7 @@ def test_files_that_were_too_new_when_probed_stay_untrusted(
 def test_a_version_whose_file_is_missing_proves_nothing(graph: og.Graph) -> None:
     wait()
     add(graph, "person", name="bob")
-    cache = SnapshotCache[str](graph._session.store.root)
+    cache = SnapshotCache[str](inside(graph).store.root)
     probe = cache.probe("main")
     assert probe is not None
     assert probe.attributes[-1] is not None

@@ -13,12 +13,13 @@ import omnigraph as og
 from omnigraph.errors import InvariantViolated, StorageError
 from omnigraph.manifest.stamp import STAMP, migrate, read_stamp
 from omnigraph.storage.control import ControlTable
+from omnigraph.testing.inside import inside
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 from tests.graph.reading import add, names, new_graph, reopen, sidecars
 
 
 def manifest_of(graph: og.Graph) -> ControlTable:
-    return graph._session.store.manifest
+    return inside(graph).store.manifest
 
 
 def make_old(graph: og.Graph, stamp: int, *branches: str) -> None:

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConflictError, KeyConflict
+from omnigraph.testing.inside import inside
 from tests.depth import depth
 from tests.graph.reading import new_graph, rows_at, sidecars
 from tests.model.reference import SCHEMA, Link, Person, Refused, State
@@ -237,7 +238,7 @@ class GraphMachine(RuleBasedStateMachine):
         links = [(row["src"], row["dst"]) for row in rows_at(graph, snapshot, "Knows")]
         assert people == state.people
         assert tuple(sorted(links)) == state.links
-        tables = graph._session.store.tables
+        tables = inside(graph).store.tables
         for entry in snapshot.entries.values():
             if entry.table_branch == (None if branch == "main" else branch):
                 location = tables.root.table(entry.table_path, entry.table_branch)

@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.pipeline.archive import ARCHIVE_VARIABLE
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
+from omnigraph.testing.inside import inside
 
 SCHEMA = """
 node Person {
@@ -101,7 +102,7 @@ def knows(source: str, target: str, **data: Any) -> dict[str, Any]:
 
 def heads_of(graph: og.Graph) -> dict[str, int]:
     """The Lance HEAD of every table that main shows."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     return {
         key: tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
         for key, entry in graph.snapshot().entries.items()
@@ -112,7 +113,7 @@ def unclaimed_files(graph: og.Graph) -> list[str]:
     """Data files below the graph that no version of a table names, and all scratch."""
     root = Path(graph.uri)
     named: set[str] = set()
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     for entry in graph.snapshot().entries.values():
         location = tables.root.table(entry.table_path, entry.table_branch)
         for version in range(1, tables.head_version(location) + 1):

@@ -37,7 +37,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def warm_up(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     """Have another program stand for the session that makes the archive."""
-    monkeypatch.setattr(archive, "_WARM_UP", f"import sys, pathlib\n{body}")
+    monkeypatch.setattr(archive, "WARM_UP", f"import sys, pathlib\n{body}")
 
 
 def test_it_is_planned_once_where_there_is_none(java: Java, planned: list[object]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError, SparkError
+from omnigraph.testing.inside import inside
 from tests.pipeline.conftest import SCHEMA, person
 
 
@@ -59,8 +60,8 @@ def test_the_cache_keeps_to_the_budget_in_the_config(tmp_path: Path) -> None:
         rows = graph.query("query q() { match { $p: Person } return { $p.name } }").rows()
 
         assert rows == [{"p.name": "a"}]
-        assert graph._session.cache.budget_bytes == 10
-        assert graph._session.cache.nbytes <= 10
+        assert inside(graph).cache.budget_bytes == 10
+        assert inside(graph).cache.nbytes <= 10
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import omnigraph as og
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
+from omnigraph.testing.inside import inside
 from tests.recovery import work
 
 FIXTURES = Path(__file__).parent / "sidecars"
@@ -70,7 +71,7 @@ def fixture(graph: Graph, name: str) -> Path:
 
 def commit_rows(graph: Graph, table_key: str, name: str) -> int:
     """Move a table's HEAD behind the manifest's back, as a writer in Phase B does."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     entry = graph.snapshot().entries[table_key]
     location = tables.root.table(entry.table_path, entry.table_branch)
     handle = tables.open_at(location, tables.head_version(location))

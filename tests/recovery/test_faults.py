@@ -26,6 +26,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 from omnigraph.write import recovery
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.recovery_actions import RECOVERY_ACTOR
@@ -80,7 +81,7 @@ def test_a_sidecar_whose_write_failed_late_is_taken_back(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is there, its directory could not be synced: no HEAD has moved, so it goes."""
-    store = type(graph._session.store.texts.store)
+    store = type(inside(graph).store.texts.store)
     real = store.write_text
 
     def write_and_fail(self: object, uri: str, text: str) -> None:
@@ -315,7 +316,7 @@ def test_drift_that_no_sidecar_of_the_branch_names_is_for_repair(tmp_path: Path)
 
 @pytest.mark.accepts("S-113")
 def test_a_heal_with_nothing_to_do_costs_one_listing(graph: Graph) -> None:
-    environment = graph._session.environment()
+    environment = inside(graph).environment()
     with counting() as counters:
         assert recovery.recover_all(environment, full=False) == 0
 
@@ -415,7 +416,7 @@ def test_a_live_writer_is_waited_for_and_never_robbed(
         done.set()
 
     def reopen_and_refresh() -> None:
-        recovery.recover_all(graph._session.environment(), full=False)
+        recovery.recover_all(inside(graph).environment(), full=False)
 
     other = threading.Thread(target=recover)
     other.start()
@@ -621,7 +622,7 @@ def test_a_branch_of_the_same_name_does_not_inherit_a_dead_write(
     leave(graph, point, writer="branch insert")
     graph.delete_branch(work.BRANCH)
     mutate_main = work.INSERTS[2].replace('"new"', '"on main"')
-    graph._session.coordinator.create_branch(work.BRANCH, "main")
+    inside(graph).coordinator.create_branch(work.BRANCH, "main")
 
     recovered = reopen(graph)
 
@@ -724,7 +725,7 @@ def test_lance_lets_a_restore_orphan_an_append_that_it_never_saw(tmp_path: Path)
 
 @pytest.mark.accepts("S-119")
 def test_a_restore_of_ours_is_refused_when_an_append_came_first(graph: Graph) -> None:
-    tables, entry = graph._session.store.tables, graph.snapshot().entries["node:Tag"]
+    tables, entry = inside(graph).store.tables, graph.snapshot().entries["node:Tag"]
     location = tables.root.table(entry.table_path)
     staged = tables.stage_restore(tables.open_at(location, entry.version), entry.version)
     appended = commit_rows(graph, "node:Tag", "in flight")

@@ -20,6 +20,7 @@ from omnigraph.graph import Graph
 from omnigraph.manifest import MAIN, Publish, publish
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
+from omnigraph.testing.inside import inside
 from omnigraph.write import (
     evidence,
     intent,
@@ -80,7 +81,7 @@ def publish_each_table_as_it_is_committed(patch: Patch, graph: Graph) -> None:
         for key, entry in graph.snapshot().entries.items():
             if self.root.child(entry.table_path) == committed.location.uri:
                 pin = version_to_pin(key, committed)
-                publish(graph._session.coordinator, Publish(MAIN, (pin,)))
+                publish(inside(graph).coordinator, Publish(MAIN, (pin,)))
         return committed
 
     patch.setattr(TableStorage, "commit_staged", commit_and_publish)
@@ -163,7 +164,7 @@ def skip_recovery(patch: Patch, _: Graph) -> None:
 
 
 def acknowledge_before_the_publish(patch: Patch, graph: Graph) -> None:
-    patch.setattr(protocol, "publish", lambda *_: graph._session.coordinator.fresh(MAIN))
+    patch.setattr(protocol, "publish", lambda *_: inside(graph).coordinator.fresh(MAIN))
 
 
 # plant, where the writer stops (None: it is acknowledged), tables, the invariant that is broken

@@ -13,6 +13,7 @@ import pytest
 from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
+from omnigraph.testing.inside import inside
 from omnigraph.write.sidecar import (
     Sidecar,
     SidecarPin,
@@ -131,7 +132,7 @@ def test_a_sidecar_reads_back_as_it_was_written() -> None:
 
 @pytest.mark.accepts("S-125")
 def test_a_confirmed_sidecar_has_the_version_of_every_table(graph: Graph) -> None:
-    texts = graph._session.store.texts
+    texts = inside(graph).store.texts
     write_sidecar(texts, SAMPLE)
 
     confirmed = confirm_sidecar(texts, SAMPLE, {"node:A": 9, "edge:B": 4})
@@ -142,7 +143,7 @@ def test_a_confirmed_sidecar_has_the_version_of_every_table(graph: Graph) -> Non
 
 @pytest.mark.accepts("S-134")
 def test_a_table_without_an_achieved_version_cannot_be_confirmed(graph: Graph) -> None:
-    texts = graph._session.store.texts
+    texts = inside(graph).store.texts
     write_sidecar(texts, SAMPLE)
 
     with pytest.raises(InvariantViolated, match="'edge:B'"):
@@ -153,7 +154,7 @@ def test_a_table_without_an_achieved_version_cannot_be_confirmed(graph: Graph) -
 
 @pytest.mark.accepts("S-141")
 def test_a_confirmation_that_fails_leaves_the_sidecar_unconfirmed(graph: Graph) -> None:
-    texts = graph._session.store.texts
+    texts = inside(graph).store.texts
     write_sidecar(texts, SAMPLE)
 
     with (
@@ -433,7 +434,7 @@ def test_what_a_crash_leaves_of_a_sidecar_write_is_invisible(graph: Graph) -> No
     (folder / "01HV.json#123").write_bytes(b"half")
     (folder / "notes.txt").write_text("not a sidecar")
 
-    assert list_sidecars(graph._session.store.texts) == []
+    assert list_sidecars(inside(graph).store.texts) == []
     mutate(reopen(graph), work.INSERTS[1])
     with pytest.raises(OmnigraphError, match="temporary"):
-        graph._session.store.texts.read_text("__recovery/01HV.json#123")
+        inside(graph).store.texts.read_text("__recovery/01HV.json#123")

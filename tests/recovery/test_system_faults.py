@@ -330,14 +330,14 @@ def test_a_publish_that_cannot_be_flushed_is_not_said_to_be_nothing(
 ) -> None:
     """It is visible and may be lost: the caller is told to reopen, and both ends are whole."""
     graph = reopen(new_graph(tmp_path / "graph"), durability="power", self_care=False)
-    real = durability._sync
+    real = durability.sync_path
 
     def fails(path: str) -> None:
         if "/__manifest/_versions" in path:
             raise OSError(code, os.strerror(code), path)
         real(path)
 
-    monkeypatch.setattr(durability, "_sync", fails)
+    monkeypatch.setattr(durability, "sync_path", fails)
     with pytest.raises(RecoveryRequired, match="may have taken effect"):
         work.WRITERS["insert"](graph, 2)
     monkeypatch.undo()

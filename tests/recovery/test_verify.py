@@ -13,6 +13,7 @@ from omnigraph.graph import Graph
 from omnigraph.manifest import Publish, UpdatePin, publish
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.findings import Finding, Severity
 from omnigraph.write.pins import version_to_pin
 from tests.recovery import work
@@ -33,13 +34,13 @@ def the_error(graph: Graph, check: str) -> Finding:
 
 def force(graph: Graph, table_key: str, rows: list[dict[str, object]]) -> None:
     """Commit and publish rows that no writer of ours would let through."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     entry = graph.snapshot().entries[table_key]
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
     full = [{field.name: row.get(field.name) for field in handle.schema} for row in rows]
     staged = tables.rows.stage_append(handle, pa.Table.from_pylist(full, schema=handle.schema))
     pin = version_to_pin(table_key, tables.commit_staged(staged))
-    publish(graph._session.coordinator, Publish("main", (pin,)))
+    publish(inside(graph).coordinator, Publish("main", (pin,)))
 
 
 def folder_of(graph: Graph, table_key: str, branch: str = "main") -> Path:
@@ -134,12 +135,12 @@ def test_a_deletion_file_that_is_gone_is_named(tmp_path: Path) -> None:
 
 def test_an_index_that_is_gone_is_named(tmp_path: Path) -> None:
     graph = new_graph(tmp_path / "graph")
-    tables, entry = graph._session.store.tables, graph.snapshot().entries["node:Person"]
+    tables, entry = inside(graph).store.tables, graph.snapshot().entries["node:Person"]
     handle = tables.open_at(tables.root.table(entry.table_path), entry.version)
     staged = tables.indexes.stage_create(handle, [IndexSpec("id", IndexKind.BTREE)]).transaction
     assert staged is not None
     pin = version_to_pin("node:Person", tables.commit_staged(staged))
-    publish(graph._session.coordinator, Publish("main", (pin,)))
+    publish(inside(graph).coordinator, Publish("main", (pin,)))
     covered = {w.message for w in graph.verify().warnings if w.subject == "'node:Person'"}
     assert not any("`id`" in message for message in covered)
     index = next((folder_of(graph, "node:Person") / "_indices").iterdir())
@@ -162,11 +163,11 @@ def test_a_version_that_is_gone_is_named(graph: Graph) -> None:
 
 def test_a_pin_that_does_not_say_what_is_there_is_named(graph: Graph) -> None:
     entry = graph.snapshot().entries["node:City"]
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     location = tables.root.table(entry.table_path)
     commit_rows(graph, "node:City", "more")
     pin = UpdatePin("node:City", tables.head_version(location), None, 99, None, "not-its-uuid")
-    publish(graph._session.coordinator, Publish("main", (pin,)))
+    publish(inside(graph).coordinator, Publish("main", (pin,)))
 
     messages = [each.message for each in graph.verify().errors]
 

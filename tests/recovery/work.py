@@ -22,6 +22,7 @@ from omnigraph import build_catalog, compile_query, failpoints, parse_schema
 from omnigraph.errors import GraphExists, GraphNotFound
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
+from omnigraph.testing.inside import inside
 from omnigraph.write.fork import open_pin
 
 SCHEMA = """
@@ -269,7 +270,7 @@ def heal(path: str, count: int, entry: str, arm: str = "", acked: str = "") -> s
 
 def rows_of(graph: Graph) -> dict[str, dict[str, list[str]]]:
     """Branch → table key → its rows as sorted text; minted ids are left out."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     found: dict[str, dict[str, list[str]]] = {}
     for branch in graph.branches():
         found[branch] = {}
@@ -284,7 +285,7 @@ def rows_of(graph: Graph) -> dict[str, dict[str, list[str]]]:
 
 def standing_of(graph: Graph) -> dict[str, Any]:
     """Every version and record that a recovery could move."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     pins, heads, manifests = {}, {}, {}
     for branch in graph.branches():
         snapshot = graph.snapshot(branch)

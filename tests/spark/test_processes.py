@@ -23,14 +23,14 @@ from omnigraph.errors import SparkError
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from omnigraph.pipeline.engine import MASTER_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.java import CACHE_VARIABLE, find_java
+from tests.depth import depth, sample
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
 from tests.pipeline.test_kills import assert_whole, data, finish, graph_path
 
 __all__ = ["data", "graph_path"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
-
-ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
+# Beside the group of tests that share one session: these start a Java of their own.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark processes")]
 
 CHILD = """
 import sys, omnigraph as og
@@ -59,8 +59,8 @@ def await_line(child: subprocess.Popen[str]) -> str:
     return child.stdout.readline().strip()
 
 
-@pytest.mark.parametrize("victim", ["driver", "executor"])
-@pytest.mark.parametrize("seed", range(10 if ALL else 1))
+@pytest.mark.parametrize("victim", sample(["driver", "executor"], every=2))
+@pytest.mark.parametrize("seed", range(depth(1, 10)))
 def test_a_spark_load_killed_at_a_random_moment_is_whole(
     graph_path: Path, data: Path, victim: str, seed: int
 ) -> None:

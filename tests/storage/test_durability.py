@@ -67,13 +67,13 @@ def files(top: str) -> set[str]:
 def sync_log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every path that was synced, in order."""
     paths: list[str] = []
-    real = durability._sync
+    real = durability.sync_path
 
     def recording(path: str) -> None:
         real(path)
         paths.append(path)
 
-    monkeypatch.setattr(durability, "_sync", recording)
+    monkeypatch.setattr(durability, "sync_path", recording)
     return paths
 
 

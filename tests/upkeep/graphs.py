@@ -12,6 +12,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.storage.handles import IndexInfo, TableHandle
+from omnigraph.testing.inside import inside
 from omnigraph.write.fork import open_pin
 
 SCHEMA = """
@@ -95,19 +96,19 @@ def answers(graph: og.Graph, **target: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def photos(graph: og.Graph) -> dict[str, bytes | None]:
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     handle = handle_of(graph, "node:Author")
     ids = tables.reads.scan(handle, ["id"])["id"].to_pylist()
     return {each: tables.reads.read_blob(handle, "photo", entity_id=each) for each in ids}
 
 
 def handle_of(graph: og.Graph, table_key: str, branch: str = "main") -> TableHandle:
-    return open_pin(graph._session.store.tables, graph.snapshot(branch).entries[table_key])
+    return open_pin(inside(graph).store.tables, graph.snapshot(branch).entries[table_key])
 
 
 def indexes(graph: og.Graph, table_key: str, branch: str = "main") -> dict[str, IndexInfo]:
     """Index name → what it covers."""
-    found = graph._session.store.tables.indexes.describe(handle_of(graph, table_key, branch))
+    found = inside(graph).store.tables.indexes.describe(handle_of(graph, table_key, branch))
     return {each.name: each for each in found}
 
 
@@ -117,14 +118,14 @@ def is_covered(graph: og.Graph, table_key: str) -> bool:
 
 
 def fragments(graph: og.Graph, table_key: str) -> int:
-    return len(graph._session.store.tables.reads.fragment_ids(handle_of(graph, table_key)))
+    return len(inside(graph).store.tables.reads.fragment_ids(handle_of(graph, table_key)))
 
 
 def rows(graph: og.Graph, table_key: str, **target: int) -> list[dict[str, Any]]:
     """Every row of a table, by id, as it is stored."""
     version = target.get("version")
     snapshot = graph.snapshot() if version is None else graph.snapshot_at_version(version)
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     found: pa.Table = tables.reads.scan(open_pin(tables, snapshot.entries[table_key]))
     return sorted(found.to_pylist(), key=lambda row: str(row["id"]))
 
@@ -134,7 +135,7 @@ def pins(graph: og.Graph) -> dict[str, int]:
 
 
 def heads(graph: og.Graph) -> dict[str, int]:
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     return {
         key: tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
         for key, entry in graph.snapshot().entries.items()

@@ -12,6 +12,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConflictError, NotFoundError, StorageError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.cleanup import CleanupReport, TableCleaned, cleanup
 from omnigraph.write.fork import open_pin
 from tests.upkeep.graphs import (
@@ -154,7 +155,7 @@ def test_a_tagged_version_stays(old: og.Graph) -> None:
 
 @pytest.mark.accepts("S-013")
 def test_files_of_an_abandoned_write_are_reclaimed(old: og.Graph) -> None:
-    tables = old._session.store.tables
+    tables = inside(old).store.tables
     handle = handle_of(old, "node:Paper")
     staged = tables.rows.stage_append(handle, tables.reads.scan(handle, limit=1))
     folder = Path(handle.location.uri) / "data"
@@ -176,7 +177,7 @@ def test_orphan_forks_are_removed_and_owned_ones_stay(old: og.Graph) -> None:
     old.create_branch("live")
     fill(old, 600, 2, branch="live")
     old.create_branch("child", from_="live")
-    tables = old._session.store.tables
+    tables = inside(old).store.tables
     for key in ("node:Paper", "edge:Wrote"):
         entry = old.snapshot().entries[key]
         location = tables.root.table(entry.table_path)
@@ -238,7 +239,7 @@ def test_it_refuses_while_an_interrupted_write_is_pending(old: og.Graph) -> None
         fill(old, 900)
 
     with pytest.raises(ConflictError, match="interrupted Load is pending"):
-        cleanup(old._session.environment(), [], keep=1, confirm=True)
+        cleanup(inside(old).environment(), [], keep=1, confirm=True)
 
     assert len(sidecars(old)) == 1
     assert old.cleanup(keep=1, confirm=True).tables  # which recovers it first
@@ -272,7 +273,7 @@ def test_an_unreadable_branch_stops_the_whole_cleanup(old: og.Graph) -> None:
 def test_an_error_on_one_table_is_reported_and_the_others_are_cleaned(
     old: og.Graph, point: Failpoint
 ) -> None:
-    tables, entry = old._session.store.tables, old.snapshot().entries["edge:Wrote"]
+    tables, entry = inside(old).store.tables, old.snapshot().entries["edge:Wrote"]
     tables.fork_branch(tables.root.table(entry.table_path), entry.version, "gone")
     hits: list[int] = []
 
@@ -294,7 +295,7 @@ def test_an_error_on_one_table_is_reported_and_the_others_are_cleaned(
 def test_open_handles_keep_working_after_a_cleanup(old: og.Graph) -> None:
     other = reopen(old)
     before = answers(other)
-    pinned = open_pin(other._session.store.tables, other.snapshot().entries["node:Paper"])
+    pinned = open_pin(inside(other).store.tables, other.snapshot().entries["node:Paper"])
 
     old.cleanup(keep=1, confirm=True)
 
@@ -320,12 +321,12 @@ def test_an_open_handle_says_of_a_removed_version_that_it_is_gone(old: og.Graph)
     """Lance still has the version open; what fails is the read of a file."""
     other = reopen(old)
     oldest = old.commits()[-2].commit_id
-    entry = other._session.coordinator.snapshot_of(other.commit(oldest)).entries["node:Author"]
-    handle = open_pin(other._session.store.tables, entry)
+    entry = inside(other).coordinator.snapshot_of(other.commit(oldest)).entries["node:Author"]
+    handle = open_pin(inside(other).store.tables, entry)
     old.optimize()
     fill(old, 600, 2)  # the files of that version are now those of no commit that is kept
 
     old.cleanup(keep=1, confirm=True)
 
     with pytest.raises(NotFoundError):
-        other._session.store.tables.reads.scan(handle)
+        inside(other).store.tables.reads.scan(handle)

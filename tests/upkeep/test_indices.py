@@ -11,6 +11,7 @@ from omnigraph.errors import ConflictError, RecoveryRequired
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.ensure_indices import ensure_indices
 from tests.upkeep.graphs import (
     answers,
@@ -92,7 +93,7 @@ def test_the_kind_follows_the_type(tmp_path: Path, type_: str, kind: str) -> Non
 
 @pytest.mark.accepts("S-078")
 def test_staging_moves_no_head(library: og.Graph) -> None:
-    tables = library._session.store.tables
+    tables = inside(library).store.tables
     specs = [IndexSpec("id", IndexKind.BTREE), IndexSpec("bio", IndexKind.INVERTED)]
     before = heads(library)
 
@@ -134,7 +135,7 @@ def test_ensure_indices_does_not_recover_what_a_dead_writer_left(library: og.Gra
         fill(library, 100)
 
     with pytest.raises(RecoveryRequired, match="pending recovery sidecar"):
-        ensure_indices(library._session.environment(), library.catalog)
+        ensure_indices(inside(library).environment(), library.catalog)
 
     assert len(sidecars(library)) == 1
     library.ensure_indices()  # of a graph, which recovers it first

@@ -9,6 +9,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.optimize import optimize
 from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS
 from tests.upkeep.graphs import (
@@ -143,7 +144,7 @@ def test_it_refuses_while_an_interrupted_write_is_pending(library: og.Graph) -> 
         fill(library, 100)
 
     with pytest.raises(ConflictError, match="interrupted Load is pending"):
-        optimize(library._session.environment(), library.catalog)
+        optimize(inside(library).environment(), library.catalog)
 
     assert any(row.committed for row in library.optimize().tables)  # which recovers it first
     assert [each.kind for each in library.recoveries()] == ["RolledForward"]

@@ -11,6 +11,7 @@ import omnigraph as og
 from omnigraph.errors import BadRequestError, ConflictError, InvariantViolated
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.handles import TransactionInfo
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.repair import Action, Drift, action_for, classify_drift, repair
 from tests.upkeep.graphs import dataset, fill, heads, pins, reopen, rows, sidecars
 
@@ -109,7 +110,7 @@ def test_it_refuses_while_a_sidecar_is_pending(library: og.Graph) -> None:
 
     for options in ({}, {"confirm": True}, {"confirm": True, "force": True}):
         with pytest.raises(ConflictError, match="repair cannot run while"):
-            repair(library._session.environment(), **options)
+            repair(inside(library).environment(), **options)
 
     assert len(sidecars(library)) == 1
     assert {row.action for row in library.repair().tables} == {"no_op"}  # it recovers it first

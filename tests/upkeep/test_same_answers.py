@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import omnigraph as og
+from omnigraph.testing.inside import inside
 from tests.upkeep.graphs import answers, fill, handle_of, indexes, new_library, photos, pins
 
 pytestmark = pytest.mark.slow
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 def drop_indexes(graph: og.Graph) -> None:
     """Drop every index of every table outside Omnigraph, and publish that."""
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     for key in pins(graph):
         names = list(indexes(graph, key))
         if names:

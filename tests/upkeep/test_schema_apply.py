@@ -14,6 +14,7 @@ from omnigraph.errors import ConflictError, MigrationError, NotFoundError, Omnig
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK
 from omnigraph.storage.counters import counting
+from omnigraph.testing.inside import inside
 from omnigraph.write.schema_lock import LOCK_REF
 from tests.upkeep.graphs import (
     SCHEMA,
@@ -174,7 +175,7 @@ def test_a_rename_keeps_ids_values_blobs_and_edges(library: og.Graph) -> None:
     for row in before:
         row["full_name"], row["email"] = row.pop("name"), None
     assert after == before
-    tables = library._session.store.tables
+    tables = inside(library).store.tables
     found = library.query(
         "query q() { match { $w: Writer  $w wrote $p } return { $w.full_name, $p.doi } }"
     ).rows()
@@ -407,8 +408,8 @@ def test_while_a_change_runs_everything_else_that_writes_is_refused(library: og.
 
 
 def test_the_lock_of_a_dead_schema_change_is_removed(library: og.Graph) -> None:
-    version = library._session.store.manifest.latest_version()
-    library._session.store.manifest.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
+    version = inside(library).store.manifest.latest_version()
+    inside(library).store.manifest.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
 
     fill(library, 100)
 

@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest.rows import rows_to_state, rows_to_table
+from omnigraph.testing.inside import inside
 from tests.upkeep.graphs import SCHEMA, heads, new_library, pins, reopen, rows, sidecars
 
 WRITERS = SCHEMA.replace("node Author {", 'node Writer @rename_from("Author") {').replace(
@@ -40,8 +41,8 @@ def is_whole(graph: og.Graph) -> None:
 
 def follows_what_is_stored(graph: og.Graph) -> None:
     """What the handle made of its own publishes is what another one reads."""
-    followed = graph._session.coordinator.fresh("main")
-    found = graph._session.store.manifest.read(None)
+    followed = inside(graph).coordinator.fresh("main")
+    found = inside(graph).store.manifest.read(None)
     read = rows_to_state("main", found.version, found.rows, None)
     assert (read.version, read.entries, read.hidden) == (
         followed.version,
@@ -215,7 +216,7 @@ def test_a_graph_without_schema_ids_is_read_on(tmp_path: Path) -> None:
 
 def strip_schema_id(graph: og.Graph) -> None:
     """Make the manifest name the hash of its schema alone, and forget the kept text."""
-    control = graph._session.store.manifest
+    control = inside(graph).store.manifest
     found = control.read(None)
     row = next(each for each in found.rows.to_pylist() if each["object_type"] == "schema")
     row["metadata"] = json.dumps({"schema_ir_hash": json.loads(row["metadata"])["schema_ir_hash"]})

@@ -16,6 +16,7 @@ from omnigraph.storage.checksums import canonical_version, foreign_bases
 from omnigraph.storage.lance_manifest import manifest_in, replace_base_paths, with_manifest
 from omnigraph.storage.location import TableLocation
 from omnigraph.testing.crash import run_spawned
+from omnigraph.testing.inside import inside
 from omnigraph.upkeep.findings import Finding, Verification
 from tests.depth import depth
 from tests.upkeep.damage import (
@@ -234,7 +235,7 @@ def test_a_graph_without_checksums_gets_them_when_asked(tmp_path: Path) -> None:
     assert before.errors == after.errors == ()
     assert len([each for each in before.warnings if each.check == "content"]) == 4
     assert [each for each in after.warnings if each.check == "content"] == []
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     pinned = tables.reads.fragments(tables.open_at(*_main_authors(graph)))
     victim = Path(_main_authors(graph)[0].uri) / "data" / pinned[0].files[0]
     with flipped_byte(victim):
@@ -243,4 +244,4 @@ def test_a_graph_without_checksums_gets_them_when_asked(tmp_path: Path) -> None:
 
 def _main_authors(graph: og.Graph) -> tuple[TableLocation, int]:
     entry = graph.snapshot().entries["node:Author"]
-    return graph._session.store.tables.root.table(entry.table_path), entry.version
+    return inside(graph).store.tables.root.table(entry.table_path), entry.version

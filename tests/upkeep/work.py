@@ -10,6 +10,7 @@ from typing import Any
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.graph import Graph
+from omnigraph.testing.inside import inside
 from omnigraph.write.fork import open_pin
 from omnigraph.write.schema_lock import LOCK_REF
 
@@ -89,7 +90,7 @@ def recover(path: str, arm: str = "") -> str:
 
 
 def rows_of(graph: Graph) -> dict[str, list[str]]:
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     found = {}
     for key, entry in graph.snapshot().entries.items():
         rows = tables.reads.scan(open_pin(tables, entry)).to_pylist()
@@ -106,7 +107,7 @@ def look(path: str) -> dict[str, Any]:
 def inspect(path: str) -> dict[str, Any]:
     """Open read-write, which recovers; look; write again."""
     graph = open_graph(path)
-    tables = graph._session.store.tables
+    tables = inside(graph).store.tables
     entries = graph.snapshot().entries
     top = Path(path)
     found: dict[str, Any] = {

@@ -25,7 +25,7 @@ from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
 from omnigraph.index.selection import Selection
 
 _EXACT_IN_DOUBLE = 2**53
-_FEW = 4
+FEW = 4
 """Positions or edges are few when there is less than one in this many."""
 _VISITED_BYTES = 1 << 25
 """How large the table of visited (row, node) pairs may get before sources are split."""
@@ -101,7 +101,7 @@ def reach(forward: Side, backward: Side, parents: Selection, children: Selection
 
 def to_selection(positions: IntArray, size: int) -> Selection:
     """The set of these positions, which may repeat."""
-    if len(positions) * _FEW < size:
+    if len(positions) * FEW < size:
         return Selection(size, positions=sort_distinct(positions))
     mask = np.zeros(size, dtype=bool)
     mask[positions] = True
@@ -126,7 +126,7 @@ def sum_along(forward: Side, backward: Side, weights: AnyArray, size: int) -> An
     if below.is_function:
         return scatter_sums(below.targets, weights, size)
     positions = np.flatnonzero(weights)
-    if edge_count(below, positions) * _FEW < len(below.targets):
+    if edge_count(below, positions) * FEW < len(below.targets):
         rows, entries = expand(below, positions)
         return scatter_sums(below.targets[entries], weights[positions][rows], size)
     above = forward()

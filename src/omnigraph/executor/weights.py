@@ -59,7 +59,7 @@ from omnigraph.ir.expressions import Aggregate, PropertyRef
 from omnigraph.planner.pattern import Pattern
 
 _TOO_MANY = 2.0**62
-_FEW = 8
+FEW = 8
 """Positions are few when less than one in this many is selected."""
 
 
@@ -239,7 +239,7 @@ def _send_from_children(
     if len(positions) == 1 and csr.edges is None:
         # One child has every parent once, in order; stored edges may have one several times.
         support, index = targets, None
-    elif len(targets) * _FEW < parents.size:
+    elif len(targets) * FEW < parents.size:
         support, index = np.unique(targets, return_inverse=True)
     else:
         sent = _fold(each, targets, parents.size, above, weights.largest)
@@ -382,7 +382,7 @@ def _common(left: IntArray | None, right: IntArray | None) -> IntArray | None:
 
 
 def _is_few(selection: Selection) -> bool:
-    return not selection.is_all and selection.count * _FEW < selection.size
+    return not selection.is_all and selection.count * FEW < selection.size
 
 
 # Extremes: a rank for each position, and one that stands for no value at all

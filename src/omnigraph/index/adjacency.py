@@ -25,7 +25,7 @@ import numpy as np
 from omnigraph.index.arrays import BoolArray, IntArray, sort_distinct
 from omnigraph.index.selection import Selection
 
-_FEW = 4
+FEW = 4
 """Runs are few when there is less than one entry for this many positions."""
 
 
@@ -257,7 +257,7 @@ def _build_runs(
     sources: IntArray, targets: IntArray, edges: IntArray | None, size: int, target_size: int
 ) -> Runs:
     ordered = _sort_pairs(sources, targets, edges, target_size)
-    if len(sources) * _FEW < size:
+    if len(sources) * FEW < size:
         return FewRuns(*ordered, size)
     return _build_csr(*ordered, size)
 

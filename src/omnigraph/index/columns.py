@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from omnigraph.index.arrays import AnyArray, IntArray
 
-_VALUES_LISTED = 1_024
+VALUES_LISTED = 1_024
 """Up to so many distinct values are also held in a Python dict, which is faster to look in."""
 _BYTES_PER_LISTED = 128
 _VALUES_SAMPLED = 1_000
@@ -85,7 +85,7 @@ class Ranks:
 
     @property
     def nbytes(self) -> int:
-        listed = self.count * _BYTES_PER_LISTED if self.count <= _VALUES_LISTED else 0
+        listed = self.count * _BYTES_PER_LISTED if self.count <= VALUES_LISTED else 0
         return int(self.codes.nbytes + self.values.nbytes + listed)
 
     @property
@@ -99,7 +99,7 @@ class Ranks:
 
     def find_rank(self, value: str | int) -> int | None:
         """The rank of a text or whole number, None when no position has it."""
-        if self.count <= _VALUES_LISTED:
+        if self.count <= VALUES_LISTED:
             if self._by_value is None:
                 values = self.values.to_pylist()
                 self._by_value = dict(zip(values, range(1, len(values) + 1), strict=True))

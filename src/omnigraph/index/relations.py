@@ -40,8 +40,8 @@ from omnigraph.storage.projection import ROW_ID
 MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
 _MODES = ("indexed", "csr")
 _HOPS_LOOKED_UP = 6
-_LOOKUPS_BEFORE_BUILDING = 1
-_BUILD_COST = 1.5
+LOOKUPS_BEFORE_BUILDING = 1
+BUILD_COST = 1.5
 _ADJACENCY_BYTES = 32
 """What one edge takes in an adjacency: both directions, two numbers each."""
 
@@ -148,9 +148,9 @@ class EdgeIndex:
         key = (PerEdgeKey if walk.is_stored else DistinctKey)(self._tables, walk.both)
         if self._cache.peek(key) is not None or (not walk.is_stored and self._is_on_disk(walk)):
             return False
-        cost, building = self._lookup_cost(frontier, walk), edges * _BUILD_COST
+        cost, building = self._lookup_cost(frontier, walk), edges * BUILD_COST
         fits = edges * _ADJACENCY_BYTES <= self._cache.budget_bytes
-        if fits and self._cache.touch(key) > _LOOKUPS_BEFORE_BUILDING:
+        if fits and self._cache.touch(key) > LOOKUPS_BEFORE_BUILDING:
             return False
         is_cheaper = cost < building
         note(

@@ -30,7 +30,7 @@ TRIES_MAX = 3
 _CHOICES = ("auto", "use", "off")
 _LOWEST_PRIORITY = 19
 
-_WARM_UP = f"""
+WARM_UP = f"""
 import sys
 from omnigraph.pipeline.session import session
 spark = session({{"{TARGET_SETTING}": sys.argv[1]}})
@@ -107,7 +107,7 @@ def _build(java: Java) -> Path:
         subprocess.run([java.executable, "-Xshare:dump"], capture_output=True, check=False)
     fresh = java.archive.with_suffix(f".{os.getpid()}.new")
     try:
-        command = [sys.executable, "-c", _WARM_UP, str(fresh)]
+        command = [sys.executable, "-c", WARM_UP, str(fresh)]
         # The pipes stay open until Java, which writes the file last, is gone.
         ran = subprocess.run(command, capture_output=True, text=True)
         if ran.returncode != 0 or not fresh.exists():

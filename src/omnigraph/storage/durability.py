@@ -22,7 +22,7 @@ def sync_paths(paths: Iterable[str]) -> None:
     directories = [path for path in unique if os.path.isdir(path)]
     files = [path for path in unique if path not in set(directories)]
     for path in [*files, *directories]:
-        _sync(path)
+        sync_path(path)
     record(fsyncs=len(unique))
 
 
@@ -48,7 +48,7 @@ def with_parents(paths: Iterable[str], top: str) -> list[str]:
     return list(result)
 
 
-def _sync(path: str) -> None:
+def sync_path(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

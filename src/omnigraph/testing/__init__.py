@@ -1,6 +1,7 @@
 """Testing: what tests of Omnigraph, and of programs that use it, may lean on.
 
     crash.py        work in a process of its own, which may be killed at a failpoint
+    inside.py       the parts of an open graph that its public face does not show
     strategies.py   Hypothesis strategies for schema and query trees (needs `hypothesis`)
     format.py       any frozen value as readable text
 

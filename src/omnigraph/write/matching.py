@@ -36,7 +36,7 @@ _TOKEN = re.compile(
 
 def find_matches(pattern: str, texts: pa.StringArray) -> pa.BooleanArray:
     """Whether `pattern` is found anywhere in each text; null where the text is null."""
-    linear = _in_re2(pattern)
+    linear = to_re2(pattern)
     if linear is not None:
         try:
             return pc.match_substring_regex(texts, linear)
@@ -50,7 +50,7 @@ def find_matches(pattern: str, texts: pa.StringArray) -> pa.BooleanArray:
 
 
 @lru_cache(maxsize=256)
-def _in_re2(pattern: str) -> str | None:
+def to_re2(pattern: str) -> str | None:
     """The same pattern as RE2 spells it, or None when a part of it has no equal there."""
     spelled: list[str] = []
     position = 0
