@@ -106,19 +106,17 @@ class Call:
     def announce(self) -> None:
         """Print on stderr where the command is about to write."""
         if not self.flags.quiet:
-            print(f"omnigraph {self.verb} → {self.target} ({self._reach})", file=sys.stderr)
+            direct = "direct, local" if self._is_local else "direct, remote"
+            reach = "served" if self.is_served else direct
+            print(f"omnigraph {self.verb} → {self.target} ({reach})", file=sys.stderr)
 
     @property
-    def _reach(self) -> str:
-        match self.scope:
-            case ServedScope():
-                return "served"
-            case DirectScope(is_local=is_local):
-                return "direct, local" if is_local else "direct, remote"
+    def _is_local(self) -> bool:
+        return isinstance(self.scope, DirectScope) and self.scope.is_local
 
     def consent(self, what: str, *, as_json: bool) -> None:
         """Ask before data is removed on another machine; `--yes` answers in advance."""
-        if self.flags.yes or (isinstance(self.scope, DirectScope) and self.scope.is_local):
+        if self.flags.yes or self._is_local:
             return
         if as_json or not sys.stdin.isatty():
             raise BadRequestError(f"'{self.target}' is not on this machine — add --yes to {what}")

@@ -80,6 +80,14 @@ _SHOWN = {
     Capability.LOCAL: set[str](),
 }
 
+_HINTS = {
+    Capability.ANY: "Leave it out.",
+    Capability.SERVED: "Use --server <name or URL>.",
+    Capability.DIRECT: "Use the graph's path or --store <path or URI>.",
+    Capability.CONTROL: "Use --target <name>, a graph of omnigraph.yaml.",
+    Capability.LOCAL: "It needs no graph.",
+}
+
 
 def option(name: str, *, hidden: bool) -> Any:
     """Build the annotation of a shared flag."""
@@ -89,13 +97,9 @@ def option(name: str, *, hidden: bool) -> Any:
 
 def is_shown(name: str, capability: Capability, *, writes: bool, removes: bool) -> bool:
     """Whether the help of a command lists a flag; others are accepted only to be refused."""
-    match name:
-        case "actor" | "quiet":
-            return writes
-        case "yes":
-            return removes
-        case _:
-            return name in _SHOWN[capability]
+    if name == "yes":
+        return removes
+    return writes if name in ("actor", "quiet") else name in _SHOWN[capability]
 
 
 def refuse_useless(flags: Flags, verb: str, capability: Capability, *, writes: bool) -> None:
@@ -113,21 +117,7 @@ def refuse_useless(flags: Flags, verb: str, capability: Capability, *, writes: b
     for index, (value, is_useful, meaning) in enumerate(checks):
         if value is not None and not is_useful:
             raise AddressError(
-                f"{verb} is a {kind} command; {meaning} and does not apply. {_hint(capability)}"
+                f"{verb} is a {kind} command; {meaning} and does not apply. {_HINTS[capability]}"
             )
         if index == 0 and flags.cluster is not None:
             raise AddressError(f"{verb}: {NO_CLUSTERS}")
-
-
-def _hint(capability: Capability) -> str:
-    match capability:
-        case Capability.ANY:
-            return "Leave it out."
-        case Capability.SERVED:
-            return "Use --server <name or URL>."
-        case Capability.DIRECT:
-            return "Use the graph's path or --store <path or URI>."
-        case Capability.CONTROL:
-            return "Use --target <name>, a graph of omnigraph.yaml."
-        case Capability.LOCAL:
-            return "It needs no graph."

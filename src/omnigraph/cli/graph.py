@@ -24,14 +24,8 @@ from omnigraph.cli.invocation import (
     parse_invocation,
 )
 from omnigraph.cli.options import BranchOption, EngineOption
-from omnigraph.cli.output import (
-    JsonFlag,
-    print_error,
-    print_json,
-    print_result,
-    read_text_file,
-    warn_deprecated,
-)
+from omnigraph.cli.output import JsonFlag, print_error, print_json, print_result, warn_deprecated
+from omnigraph.cli.schema import read_valid_text
 from omnigraph.errors import PreconditionFailed
 from omnigraph.wire import commit_to_json
 
@@ -48,13 +42,10 @@ def init(
     as_json: JsonFlag = False,
 ) -> None:
     """Create an empty graph with a schema."""
-    from omnigraph.catalog import build_catalog
     from omnigraph.graph import init as init_graph
-    from omnigraph.syntax import parse_schema
 
     location = call.target
-    source = read_text_file(schema)
-    build_catalog(parse_schema(source, name=str(schema)))  # so that errors name the file
+    source = read_valid_text(schema)
     if force:
         _remove_leftovers(location)
     with init_graph(location, schema=source, actor=call.actor) as graph:

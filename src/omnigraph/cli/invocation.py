@@ -85,8 +85,15 @@ def parse_invocation(
         if query is not None or query_string is not None or name is not None:
             raise typer.BadParameter("--alias has its query already; leave the other one out")
         return from_alias(call, alias, positionals or [], read_params(params, params_file))
-    chosen = _choose_name(positionals, name)
-    source = _read_source(call.settings.project, query, query_string)
+    names = [*(positionals or ()), *([name] if name is not None else [])]
+    if len(names) > 1:
+        raise typer.BadParameter(f"one query runs at a time, but {', '.join(names)} were named")
+    chosen = names[0] if names else None
+    if query is not None and query_string is not None:
+        raise typer.BadParameter("give the query with --query <file> or -e <text>, not both")
+    source = None if query_string is None else QueryText(query_string)
+    if query is not None:
+        source = read_query_file(call.settings.project, str(query))
     given = read_params(params, params_file)
     if source is None:
         if chosen is None:
@@ -111,23 +118,6 @@ def read_params(params: str | None, params_file: Path | None) -> Any:
     if value is not None and not isinstance(value, dict):
         raise ParamsError(f"params must be a JSON object, got {_KINDS.get(type(value), 'number')}")
     return value
-
-
-def _choose_name(positionals: Sequence[str] | None, name: str | None) -> str | None:
-    given = [*(positionals or ()), *([name] if name is not None else [])]
-    if len(given) > 1:
-        raise typer.BadParameter(f"one query runs at a time, but {', '.join(given)} were named")
-    return given[0] if given else None
-
-
-def _read_source(
-    project: Project, query: Path | None, query_string: str | None
-) -> QueryText | None:
-    if query is not None and query_string is not None:
-        raise typer.BadParameter("give the query with --query <file> or -e <text>, not both")
-    if query is not None:
-        return read_query_file(project, str(query))
-    return None if query_string is None else QueryText(query_string)
 
 
 def read_query_file(project: Project, name: str) -> QueryText:

@@ -12,6 +12,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.output import JsonFlag, print_result, read_text_file
+from omnigraph.cli.schema import build_file
 from omnigraph.errors import AddressError
 
 if TYPE_CHECKING:
@@ -52,11 +53,7 @@ def _load_schema(call: Call, schema: Path | None) -> tuple[Catalog, dict[str, st
             return graph.catalog, {"kind": "graph", "uri": location}
     if call.flags.is_addressed:
         raise typer.BadParameter("give --schema or a graph, not both")
-    from omnigraph.catalog import build_catalog
-    from omnigraph.syntax import parse_schema
-
-    catalog = build_catalog(parse_schema(read_text_file(schema), name=str(schema)))
-    return catalog, {"kind": "file", "path": str(schema)}
+    return build_file(schema), {"kind": "file", "path": str(schema)}
 
 
 def _report_lines(report: LintReport) -> Iterator[str]:

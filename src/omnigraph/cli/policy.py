@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -104,8 +103,7 @@ def explain(
     print_result(as_json, facts, lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
+class _Chosen(NamedTuple):
     """The chosen bundle; `kind` if the project file says what it is for."""
 
     file: Path
@@ -149,15 +147,13 @@ def _only_bundle(project: Project) -> _Chosen:
     }
     if project.server.policy_file is not None:
         bundles["server"] = _Chosen(project.server.policy_file, Kind.SERVER)
-    match list(bundles.values()):
-        case []:
-            raise BadRequestError(
-                "there is no policy — give --policy FILE, or set policy.file in omnigraph.yaml"
-            )
-        case [only]:
-            return only
-        case _:
-            choices = "\n".join(f"  {name}: {each.file}" for name, each in bundles.items())
-            raise BadRequestError(
-                f"there are several policies — pick one with --graph or --policy:\n{choices}"
-            )
+    if not bundles:
+        raise BadRequestError(
+            "there is no policy — give --policy FILE, or set policy.file in omnigraph.yaml"
+        )
+    if len(bundles) > 1:
+        choices = "\n".join(f"  {name}: {each.file}" for name, each in bundles.items())
+        raise BadRequestError(
+            f"there are several policies — pick one with --graph or --policy:\n{choices}"
+        )
+    return next(iter(bundles.values()))

@@ -26,7 +26,6 @@ from omnigraph.cli.invocation import (
 from omnigraph.cli.options import SchemaOfOption
 from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.cli.render import COLUMN_WIDTH_MAX, Format, Look, render
-from omnigraph.config.scope import Settings
 from omnigraph.errors import BadRequestError
 
 BranchChoice = Annotated[
@@ -182,19 +181,11 @@ def _print_rows(result: Json, invocation: QueryInvocation, format_: Format | Non
     if "rows" not in result:
         raise BadRequestError(f"'{invocation.name}' did not answer with rows — is it a mutation?")
     settings = invocation.call.settings
-    chosen = format_ or Format(invocation.format or _default_format(settings))
-    for line in render(result, chosen, _default_look(settings)):
-        print(line)
-
-
-def _default_format(settings: Settings) -> str:
-    return settings.operator.defaults.output or settings.project.cli.output_format or Format.TABLE
-
-
-def _default_look(settings: Settings) -> Look:
-    """Return the operator's settings for tables, then the project's."""
     operator, project = settings.operator.defaults, settings.project.cli
-    return Look(
+    default = operator.output or project.output_format or Format.TABLE
+    look = Look(
         operator.table_max_column_width or project.table_max_column_width or COLUMN_WIDTH_MAX,
         (operator.table_cell_layout or project.table_cell_layout) == "wrap",
     )
+    for line in render(result, format_ or Format(invocation.format or default), look):
+        print(line)

@@ -23,16 +23,22 @@ if TYPE_CHECKING:
 app = make_group("Check, show and change schemas.")
 
 
-def _parse(path: Path) -> SchemaTree:
+def parse_file(path: Path) -> SchemaTree:
     from omnigraph.syntax import parse_schema
 
     return parse_schema(read_text_file(path), name=str(path))
 
 
-def _build(path: Path) -> Catalog:
+def build_file(path: Path) -> Catalog:
     from omnigraph.catalog import build_catalog
 
-    return build_catalog(_parse(path))
+    return build_catalog(parse_file(path))
+
+
+def read_valid_text(path: Path) -> str:
+    """Read a schema and check it first, so that errors name the file."""
+    build_file(path)
+    return read_text_file(path)
 
 
 @app.command()
@@ -43,7 +49,7 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Check a schema file and count what it declares."""
-    catalog = _build(path)
+    catalog = build_file(path)
     counts = {
         "nodes": len(catalog.nodes),
         "edges": len(catalog.edges),
@@ -100,7 +106,7 @@ def plan(
         _plan_files(old, new, allow_data_loss=allow_data_loss, as_json=as_json)
         return
     location = call.target
-    text = _read_valid_text(schema)
+    text = read_valid_text(schema)
     with call.open_store("r", doing="planning") as graph:
         plan = graph.plan_schema(text, allow_data_loss=allow_data_loss)
     _print_plan(as_json, plan, {"uri": location}, location, [str(plan)])
@@ -109,7 +115,7 @@ def plan(
 def _plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
     from omnigraph.catalog import plan_migration
 
-    plan = plan_migration(_build(old), _parse(new), allow_data_loss=allow_data_loss)
+    plan = plan_migration(build_file(old), parse_file(new), allow_data_loss=allow_data_loss)
     lines = [f"- {step}" for step in plan.steps] or ["no schema changes"]
     _print_plan(as_json, plan, {"from": str(old), "to": str(new)}, f"{old} → {new}", lines)
 
@@ -137,7 +143,7 @@ def apply(
     as_json: JsonFlag = False,
 ) -> None:
     """Change the schema of a graph and migrate its tables, as one commit."""
-    text = _read_valid_text(schema)
+    text = read_valid_text(schema)
     call.announce()
     with call.open_graph("rw", doing="applying") as graph:
         result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
@@ -148,9 +154,3 @@ def _apply_lines(result: Json) -> Iterator[str]:
     for step in result["steps"]:
         yield f"- {describe_step(step)}"
     yield f"applied {result['step_count']} steps" if result["applied"] else "no schema changes"
-
-
-def _read_valid_text(path: Path) -> str:
-    """Read a schema and check it first, so that errors name the file."""
-    _build(path)
-    return read_text_file(path)
