@@ -33,39 +33,26 @@ if TYPE_CHECKING:
     from omnigraph.syntax import parse_query as parse_query
     from omnigraph.syntax import parse_schema as parse_schema
 
-_HOMES = {
-    "Catalog": "omnigraph.catalog",
-    "Commit": "omnigraph.graph",
-    "CompiledQuery": "omnigraph.compiler",
-    "Graph": "omnigraph.graph",
-    "LintReport": "omnigraph.compiler",
-    "LoadResult": "omnigraph.graph",
-    "MigrationPlan": "omnigraph.catalog",
-    "MutationResult": "omnigraph.graph",
-    "QueryResult": "omnigraph.executor",
-    "Snapshot": "omnigraph.manifest",
-    "build_catalog": "omnigraph.catalog",
-    "compile_query": "omnigraph.compiler",
-    "init": "omnigraph.graph",
-    "lint": "omnigraph.compiler",
-    "open": "omnigraph.graph",
-    "parse_query": "omnigraph.syntax",
-    "parse_schema": "omnigraph.syntax",
-    "plan_migration": "omnigraph.catalog",
+_MODULES = ("errors", "spark")
+_NAMES = {
+    "catalog": ("Catalog", "MigrationPlan", "build_catalog", "plan_migration"),
+    "compiler": ("CompiledQuery", "LintReport", "compile_query", "lint"),
+    "executor": ("QueryResult",),
+    "graph": ("Commit", "Graph", "LoadResult", "MutationResult", "init", "open"),
+    "manifest": ("Snapshot",),
+    "syntax": ("parse_query", "parse_schema"),
 }
-
-_MODULES = {"errors": "omnigraph.errors", "spark": "omnigraph.spark"}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = ["__version__", *_MODULES, *_HOMES]
 
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    home = _HOMES.get(name)
-    if home is None:
+        return importlib.import_module(f"omnigraph.{name}")
+    if name not in _HOMES:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(home), name)
+    value: object = getattr(importlib.import_module(f"omnigraph.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -232,7 +232,7 @@ def test_an_insert_prepared_on_an_earlier_namesake_lands_on_the_new_branch(pair:
 
 
 @pytest.mark.accepts("S-014")
-def test_a_fork_that_nobody_claims_is_made_anew(pair: og.Graph) -> None:
+def test_an_unowned_fork_is_created_again(pair: og.Graph) -> None:
     """What a writer leaves that forked and died: a ref, and rows that were never published."""
     pair.create_branch("b")
     with arm_failpoints({Failpoint.RECOVERY_SIDECAR_WRITE: "raise"}), pytest.raises(FailpointError):
@@ -298,7 +298,7 @@ def test_a_delete_waits_for_a_writer_of_the_branch(pair: og.Graph) -> None:
 
 
 def test_a_delete_never_takes_the_fork_of_a_new_namesake(pair: og.Graph) -> None:
-    """The name is free as soon as its ref is gone; whoever takes it keeps what they write."""
+    """The name is free as soon as its ref is gone; a new branch of it keeps what is written."""
     pair.create_branch("b")
     add(pair, "person", branch="b", name="old")
     other = reopen(pair)
@@ -325,7 +325,7 @@ def test_a_delete_never_takes_the_fork_of_a_new_namesake(pair: og.Graph) -> None
     assert names(reopen(pair), "b") == ["ann", "bob", "new"]
 
 
-def test_of_many_who_create_one_name_at_once_exactly_one_wins(pair: og.Graph) -> None:
+def test_of_many_concurrent_creations_of_one_name_exactly_one_wins(pair: og.Graph) -> None:
     handles = [reopen(pair) for _ in range(4)]
 
     def attempt(graph: og.Graph) -> str:

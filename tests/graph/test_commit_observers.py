@@ -1,4 +1,4 @@
-"""A handle that is told what another one publishes reads it without a look at the store."""
+"""A handle that is notified of what another one publishes sees it without reading the store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ages(graph: og.Graph, slug: str, branch: str = "main") -> list[int]:
     return [row["p.age"] for row in found.rows()]
 
 
-def test_what_is_told_is_not_read_again(path: Path) -> None:
+def test_a_delta_from_a_notification_is_not_read_again(path: Path) -> None:
     with (
         og.open(path) as reader,
         og.open(path, config={"read_ahead": ReaderObserver(inside(reader))}) as writer,
@@ -46,8 +46,8 @@ def test_what_is_told_is_not_read_again(path: Path) -> None:
             assert (counters.control_reads, counters.scans, counters.opens) == (0, 0, 0)
 
 
-def test_without_being_told_a_handle_looks_itself(path: Path) -> None:
-    """The same, with nobody to tell: the counts above would show it."""
+def test_without_a_notification_a_handle_reads_the_manifest(path: Path) -> None:
+    """The same without an observer: the counts above would show it."""
     with og.open(path) as reader, og.open(path) as writer:
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100})
@@ -58,8 +58,8 @@ def test_without_being_told_a_handle_looks_itself(path: Path) -> None:
         assert counters.control_reads > 0
 
 
-def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
-    """A writer that dies between announcing and telling: readers find out for themselves."""
+def test_a_lost_notification_is_not_waited_for_twice(path: Path) -> None:
+    """A writer that dies between announcing and notifying: readers read the manifest."""
 
     class Mute:
         def __init__(self, reader: og.Graph) -> None:
@@ -76,7 +76,7 @@ def test_news_that_never_come_are_not_waited_for_twice(path: Path) -> None:
         assert not inside(reader).coordinator.states._expected
 
 
-def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
+def test_a_branch_that_was_never_read_here_is_not_prefetched(path: Path) -> None:
     with (
         og.open(path) as reader,
         og.open(path, config={"read_ahead": ReaderObserver(inside(reader))}) as writer,
@@ -90,61 +90,61 @@ def test_a_branch_nobody_here_has_read_is_not_prepared_for(path: Path) -> None:
         assert ages(reader, "new") == []
 
 
-def test_old_news_do_not_hide_newer_rows(path: Path) -> None:
-    told: list[PublishDelta] = []
+def test_an_old_delta_does_not_hide_newer_rows(path: Path) -> None:
+    deltas: list[PublishDelta] = []
 
     class Late:
         def before_publish(self, branch: str, pins: object) -> None:
             pass
 
-        def after_publish(self, step: PublishDelta) -> None:
-            told.append(step)
+        def after_publish(self, delta: PublishDelta) -> None:
+            deltas.append(delta)
 
     with og.open(path) as reader, og.open(path, config={"read_ahead": Late()}) as writer:
         assert ages(reader, "p7") == [7]
         for n in range(2):
             writer.mutate(INSERT, params={"slug": f"new{n}", "age": 100})
-        ReaderObserver(inside(reader)).after_publish(told[1])  # the one before it is missing
+        ReaderObserver(inside(reader)).after_publish(deltas[1])  # the one before it is missing
         assert ages(reader, "new1") == [100]
-        for step in told:
-            ReaderObserver(inside(reader)).after_publish(step)
+        for delta in deltas:
+            ReaderObserver(inside(reader)).after_publish(delta)
 
         assert ages(reader, "new0") == ages(reader, "new1") == [100]
 
 
-def test_news_that_come_during_a_look_are_taken(
+def test_a_delta_that_comes_during_a_probe_is_applied(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[PublishDelta] = []
+    deltas: list[PublishDelta] = []
 
     class Late:
         def __init__(self, reader: og.Graph) -> None:
             self.before_publish = ReaderObserver(inside(reader)).before_publish
 
-        def after_publish(self, step: PublishDelta) -> None:
-            told.append(step)
+        def after_publish(self, delta: PublishDelta) -> None:
+            deltas.append(delta)
 
     with og.open(path) as reader, og.open(path, config={"read_ahead": Late(reader)}) as writer:
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100})
-        look, looks = inside(reader).coordinator.states._find_if_latest, []
+        probe, probes = inside(reader).coordinator.states._find_if_latest, []
 
         def interrupted(branch: str, branch_id: str | None) -> object:
-            known = look(branch, branch_id)
-            looks.append(known)
-            if len(looks) == 2:  # by the thread whose turn it is to read
-                ReaderObserver(inside(reader)).after_publish(told[0])
+            known = probe(branch, branch_id)
+            probes.append(known)
+            if len(probes) == 2:  # by the thread whose turn it is to read
+                ReaderObserver(inside(reader)).after_publish(deltas[0])
             return known
 
         monkeypatch.setattr(inside(reader).coordinator.states, "_find_if_latest", interrupted)
         with counting() as counters:
             assert ages(reader, "new") == [100]
 
-        assert looks[:2] == [None, None]
+        assert probes[:2] == [None, None]
         assert counters.control_reads == 0
 
 
-def test_a_told_branch_is_the_same_as_a_read_one(path: Path) -> None:
+def test_an_applied_delta_gives_the_same_state_as_a_read(path: Path) -> None:
     with (
         og.open(path) as reader,
         og.open(path, config={"read_ahead": ReaderObserver(inside(reader))}) as writer,
@@ -152,16 +152,16 @@ def test_a_told_branch_is_the_same_as_a_read_one(path: Path) -> None:
         assert ages(reader, "p7") == [7]
         writer.mutate(INSERT, params={"slug": "new", "age": 100}, actor="ada")
         with counting() as counters:
-            told = inside(reader).coordinator.fresh("main")
+            notified = inside(reader).coordinator.fresh("main")
         with og.open(path) as other:
             read = inside(other).coordinator.fresh("main")
 
         assert counters.control_reads == 0
-        assert told == read
+        assert notified == read
         by_id = [("object_id", "ascending")]
-        assert told.commit_rows.sort_by(by_id).equals(read.commit_rows.sort_by(by_id))
+        assert notified.commit_rows.sort_by(by_id).equals(read.commit_rows.sort_by(by_id))
 
 
-def test_read_ahead_takes_a_switch_or_a_reader(path: Path) -> None:
+def test_read_ahead_takes_a_switch_or_an_observer(path: Path) -> None:
     with pytest.raises(BadRequestError, match="`read_ahead` is 'yes', expected True or False"):
         og.open(path, config={"read_ahead": "yes"})

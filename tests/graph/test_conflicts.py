@@ -155,7 +155,7 @@ def test_writers_of_different_tables_do_not_conflict(pair: og.Graph) -> None:
 
 
 def test_a_head_that_ran_ahead_of_its_pin_stops_writers(pair: og.Graph) -> None:
-    """Drift that no sidecar covers: somebody wrote to the table behind the engine's back."""
+    """Drift that no sidecar covers: another program wrote to the table directly."""
     entry = pair.snapshot().entries["node:Person"]
     table = lance.dataset(f"{pair.uri}/{entry.table_path}")
     table.delete("id = 'ann'")

@@ -33,7 +33,7 @@ from tests.graph.reading import SCHEMA, add, links, names, pins, reopen, rows, r
 
 
 def publish_rival(graph: og.Graph, table_key: str) -> None:
-    """Append a row to a table and publish it as a commit, whoever holds its queue."""
+    """Append a row to a table and publish it as a commit, without taking its queue."""
     with reopen(graph, mode="r") as rival:
         tables, entry = inside(rival).store.tables, rival.snapshot().entries[table_key]
         location = tables.root.table(entry.table_path, entry.table_branch)
@@ -106,7 +106,7 @@ CASES = {
 
 @pytest.fixture
 def busy(graph: og.Graph) -> og.Graph:
-    """People in three pieces, without indexes."""
+    """People in three fragments, without indexes."""
     for name in ("ann", "bob", "cy"):
         add(graph, "person", name=name)
     return graph

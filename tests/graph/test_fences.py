@@ -60,7 +60,7 @@ def shared_emails(graph: og.Graph) -> list[str]:
 
 
 def lost_updates(graph: og.Graph) -> list[int | None]:
-    """The second writer said 2 and was told so; the first must not put its 1 over it."""
+    """The second writer's 2 was acknowledged; the first must not overwrite it with its 1."""
     return [age for age in [ages(graph)["ann"]] if age == 1]
 
 

@@ -82,7 +82,7 @@ def test_a_second_init_is_refused_and_changes_nothing(graph: og.Graph) -> None:
     assert names(graph) == ["ann"]
 
 
-def test_of_many_who_init_at_once_exactly_one_wins(tmp_path: Path) -> None:
+def test_of_many_concurrent_inits_exactly_one_wins(tmp_path: Path) -> None:
     def attempt(_: int) -> str:
         try:
             new_graph(tmp_path / "graph")
@@ -204,7 +204,7 @@ def test_the_commit_history_is_also_a_table_that_people_can_query(pair: og.Graph
     assert {row["manifest_branch"] for row in table} == {None}
 
 
-def test_many_handles_may_be_opened_at_once_over_a_lagging_history(pair: og.Graph) -> None:
+def test_many_handles_may_open_concurrently_over_a_lagging_history(pair: og.Graph) -> None:
     """Each of them brings the history table up to date; none of them may lose for it."""
     for number in range(3):
         add(pair, "person", name=f"p{number}")

@@ -126,7 +126,7 @@ def test_a_write_that_matches_nothing_makes_no_commit(pair: og.Graph, body: str)
 
 @pytest.mark.accepts("S-148")
 def test_the_actor_of_a_write_is_on_its_commit(pair: og.Graph) -> None:
-    """The actor of the call, else of the handle, else nobody."""
+    """The actor of the call, else of the handle, else none."""
     signed = reopen(pair, actor="ada")
     add(signed, "person", name="p")
     signed.mutate(ADD, "person", {"name": "q"}, actor="lin")

@@ -296,7 +296,7 @@ def test_a_kill_in_the_middle_of_mending_is_mended_by_the_next_open(
     assert is_mended(there)
 
 
-def test_two_processes_that_open_at_once_mend_once(home: Path, tmp_path: Path) -> None:
+def test_two_processes_that_open_concurrently_relocate_once(home: Path, tmp_path: Path) -> None:
     there = copy_and_lose(home, tmp_path / "there")
     code = (
         "import sys, omnigraph as og; from pathlib import Path\n"

@@ -141,7 +141,7 @@ def test_a_snapshot_taken_before_a_write_answers_as_before(graph: og.Graph) -> N
 
 
 @pytest.mark.accepts("S-181", "S-069")
-def test_a_writer_blocks_its_own_tables_and_nobody_else(graph: og.Graph) -> None:
+def test_a_writer_blocks_its_own_tables_and_no_others(graph: og.Graph) -> None:
     """A writer that stands still between commit and publish on one branch: reads and another
     branch's writes go on, while its own tables are locked."""
     graph.mutate(WRITES, "pair", {"s": "a"})

@@ -83,8 +83,8 @@ def test_a_reader_needs_no_write(graph: og.Graph, s3_store: Store) -> None:
         add(reader, "person", name="bob")
 
 
-def test_nothing_on_an_object_store_is_asked_for_at_once(graph: og.Graph) -> None:
-    """Every read looks there first, and nobody knows how long that takes."""
+def test_queries_on_an_object_store_are_never_nonblocking(graph: og.Graph) -> None:
+    """Every read probes the store first, and how long that takes is unknown."""
     add(graph, "person", name="ann")
     for _ in range(3):
         assert graph.query(ONE, params={"name": "ann"}).rows() == [{"p.age": None}]

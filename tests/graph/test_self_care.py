@@ -1,4 +1,4 @@
-"""Self-care: a graph written in small steps keeps itself in few pieces, and nobody notices."""
+"""Self-care: a graph written in small steps keeps few fragments, and no answer changes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.slow
 WRITES = 2 * CHECK_EVERY_VERSIONS + 6
 
 
-def pieces(graph: og.Graph) -> int:
+def fragments(graph: og.Graph) -> int:
     """In how many fragments the table of people is."""
     entry = graph.snapshot().entries["node:Person"]
     return len(lance.dataset(f"{graph.uri}/{entry.table_path}").get_fragments())
 
 
-def manifest_pieces(graph: og.Graph) -> int:
+def manifest_fragments(graph: og.Graph) -> int:
     return inside(graph).store.manifest.fragment_count()
 
 
@@ -41,8 +41,8 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 
 
 def test_many_small_writes_leave_few_pieces(busy: og.Graph) -> None:
-    assert pieces(busy) < CHECK_EVERY_VERSIONS + SMALL_FRAGMENTS_MAX < WRITES
-    assert manifest_pieces(busy) <= FRAGMENTS_MAX
+    assert fragments(busy) < CHECK_EVERY_VERSIONS + SMALL_FRAGMENTS_MAX < WRITES
+    assert manifest_fragments(busy) <= FRAGMENTS_MAX
 
 
 def test_compaction_changes_nothing_that_anyone_can_see(busy: og.Graph) -> None:
@@ -65,13 +65,13 @@ def test_what_a_reopened_handle_sees_is_the_same(busy: og.Graph) -> None:
     assert again.commits() == busy.commits()
 
 
-def test_planted_without_self_care_the_pieces_pile_up(tmp_path: Path) -> None:
+def test_planted_without_self_care_the_fragments_pile_up(tmp_path: Path) -> None:
     graph = new_graph(tmp_path / "graph", self_care=False)
     for number in range(CHECK_EVERY_VERSIONS + 2):
         add(graph, "person", name=f"p{number}")
 
-    assert pieces(graph) == CHECK_EVERY_VERSIONS + 2
-    assert manifest_pieces(graph) > FRAGMENTS_MAX
+    assert fragments(graph) == CHECK_EVERY_VERSIONS + 2
+    assert manifest_fragments(graph) > FRAGMENTS_MAX
 
 
 def test_trouble_while_compacting_does_not_fail_the_write(tmp_path: Path) -> None:

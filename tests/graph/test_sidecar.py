@@ -74,17 +74,17 @@ def test_a_sidecar_says_exactly_what_will_happen(pair: og.Graph, branch: str) ->
 
     (left,) = sidecars(pair)
     (file,) = Path(pair.uri, "__recovery").glob("*.json")
-    lane = None if branch == "main" else branch
+    lance_branch = None if branch == "main" else branch
     assert left["operation_id"] == file.stem
     assert (left["schema_version"], left["writer_kind"]) == (SCHEMA_VERSION, "Mutation")
-    assert (left["branch"], left["actor_id"]) == (lane, "ada")
+    assert (left["branch"], left["actor_id"]) == (lance_branch, "ada")
     assert int(left["started_at"]) > 0
     for pin in left["tables"]:
         entry = pair.snapshot(branch).entries[pin["table_key"]]
         assert pin["table_path"] == f"{pair.uri}/{entry.table_path}"
         assert pin["expected_version"] == shown[pin["table_key"]]
         assert pin["post_commit_pin"] == pin["expected_version"] + 1
-        assert pin["table_branch"] == lane
+        assert pin["table_branch"] == lance_branch
         assert len(pin["transactions"]) == 1
         assert "confirmed_version" not in pin
 

@@ -8,7 +8,14 @@ from typing import Any
 
 from omnigraph.errors import ConflictError, MergeConflicts
 from tests.model.history_base import Base, Touched
-from tests.model.history_model import DIVERGENT, Commit, Conflict, Merge, is_valid, settle
+from tests.model.history_model import (
+    DIVERGENT,
+    Commit,
+    Conflict,
+    Merge,
+    is_valid,
+    resolve_conflicts,
+)
 from tests.model.history_schema import Schema, State
 
 
@@ -97,13 +104,13 @@ class Branches(Base):
             return expected.state
         assert resolve is not None, f"conflicts were merged over: {expected.conflicts}"
         self._count("resolved merges")
-        settled = settle(expected, theirs, ours, resolve)
-        if settled is not None and not expected.clashes and is_valid(ours.schema, settled):
-            return settled
-        assert expected.clashes or settled is not None, "a conflict that cannot be settled was"
-        return self._settled_somehow(theirs, target)
+        resolved = resolve_conflicts(expected, theirs, ours, resolve)
+        if resolved is not None and not expected.clashes and is_valid(ours.schema, resolved):
+            return resolved
+        assert expected.clashes or resolved is not None, "a conflict that cannot be resolved was"
+        return self._resolve_by_any_rule(theirs, target)
 
-    def _settled_somehow(self, theirs: Commit, target: str) -> State:
+    def _resolve_by_any_rule(self, theirs: Commit, target: str) -> State:
         """Where a unique property is in the way: each row is of one side, and every rule holds."""
         ours = self.history.head(target)
         shown = ours.schema.read_export(self.actor.call("export", branch=target))
@@ -128,10 +135,10 @@ class Branches(Base):
             found = [(each.kind, each.table_key, each.row_id) for each in conflicts]
             self._same_conflicts(expected, ours.schema, found)
             return
-        settled = settle(expected, theirs, ours, resolve)
-        is_open = settled is None or expected.clashes or not is_valid(ours.schema, settled)
-        assert is_open, f"could have been settled: {conflicts}"
-        self._count("merges that could not be settled")
+        resolved = resolve_conflicts(expected, theirs, ours, resolve)
+        is_open = resolved is None or expected.clashes or not is_valid(ours.schema, resolved)
+        assert is_open, f"could have been resolved: {conflicts}"
+        self._count("merges that could not be resolved")
 
     def _same_conflicts(
         self, expected: Merge, schema: Schema, found: Sequence[tuple[str, str, str]]

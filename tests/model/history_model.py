@@ -14,7 +14,7 @@ from typing import Any, Final
 from tests.model.history_schema import Row, Schema, State, Table
 
 
-class _Unsettled:
+class _Unresolved:
     """The row of a virtual base on which the bases conflict: equal to nothing, itself included."""
 
     def __eq__(self, other: object) -> bool:
@@ -23,9 +23,9 @@ class _Unsettled:
     __hash__ = None  # type: ignore[assignment]
 
 
-UNSETTLED: Final = _Unsettled()
+UNRESOLVED: Final = _Unresolved()
 
-Cell = Row | None | _Unsettled
+Cell = Row | None | _Unresolved
 """What is under an id: a row, nothing, or in a virtual base, no answer."""
 
 BaseState = Mapping[int, Mapping[str, Cell]]
@@ -36,7 +36,7 @@ Changes = dict[tuple[int, str], tuple[Row | None, Row | None]]
 """Table identity and row id → the row before and after."""
 
 DIVERGENT = "divergent"
-"""An insert or an update on both sides: which of them cannot be said over an unsettled base."""
+"""An insert or an update on both sides: which of them cannot be said over an unresolved base."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def merge_cells(base: Cell, theirs: Cell, ours: Cell) -> Cell:
     """The three-way rule for one row."""
     if theirs == ours or theirs == base:  # noqa: SIM109 — `in` finds what is not equal to itself
         return ours
-    return theirs if ours == base else UNSETTLED
+    return theirs if ours == base else UNRESOLVED
 
 
 def _merge_states(base: BaseState, theirs: BaseState, ours: BaseState) -> BaseState:
@@ -168,7 +168,7 @@ def merge_over(base: BaseState, theirs: Commit, ours: Commit) -> Merge:
         old = _cell(base, table, id_)
         new, mine = (each.state.get(table, {}).get(id_) for each in (theirs, ours))
         row = merge_cells(old, new, mine)
-        if isinstance(row, _Unsettled):
+        if isinstance(row, _Unresolved):
             conflicts.add((_kind(old, new, mine), table, id_))
             row = mine
         if row is not None:
@@ -185,7 +185,7 @@ def merge_over(base: BaseState, theirs: Commit, ours: Commit) -> Merge:
 def _kind(base: Cell, theirs: Row | None, ours: Row | None) -> str:
     if theirs is None or ours is None:
         return "delete_vs_update"
-    if isinstance(base, _Unsettled):
+    if isinstance(base, _Unresolved):
         return DIVERGENT
     return "divergent_insert" if base is None else "divergent_update"
 
@@ -229,8 +229,8 @@ def is_valid(schema: Schema, state: State) -> bool:
 # Settling conflicts
 
 
-def settle(merge: Merge, theirs: Commit, ours: Commit, side: str) -> State | None:
-    """The result when every conflict is settled for one side; None when that cannot be.
+def resolve_conflicts(merge: Merge, theirs: Commit, ours: Commit, side: str) -> State | None:
+    """The result when every conflict is resolved for one side; None when that cannot be.
 
     Settling one can uncover another, so this goes on until nothing new turns up.
     """

@@ -199,7 +199,7 @@ class GraphMachine(RuleBasedStateMachine):
                 continue
             assert not is_refused
             return found
-        raise AssertionError("a handle was behind twice in a row, with nobody else at work")
+        raise AssertionError("a handle was behind twice in a row, with no other writer")
 
     def mutate(
         self,

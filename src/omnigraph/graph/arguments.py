@@ -59,7 +59,7 @@ def check_call(call: Callable[P, T]) -> Callable[P, T]:
     expected: dict[str, _Expected] = {}
 
     @wraps(call)
-    def checked(*args: P.args, **options: P.kwargs) -> T:
+    def check_and_call(*args: P.args, **options: P.kwargs) -> T:
         if not expected:
             # At the first call: programs that start up make few of them.
             expected.update(_read_annotations(call))
@@ -69,7 +69,7 @@ def check_call(call: Callable[P, T]) -> Callable[P, T]:
             _check(name, value, expected.get(name))
         return call(*args, **options)
 
-    return checked
+    return check_and_call
 
 
 def _check(name: str, value: object, expected: _Expected | None) -> None:
@@ -124,14 +124,14 @@ def _expect(hint: Any) -> _Expected:
         return _ANYTHING
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        return _one_of([_expect(each) for each in get_args(hint)])
+        return _expect_one_of([_expect(each) for each in get_args(hint)])
     if origin is Literal:
         allowed = get_args(hint)
         return _Expected(
             tuple(map(repr, allowed)), lambda value: isinstance(value, str) and value in allowed
         )
     if isinstance(origin, type) and issubclass(origin, Collection) and origin is not Mapping:
-        return _list_of(_expect(get_args(hint)[0]))
+        return _expect_list(_expect(get_args(hint)[0]))
     if origin is Iterable:
         return _Expected(
             ("an iterable",),
@@ -143,12 +143,12 @@ def _expect(hint: Any) -> _Expected:
     return found or _ANYTHING
 
 
-def _one_of(allowed: list[_Expected]) -> _Expected:
+def _expect_one_of(allowed: list[_Expected]) -> _Expected:
     words = dict.fromkeys(word for each in allowed for word in each.words)
     return _Expected(tuple(words), lambda value: any(each.accepts(value) for each in allowed))
 
 
-def _list_of(element: _Expected) -> _Expected:
+def _expect_list(element: _Expected) -> _Expected:
     def accepts(value: Any) -> bool:
         is_list = isinstance(value, Collection) and not isinstance(value, _NO_LISTS)
         return is_list and all(element.accepts(each) for each in value)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omnigraph.manifest import PublishDelta, UpdatePin
+from omnigraph.manifest.freshness import NoObserver
 
 if TYPE_CHECKING:
     from omnigraph.graph.session import Session
 
 
-class Prefetcher:
+class Prefetcher(NoObserver):
     """The observer of a session whose own queries read what it writes."""
 
     def __init__(self, session: Session) -> None:
@@ -19,8 +20,6 @@ class Prefetcher:
 
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         self._session.prefetch(branch, pins)
-
-    def after_publish(self, delta: PublishDelta) -> None: ...
 
 
 class ReaderObserver:

@@ -30,14 +30,8 @@ from omnigraph.branch.merge import MergePreview, MergeResult, delete_merged, pre
 from omnigraph.branch.merge import merge as merge_branches
 from omnigraph.branch.surroundings import find_changed_subgraph
 from omnigraph.catalog import Catalog
-from omnigraph.compiler import (
-    bind_params,
-    require_read,
-)
-from omnigraph.errors import (
-    BadRequestError,
-    SchemaMoved,
-)
+from omnigraph.compiler import bind_params, require_read
+from omnigraph.errors import BadRequestError, SchemaMoved
 from omnigraph.executor import Explanation, QueryResult, execute, explain
 from omnigraph.graph.arguments import check_calls
 from omnigraph.graph.blob_reader import BlobReader, blob_table, read_blob
@@ -47,13 +41,9 @@ from omnigraph.graph.session import Session
 from omnigraph.graph.writes import parse_option, permit_load, run_load_request, run_mutation
 from omnigraph.index import open_tables
 from omnigraph.ir.expressions import NOW_PARAMETER
-from omnigraph.manifest import (
-    MAIN,
-    GraphCommit,
-    Snapshot,
-)
+from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
-from omnigraph.manifest.history import ancestry
+from omnigraph.manifest.history import list_ancestry
 from omnigraph.pipeline.export import select_tables
 from omnigraph.pipeline.frames import Frames, spool_frames, table_key
 from omnigraph.pipeline.loader import LoadRequest, part_bytes
@@ -355,7 +345,9 @@ class Graph:
         """Every commit that led to a branch, those of merged branches too, newest first."""
         self._session.read_contract()
         name = canonical_branch(branch)
-        return _first(ancestry(self._session.coordinator, self._session.store.history, name), limit)
+        return _first(
+            list_ancestry(self._session.coordinator, self._session.store.history, name), limit
+        )
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Every write that recovery had to finish or undo, oldest first."""
@@ -398,16 +390,7 @@ class Graph:
         """
         target = canonical_branch(branch)
         who = self._session.permit(Action.CHANGE, actor=actor, branch=target)
-        run = partial(
-            run_mutation,
-            self._session,
-            source,
-            name,
-            params,
-            branch=target,
-            actor=who,
-            if_commit=if_commit,
-        )
+        run = partial(run_mutation, self._session, source, name, params, target, who, if_commit)
         try:
             return run()
         except SchemaMoved:
@@ -585,7 +568,7 @@ class Graph:
     ) -> MergeResult | MergePreview:
         """Bring what `source` did into another branch, as one commit or not at all.
 
-        With `preview` nothing is written and the result says what would be. `resolve` settles
+        With `preview` nothing is written and the result says what would be. `resolve` decides
         conflicts: `"ours"` keeps what the target has, `"theirs"` what the source has, and a
         mapping or a list says so row by row.
 
@@ -732,7 +715,7 @@ class Graph:
         )
 
     def repair(self, *, confirm: bool = False, force: bool = False) -> RepairReport:
-        """Look for tables that moved without a write of ours; with `confirm` show what is safe."""
+        """Find tables that moved outside of Omnigraph; with `confirm` publish what is safe."""
         self._session.recover_for_upkeep()
         return repair(self._session.environment(), confirm=confirm, force=force)
 

@@ -10,7 +10,7 @@ from omnigraph.catalog import build_catalog
 from omnigraph.errors import BadRequestError, GraphNotFound
 from omnigraph.graph.arguments import check_call
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.relocating import mark_location, settle_location
+from omnigraph.graph.relocation import record_location, relocate_if_moved
 from omnigraph.graph.session import Mode, Session
 from omnigraph.graph.settings import read_settings
 from omnigraph.graph.store import open_store
@@ -52,7 +52,7 @@ def init(
         catalog=catalog,
         actor=actor,
     )
-    mark_location(store)
+    record_location(store)
     session = Session(
         store, mode="rw", actor=actor, self_care=self_care, settings=settings, policy=policy
     )
@@ -95,7 +95,7 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
         if store.root.is_local:
             queues = writer_queues(store.root)
             set_torn_aside(store.texts, store.manifest, store.history, store.audit, queues)
-        settle_location(store)
+        relocate_if_moved(store)
         migrate(store.manifest)
     else:
         if store.root.is_local:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from omnigraph.catalog import Catalog
-from omnigraph.compiler import (
-    CompiledQuery,
-    compile_query,
-)
+from omnigraph.compiler import CompiledQuery, compile_query
 from omnigraph.errors import BadRequestError
 
 

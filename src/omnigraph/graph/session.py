@@ -36,20 +36,16 @@ from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.freshness import CommitObserver
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.schema_view import project_to_schema
-from omnigraph.manifest.schemas import catalog_of, keep_accepted
+from omnigraph.manifest.schemas import find_catalog, keep_accepted
 from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.manifest.targets import resolve
 from omnigraph.policy import Action, Policy
-from omnigraph.storage.queues import QueueKey, writer_queues
+from omnigraph.storage.queues import QueueKey
 from omnigraph.upkeep.self_care import compact_if_due
 from omnigraph.write.commit import WriteRequest, run_write
 from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.recovery import recover_all
-from omnigraph.write.schema_lock import (
-    has_staged_schema,
-    recover_dead_apply,
-    refuse_while_applying,
-)
+from omnigraph.write.schema_lock import has_staged_schema, recover_dead_apply, refuse_while_applying
 
 Mode: TypeAlias = Literal["rw", "r"]
 Moment: TypeAlias = tuple[str, str | None, int | None, datetime | str | None]
@@ -136,7 +132,7 @@ class Session:
         self, snapshot: Snapshot, current: SchemaContract
     ) -> tuple[Catalog, Snapshot]:
         """A snapshot in the schema it was made under, in that of today when its text is gone."""
-        own = catalog_of(self.store.texts, snapshot, current)
+        own = find_catalog(self.store.texts, snapshot, current)
         if own is not None:
             return own, snapshot
         return current.catalog, project_to_schema(snapshot, None, current.catalog)
@@ -144,7 +140,7 @@ class Session:
     def view_in_current_schema(self, snapshot: Snapshot) -> tuple[Catalog, Snapshot]:
         """A snapshot in the schema of today, through identities."""
         current = self.read_contract()
-        own = catalog_of(self.store.texts, snapshot, current)
+        own = find_catalog(self.store.texts, snapshot, current)
         return current.catalog, project_to_schema(snapshot, own, current.catalog)
 
     # Reading
@@ -254,13 +250,7 @@ class Session:
         return self.require_writable()
 
     def environment(self) -> WriteEnvironment:
-        return WriteEnvironment(
-            tables=self.store.tables,
-            texts=self.store.texts,
-            coordinator=self.coordinator,
-            queues=writer_queues(self.store.root),
-            audit=self.store.audit,
-        )
+        return self.store.environment(self.coordinator)
 
     def write(self, request: WriteRequest, catalog: Catalog) -> GraphCommit | None:
         """Recover what stands in the way, commit, and compact what was written if it is due."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from omnigraph.manifest import Coordinator
 from omnigraph.manifest.history import KEY as HISTORY_KEY
 from omnigraph.manifest.history import TABLE as HISTORY_TABLE
 from omnigraph.manifest.model import MANIFEST_TABLE
@@ -13,10 +14,12 @@ from omnigraph.storage.control import ControlTable
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.storage.location import GraphRoot, resolve_root
+from omnigraph.storage.queues import writer_queues
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.text import open_text_store
 from omnigraph.write.audit import KEY as AUDIT_KEY
 from omnigraph.write.audit import TABLE as AUDIT_TABLE
+from omnigraph.write.environment import WriteEnvironment
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,12 @@ class Store:
     manifest: ControlTable
     history: ControlTable
     audit: ControlTable
+
+    def environment(self, coordinator: Coordinator) -> WriteEnvironment:
+        """What a write to this graph works with."""
+        return WriteEnvironment(
+            self.tables, self.texts, coordinator, writer_queues(self.root), self.audit
+        )
 
 
 def open_store(

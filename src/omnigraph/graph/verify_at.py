@@ -12,11 +12,9 @@ from omnigraph.manifest import Coordinator, load_accepted_contract
 from omnigraph.manifest.contract import FILES
 from omnigraph.manifest.model import MANIFEST_TABLE
 from omnigraph.manifest.retained_commits import RetainedCommits
-from omnigraph.storage.queues import writer_queues
 from omnigraph.upkeep.findings import Finding, Verification
 from omnigraph.upkeep.verify import verify_graph
 from omnigraph.upkeep.verify_files import BACKUP
-from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.power_cut import look_past_torn
 
 
@@ -31,14 +29,8 @@ def verify_at(
     store = open_store(uri, storage_options, "process")
     if not any(store.texts.exists(name) for name in (*FILES, MANIFEST_TABLE)):
         raise GraphNotFound(str(uri))
-    environment = WriteEnvironment(
-        tables=store.tables,
-        texts=store.texts,
-        coordinator=Coordinator(store.manifest, RetainedCommits(store.texts)),
-        queues=writer_queues(store.root),
-        audit=store.audit,
-    )
-    torn = _torn_manifest(store)
+    environment = store.environment(Coordinator(store.manifest, RetainedCommits(store.texts)))
+    torn = _find_torn_manifest(store)
     found = verify_graph(
         environment,
         lambda: load_accepted_contract(store.texts, environment.coordinator, None).catalog,
@@ -47,7 +39,7 @@ def verify_at(
     return replace(found, findings=(*torn, *found.findings))
 
 
-def _torn_manifest(store: Store) -> tuple[Finding, ...]:
+def _find_torn_manifest(store: Store) -> tuple[Finding, ...]:
     """What keeps the graph from being opened, if its newest publish was cut off after the fact."""
     if not store.root.is_local:
         return ()

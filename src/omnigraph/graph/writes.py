@@ -34,7 +34,6 @@ def run_mutation(
     source: str | Path,
     name: str | None,
     params: Mapping[str, Any] | None,
-    *,
     branch: str,
     actor: str | None,
     if_commit: str | None,

@@ -1,4 +1,4 @@
-"""Branch names: one canonical spelling, checked before anything looks at the store."""
+"""Branch names: one canonical spelling, checked before the store is read."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class SchemaContract:
     schema_id: str
 
 
-def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
+def build_contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
     """The contents of the three files for an accepted schema."""
     state: dict[str, object] = {
         "format_version": _FORMAT_VERSION,
@@ -51,7 +51,7 @@ def contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
     }
     texts = {SOURCE_FILE: source, IR_FILE: catalog_to_json(catalog)}
     state["files"] = {name: _checksum(text) for name, text in texts.items()}
-    return texts | {STATE_FILE: _state_text(state)}
+    return texts | {STATE_FILE: _build_state_text(state)}
 
 
 def find_damaged_texts(store: GraphTexts) -> dict[str, str]:
@@ -66,13 +66,13 @@ def find_damaged_texts(store: GraphTexts) -> dict[str, str]:
         return {STATE_FILE: "is missing" if state is None else "is damaged: it is no JSON object"}
     if claimed is None and facts.keys() <= _UNRECORDED:
         return {}  # written by a version that recorded none
-    if claimed is None or state != _state_text(facts):
+    if claimed is None or state != _build_state_text(facts):
         return {STATE_FILE: _DAMAGED}
-    found = {name: _text_problem(store, name, each) for name, each in facts["files"].items()}
+    found = {name: _find_text_problem(store, name, each) for name, each in facts["files"].items()}
     return {name: problem for name, problem in found.items() if problem is not None}
 
 
-def _text_problem(store: GraphTexts, name: str, expected: str) -> str | None:
+def _find_text_problem(store: GraphTexts, name: str, expected: str) -> str | None:
     try:
         text = store.read_text_if_exists(name)
     except OmnigraphError as error:
@@ -82,7 +82,7 @@ def _text_problem(store: GraphTexts, name: str, expected: str) -> str | None:
     return None if _checksum(text) == expected else _DAMAGED
 
 
-def _state_text(facts: dict[str, object]) -> str:
+def _build_state_text(facts: dict[str, object]) -> str:
     return json.dumps(facts | {"checksum": _checksum(json.dumps(facts))}, indent=2)
 
 
@@ -119,7 +119,7 @@ def load_contract(store: GraphTexts, known: SchemaContract | None = None) -> Sch
     """Read the files and check that they agree; `known` is given back when nothing changed.
 
     A schema change moves its three files one after the other. Files that do not agree are read
-    as they will be once it has, so that nobody sees it half done.
+    as they will be afterwards, so that no reader sees half of a change.
 
     Raises:
         ConflictError: A file is missing, damaged, or does not fit the others.
@@ -128,12 +128,12 @@ def load_contract(store: GraphTexts, known: SchemaContract | None = None) -> Sch
     if known is not None and known.texts == texts:
         return known
     try:
-        return _contract(texts)
+        return _build_contract(texts)
     except ConflictError:
         moved = next_texts(store)
         if moved == texts:
             raise
-        return _contract(moved)
+        return _build_contract(moved)
 
 
 def next_texts(store: GraphTexts) -> tuple[str | None, ...]:
@@ -148,19 +148,19 @@ def next_texts(store: GraphTexts) -> tuple[str | None, ...]:
 
 def next_contract(store: GraphTexts) -> SchemaContract:
     """The contract once everything staged has been moved."""
-    return _contract(next_texts(store))
+    return _build_contract(next_texts(store))
 
 
-def _contract(texts: tuple[str | None, ...]) -> SchemaContract:
+def _build_contract(texts: tuple[str | None, ...]) -> SchemaContract:
     source, ir, state = texts
     if source is None or ir is None or state is None:
         missing = ", ".join(name for name, text in zip(FILES, texts, strict=True) if text is None)
         raise ConflictError(f"the schema of this graph is incomplete: {missing} is missing")
-    catalog = _agreed_catalog(source, ir, state)
+    catalog = _build_checked_catalog(source, ir, state)
     return SchemaContract(source, catalog, texts, schema_id(source, catalog))
 
 
-def _agreed_catalog(source: str, ir: str, state: str) -> Catalog:
+def _build_checked_catalog(source: str, ir: str, state: str) -> Catalog:
     try:
         accepted_hash = json.loads(state)["schema_ir_hash"]
     except (ValueError, KeyError, TypeError):

@@ -10,7 +10,6 @@ import re
 import threading
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -103,10 +102,10 @@ class Coordinator:
             # A branch that was made again counts through the same versions: its commits differ.
             if _find_row(state.commit_rows, commit.commit_id) is not None:
                 return replace(state.snapshot(), head=commit)
-        kept = self.retained.read(commit.commit_id)
-        if kept is None:
+        retained = self.retained.read(commit.commit_id)
+        if retained is None:
             raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
-        return kept
+        return retained
 
     def has_state(self, commit: GraphCommit) -> bool:
         """Whether the state that a commit left can still be read from its branch's manifest."""
@@ -132,10 +131,10 @@ class Coordinator:
                 found = find_commit(self.fresh(branch), commit_id)
                 if found is not None:
                     return found
-        kept = self.retained.read(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
-        if kept is None:
+        retained = self.retained.read(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
+        if retained is None:
             raise CommitNotFound(commit_id)
-        return kept.head
+        return retained.head
 
     def _is_there(self, state: ManifestState) -> bool:
         try:
@@ -234,20 +233,15 @@ class Coordinator:
         if branch in existing:
             raise BranchExists(branch)
         origin = self.fresh(canonical_branch(source))
-        create = partial(
-            self._control.create_branch,
-            branch,
-            source=lance_branch(origin.branch),
-            version=origin.version,
-        )
+        parent, version = lance_branch(origin.branch), origin.version
         try:
-            create()
+            self._control.create_branch(branch, source=parent, version=version)
         except ForkExists as collision:
             if collision.has_ref:
                 raise BranchExists(branch) from None
             # Files of a creation that died before its ref was written: no reader can see them.
             self._control.delete_branch_tree(branch)
-            create()
+            self._control.create_branch(branch, source=parent, version=version)
         hit(Failpoint.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE)
         # A fork has the rows of where it came from, and goes on with its version numbers.
         branch_id = self.states.read_branch_id(branch)

@@ -7,8 +7,8 @@ by publishing it, by reading it, or from the writer of another process, which no
     Coordinator.last_seen      the newest known state   nothing; `fresh` the  the start of a write:
                                                         first time            its publish checks
     Coordinator.fresh          the branch as it is now  one probe of the      deciding on a write,
-                                                        version; a scan if it and reading what the
-                                                        is a new one          cache below misses
+                                                        version; a scan if    and reading what the
+                                                        it is unknown         cache below misses
     SnapshotCache.probe, .get  the branch as it is now  attributes of 4 to 6  queries of a local
                                                         files; opens none     graph
     Coordinator.at_version,    the past                 a scan                time travel, diffs,
@@ -59,7 +59,7 @@ CHUNKS_MAX = 64
 
 
 class CommitObserver(Protocol):
-    """Is told by a writer what it publishes, so that readers are ready for it."""
+    """Is notified by a writer of what it publishes, so that readers are ready for it."""
 
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         """A branch is about to show these versions. Returns when the readers are ready."""
@@ -114,7 +114,7 @@ class BranchStates:
                 known = self._find_if_latest(branch, branch_id)
             if known is not None:
                 return known
-            # A stamp is a new version as well, so a handle that sees no new one need not look.
+            # A stamp is a new version as well, so without a new version there is none to check.
             read_stamp(self._control)
             found = self._control.read(lance_branch(branch))
             return self.remember(rows_to_state(branch, found.version, found.rows, branch_id))

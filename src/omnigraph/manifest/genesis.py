@@ -1,7 +1,7 @@
-"""Genesis: create a graph, so that of two who try at once exactly one succeeds.
+"""Genesis: create a graph, so that of two concurrent attempts exactly one succeeds.
 
-`_schema.pg` is the claim: it is created only if absent, and whoever created it goes on. When a
-later step fails the claim is taken back, so the same command can be tried again.
+`_schema.pg` is the claim: it is created only if absent, and the process that created it goes on.
+When a later step fails the claim is released, so the same command can be retried.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from ulid import ULID
 from omnigraph.catalog import Catalog, arrow_schema
 from omnigraph.errors import GraphExists, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest.contract import FILES, IR_FILE, SOURCE_FILE, STATE_FILE, contract_texts
+from omnigraph.manifest.contract import (
+    FILES,
+    IR_FILE,
+    SOURCE_FILE,
+    STATE_FILE,
+    build_contract_texts,
+)
 from omnigraph.manifest.history import commits_to_rows
 from omnigraph.manifest.model import MAIN, Change, GraphCommit, RegisterTable, UpdatePin
 from omnigraph.manifest.rows import (
@@ -55,7 +61,7 @@ def create_graph(
     is_whole = manifest.exists()
     if is_whole or any(texts.exists(name) for name in FILES):
         raise GraphExists(str(tables.root), is_partial=not is_whole)
-    contract = contract_texts(source, catalog)
+    contract = build_contract_texts(source, catalog)
     if not texts.write_text_if_absent(SOURCE_FILE, contract[SOURCE_FILE]):
         raise GraphExists(str(tables.root), is_partial=True)
     try:
@@ -64,18 +70,18 @@ def create_graph(
             texts.write_text(name, contract[name])
         hit(Failpoint.INIT_AFTER_SCHEMA_CONTRACT_WRITTEN)
         schema_id = keep_schema(texts, source, catalog)
-        commit = _genesis_commit(actor)
+        commit = _build_first_commit(actor)
         changes = _create_tables(tables, catalog)
         history.create(commits_to_rows([commit]))
         # Last: a graph exists from the moment it has a manifest.
-        manifest.create(_manifest_rows(changes, commit, catalog.shape_hash, schema_id))
+        manifest.create(_build_manifest_rows(changes, commit, catalog.shape_hash, schema_id))
         hit(Failpoint.INIT_AFTER_COORDINATOR_INIT)
     except BaseException:
         _release_claim(texts, manifest)
         raise
 
 
-def _genesis_commit(actor: str | None) -> GraphCommit:
+def _build_first_commit(actor: str | None) -> GraphCommit:
     return GraphCommit(
         commit_id=str(ULID()),
         branch=MAIN,
@@ -107,7 +113,7 @@ def _create_tables(tables: TableStorage, catalog: Catalog) -> list[Change]:
     return changes
 
 
-def _manifest_rows(
+def _build_manifest_rows(
     changes: Sequence[Change], commit: GraphCommit, schema_hash: str, schema_id: str
 ) -> pa.Table:
     rows = [

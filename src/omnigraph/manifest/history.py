@@ -60,12 +60,12 @@ def commits_to_rows(commits: list[GraphCommit]) -> pa.Table:
 def reconcile(coordinator: Coordinator, history: ControlTable) -> int:
     """Add the commits that the projection lacks; returns how many.
 
-    Handles that open at once do this together: rows are merged by key, so none is added twice,
-    and who comes second looks again and finds the work done.
+    Handles that open at the same time all do this: rows are merged by key, so none is added twice,
+    and a handle that loses the race reads again and finds the work done.
     """
     for _ in range(_ATTEMPTS_MAX):
         known = history.read(columns=[KEY])
-        missing = _missing_commits(coordinator, known.rows[KEY].combine_chunks())
+        missing = _find_missing(coordinator, known.rows[KEY].combine_chunks())
         if not missing:
             return 0
         try:
@@ -77,7 +77,7 @@ def reconcile(coordinator: Coordinator, history: ControlTable) -> int:
     return 0
 
 
-def _missing_commits(coordinator: Coordinator, known_ids: pa.Array) -> list[GraphCommit]:
+def _find_missing(coordinator: Coordinator, known_ids: pa.Array) -> list[GraphCommit]:
     missing: dict[str, GraphCommit] = {}
     for branch in coordinator.branches():
         try:
@@ -91,21 +91,23 @@ def _missing_commits(coordinator: Coordinator, known_ids: pa.Array) -> list[Grap
     return sorted(missing.values(), key=lambda commit: commit.order)
 
 
-def ancestry(coordinator: Coordinator, history: ControlTable, branch: str) -> list[GraphCommit]:
+def list_ancestry(
+    coordinator: Coordinator, history: ControlTable, branch: str
+) -> list[GraphCommit]:
     """Every commit that led to a branch, over both parents, newest first.
 
     A branch knows all of them. What merges of an older Omnigraph did not bring along is known from
     the other branches, or from the projection alone.
     """
     state = coordinator.fresh(branch)
-    known = _known_commits(state)
+    known = _read_commits(state)
     found: dict[str, GraphCommit] = {}
     pending = [state.head.commit_id]
     is_all_read = False
     while pending:
         commit_id = pending.pop()
         if commit_id not in known and not is_all_read:
-            known = _all_commits(coordinator, history) | known
+            known = _read_all_commits(coordinator, history) | known
             is_all_read = True
         commit = known.get(commit_id)
         if commit is None or commit_id in found:
@@ -115,27 +117,27 @@ def ancestry(coordinator: Coordinator, history: ControlTable, branch: str) -> li
     return sorted(found.values(), key=lambda each: (each.created_at, each.commit_id), reverse=True)
 
 
-def _known_commits(state: ManifestState) -> dict[str, GraphCommit]:
+def _read_commits(state: ManifestState) -> dict[str, GraphCommit]:
     rows = pa.concat_tables([state.commit_rows, state.ancestor_rows]).to_pylist()
     return {commit.commit_id: commit for commit in map(row_to_commit, rows)}
 
 
-def _all_commits(coordinator: Coordinator, history: ControlTable) -> dict[str, GraphCommit]:
-    known = {row[KEY]: _commit_of_history(row) for row in _history_rows(history)}
+def _read_all_commits(coordinator: Coordinator, history: ControlTable) -> dict[str, GraphCommit]:
+    known = {row[KEY]: _history_row_to_commit(row) for row in _read_history_rows(history)}
     for each in coordinator.branches():
-        known |= _known_commits(coordinator.fresh(each))
+        known |= _read_commits(coordinator.fresh(each))
     return known
 
 
-def _history_rows(history: ControlTable) -> list[dict[str, Any]]:
+def _read_history_rows(history: ControlTable) -> list[dict[str, Any]]:
     rows = history.read().rows
     numbers = rows["created_at"].cast(pa.int64())
-    place = rows.schema.get_field_index("created_at")
-    plain: list[dict[str, Any]] = rows.set_column(place, "created_at", numbers).to_pylist()
+    column = rows.schema.get_field_index("created_at")
+    plain: list[dict[str, Any]] = rows.set_column(column, "created_at", numbers).to_pylist()
     return plain
 
 
-def _commit_of_history(row: dict[str, Any]) -> GraphCommit:
+def _history_row_to_commit(row: dict[str, Any]) -> GraphCommit:
     return GraphCommit(
         commit_id=row[KEY],
         branch=row["manifest_branch"] or MAIN,

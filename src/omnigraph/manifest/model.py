@@ -37,15 +37,15 @@ class TableEntry:
         transactions differ.
         """
         uuids = {self.transaction_uuid, other.transaction_uuid} - {None}
-        place = (self.table_path, self.version, self.table_branch)
-        return place == (other.table_path, other.version, other.table_branch) and len(uuids) < 2
+        version = (self.table_path, self.version, self.table_branch)
+        return version == (other.table_path, other.version, other.table_branch) and len(uuids) < 2
 
 
 @dataclass(frozen=True, slots=True)
 class GraphCommit:
     """One node of the commit DAG. `created_at` is in microseconds since the epoch, UTC.
 
-    `properties` are facts a writer noted on its commit, such as how a merge settled conflicts.
+    `properties` are facts a writer noted on its commit, such as how a merge resolved conflicts.
     """
 
     commit_id: str
@@ -90,16 +90,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ManifestState:
-    """All rows of a branch's manifest at one version, folded.
+    """All rows of a branch's manifest at one version, reduced to what they say.
 
     `hidden` holds the tombstone version of each table that has one, `paths` where the table of
     each key lies or last lay, and `hidden_paths` the tables that were shown once and are not now,
-    under whatever key. `branch_id` tells two branches
-    apart that bear the same name one after the other; None on main. `commit_rows` are the rows of
-    kind `graph_commit`, not yet read: the line of the branch. `ancestor_rows` are the commits that
-    merges brought in, so that the parents of every commit here are here. `schema_hash` names the
-    schema the tables are in by what it means and `schema_id` exactly, with its identities; None
-    when the manifest does not say.
+    under any key. `branch_id` tells two branches apart that had the same name one after the other;
+    None on main. `commit_rows` are the unparsed rows of kind `graph_commit`: the line of the
+    branch. `ancestor_rows` are the commits that merges brought in, so that the parents of every
+    commit here are here. `schema_hash` names the schema of the tables by what it means and
+    `schema_id` exactly, with its identities; None when the manifest does not say.
     """
 
     branch: str
@@ -173,7 +172,7 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """One request to the publication door.
+    """One request to the publisher.
 
     `expected` names the version of every table the write touched or read. `commits` go on top of
     the head, one on the other; there is none in a publish that keeps the content of the graph,
@@ -195,9 +194,9 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class PublishDelta:
-    """What one publish did to a branch: enough to follow it from the version before.
+    """What one publish changed on a branch: enough to derive its state from the one before.
 
-    `branch_id` tells which branch of that name it was.
+    `branch_id` tells the branch from others of the same name.
     """
 
     branch: str

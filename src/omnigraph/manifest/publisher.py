@@ -1,8 +1,8 @@
-"""Publisher: the one door. A set of pins becomes visible by one commit on `__manifest`, or not.
+"""Publisher: a set of pins becomes visible by one commit on `__manifest`, or not at all.
 
-Invariant: what is visible on a branch changes only here, all pins of a write at once, together
-with the graph commit that records it, and only while every table the write touched or read still
-stands where the write saw it.
+Invariant: what is visible on a branch changes only here: all pins of a write in one commit, with
+the graph commit that records it, and only while every table that the write touched or read is
+still at the version that the write saw.
 
 The fence is the primary-key merge on `object_id`. Every publish also writes the row
 `graph_head:{branch}`, so any two publishes of one branch contend: the second one reads again,
@@ -62,9 +62,9 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         if not request.changes and not request.commits and not request.ancestors:
             return state
         _check_changes(state, request.changes)
-        ancestors = _unknown(state, request.ancestors)
-        commits = _commits_of(state, request, ancestors)
-        rows = _table_rows(state, request.changes)
+        ancestors = _select_unknown(state, request.ancestors)
+        commits = _build_commits(state, request, ancestors)
+        rows = _build_table_rows(state, request.changes)
         rows += [commit_to_row(commit) for commit in commits]
         rows += [ancestor_to_row(commit) for commit in ancestors]
         if request.schema_hash is not None:
@@ -72,7 +72,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(head_to_row(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
-        step = PublishDelta(
+        delta = PublishDelta(
             state.branch,
             state.branch_id,
             state.version,
@@ -83,7 +83,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             ancestors,
         )
         try:
-            made = coordinator.merge(state, rows_to_table(rows), step)
+            made = coordinator.merge(state, rows_to_table(rows), delta)
         except RowLevelCasContention:
             continue
         hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
@@ -94,7 +94,7 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
     )
 
 
-def _table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list[Row]:
+def _build_table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list[Row]:
     """The rows of the changes; a table that comes back under a key it had takes its tombstone."""
     paths, revoked = dict(state.paths), []
     for change in changes:
@@ -130,7 +130,7 @@ def _check_changes(state: ManifestState, changes: tuple[Change, ...]) -> None:
                 raise InvariantViolated(f"table '{key}' is registered at '{entry.table_path}'")
             case UpdatePin(key) if entry is None and key not in registered:
                 raise InvariantViolated(f"table '{key}' is pinned but not registered")
-            case UpdatePin() if entry is not None and _repeats(entry, change):
+            case UpdatePin() if entry is not None and _is_repeat(entry, change):
                 raise InvariantViolated(
                     f"version {change.version} of table '{change.table_key}' is already published"
                 )
@@ -138,14 +138,16 @@ def _check_changes(state: ManifestState, changes: tuple[Change, ...]) -> None:
                 pass
 
 
-def _repeats(entry: TableEntry, change: UpdatePin) -> bool:
+def _is_repeat(entry: TableEntry, change: UpdatePin) -> bool:
     """Whether a pin goes back or stays. A hand-over to another lineage may keep its number."""
     if change.version > entry.version:
         return False
     return change.table_branch == entry.table_branch or change.row_count != entry.row_count
 
 
-def _unknown(state: ManifestState, ancestors: tuple[GraphCommit, ...]) -> tuple[GraphCommit, ...]:
+def _select_unknown(
+    state: ManifestState, ancestors: tuple[GraphCommit, ...]
+) -> tuple[GraphCommit, ...]:
     """The commits that this branch does not have yet."""
     if not ancestors:
         return ()
@@ -155,7 +157,7 @@ def _unknown(state: ManifestState, ancestors: tuple[GraphCommit, ...]) -> tuple[
     return tuple(each for each, there in zip(ancestors, is_known, strict=True) if not there)
 
 
-def _commits_of(
+def _build_commits(
     state: ManifestState, request: Publish, ancestors: tuple[GraphCommit, ...]
 ) -> list[GraphCommit]:
     """The commits to make, each later than its parents, by whatever clock those were made.

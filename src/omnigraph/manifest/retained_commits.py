@@ -1,4 +1,4 @@
-"""Kept commits: the states of commits whose branch is gone and that another branch comes from.
+"""Retained commits: the states of commits whose branch is gone and that another branch comes from.
 
 A state is read from the manifest of the branch it was made on. Before that branch is deleted, the
 pins of its commits that outlive it are written down, and the table forks they name stay, so that
@@ -7,7 +7,7 @@ such a commit is read and merged with as before. Cleanup lets go of them.
     __commits/{first id}-{last id}.json   {"entries": [pin, …], "states": [{commit, entries}, …]}
 
 One file per deleted branch, sealed by a checksum of the rest. Ids are in order of time, so the name
-of a file tells whether a commit can be in it; each state names its pins by their place in
+of a file tells whether a commit can be in it; each state names its pins by their position in
 `entries`, which most of them share.
 """
 
@@ -43,7 +43,7 @@ class RetainedCommits:
         return name
 
     def read(self, commit_id: str) -> Snapshot | None:
-        """The state of a commit, None when it is not kept.
+        """The state of a commit, None when it is not retained.
 
         Raises:
             StorageError: The file is damaged.
@@ -60,12 +60,12 @@ class RetainedCommits:
         """Let go of all states but these."""
         for name in self._names():
             states = self._states_in(name)
-            kept = [state for each, state in states.items() if each in commit_ids]
-            if len(kept) < len(states) and self.write(kept) != name:
+            retained = [state for each, state in states.items() if each in commit_ids]
+            if len(retained) < len(states) and self.write(retained) != name:
                 self._texts.delete(f"{DIRECTORY}/{name}")
 
     def forks(self) -> set[tuple[str, str]]:
-        """Path and Lance branch of every table fork that a kept state names."""
+        """Path and Lance branch of every table fork that a retained state names."""
         return find_forks(self)
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -107,16 +107,16 @@ def find_forks(states: Iterable[Snapshot]) -> set[tuple[str, str]]:
 
 
 def _to_json(states: Sequence[Snapshot]) -> str:
-    places: dict[TableEntry, int] = {}
+    positions: dict[TableEntry, int] = {}
     for state in states:
         for entry in state.entries.values():
-            places.setdefault(entry, len(places))
+            positions.setdefault(entry, len(positions))
     value = {
-        "entries": [asdict(entry) for entry in places],
+        "entries": [asdict(entry) for entry in positions],
         "states": [
             {
                 "commit": asdict(state.head),
-                "entries": [places[entry] for entry in state.entries.values()],
+                "entries": [positions[entry] for entry in state.entries.values()],
                 "schema_hash": state.schema_hash,
                 "schema_id": state.schema_id,
             }
@@ -142,11 +142,11 @@ def _from_json(text: str) -> dict[str, Snapshot]:
 
 def _snapshot(value: dict[str, Any], entries: Sequence[TableEntry]) -> Snapshot:
     head = GraphCommit(**value["commit"])
-    shown = [entries[place] for place in value["entries"]]
+    pins = [entries[position] for position in value["entries"]]
     return Snapshot(
         branch=head.branch,
         manifest_version=head.manifest_version,
-        entries={entry.table_key: entry for entry in shown},
+        entries={entry.table_key: entry for entry in pins},
         head=head,
         schema_hash=value["schema_hash"],
         schema_id=value["schema_id"],

@@ -51,6 +51,11 @@ LINEAGE_KEY = "__graph__"
 
 Row = dict[str, Any]
 
+_STATE_TYPES = (
+    *("table", "table_version", "table_tombstone"),
+    *("graph_commit", "graph_ancestor", "schema"),
+)
+
 
 def rows_to_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as the Arrow table that a merge into `__manifest` takes."""
@@ -71,14 +76,9 @@ def change_to_row(change: Change, path: str | None = None) -> Row:
     """
     location = None if path == default_path(change.table_key) else path
     match change:
-        case RegisterTable(table_key, table_path):
-            return {
-                "object_id": table_key,
-                "object_type": "table",
-                "location": table_path,
-                "table_key": table_key,
-            }
-        case UpdatePin(table_key, version, table_branch, row_count):
+        case RegisterTable(key, table_path):
+            return _row(key, "table", key, location=table_path)
+        case UpdatePin(key, version):
             metadata = {
                 "manifest_path": change.manifest_path,
                 "manifest_size": None,
@@ -86,35 +86,34 @@ def change_to_row(change: Change, path: str | None = None) -> Row:
                 "naming_scheme": "V2",
                 "transaction_uuid": change.transaction_uuid,
             }
-            return {
-                "object_id": f"{table_key}${version:020d}",
-                "object_type": "table_version",
-                "location": location,
-                "metadata": json.dumps(metadata),
-                "table_key": table_key,
-                "table_version": version,
-                "table_branch": table_branch,
-                "row_count": row_count,
-            }
-        case Tombstone(table_key, version):
-            return {
-                "object_id": _tombstone_id(table_key, version, location),
-                "object_type": "table_tombstone",
-                "location": location,
-                "table_key": table_key,
-                "table_version": version,
-            }
+            return _row(
+                f"{key}${version:020d}",
+                "table_version",
+                key,
+                location=location,
+                metadata=json.dumps(metadata),
+                table_version=version,
+                table_branch=change.table_branch,
+                row_count=change.row_count,
+            )
+        case Tombstone(key, version):
+            object_id = f"{key}$tombstone${version:020d}" + (f"${location}" if location else "")
+            return _row(object_id, "table_tombstone", key, location=location, table_version=version)
+
+
+def _row(object_id: str, object_type: str, table_key: str = LINEAGE_KEY, **columns: Any) -> Row:
+    return {
+        "object_id": object_id,
+        "object_type": object_type,
+        "table_key": table_key,
+        **columns,
+    }
 
 
 def revoke_tombstone(table_key: str, version: int, path: str) -> Row:
     """The row that takes a tombstone back: its table is shown under this key again."""
     row = change_to_row(Tombstone(table_key, version), path)
     return {**row, "table_version": 0}
-
-
-def _tombstone_id(table_key: str, version: int, location: str | None) -> str:
-    plain = f"{table_key}$tombstone${version:020d}"
-    return plain if location is None else f"{plain}${location}"
 
 
 def ancestor_to_row(commit: GraphCommit) -> Row:
@@ -132,36 +131,26 @@ def commit_to_row(commit: GraphCommit) -> Row:
     }
     if commit.properties:
         metadata["properties"] = dict(commit.properties)
-    return {
-        "object_id": commit.commit_id,
-        "object_type": "graph_commit",
-        "metadata": json.dumps(metadata),
-        "table_key": LINEAGE_KEY,
-        # The manifest version that the commit makes, in a column so that finding the newest
-        # commit needs no JSON.
-        "table_version": commit.manifest_version,
-    }
+    # The manifest version that the commit makes is in a column, so that finding the newest commit
+    # needs no JSON.
+    return _row(
+        commit.commit_id,
+        "graph_commit",
+        metadata=json.dumps(metadata),
+        table_version=commit.manifest_version,
+    )
 
 
 def head_to_row(branch: str, commit_id: str) -> Row:
-    return {
-        "object_id": f"graph_head:{branch}",
-        "object_type": "graph_head",
-        "metadata": json.dumps({"commit": commit_id}),
-        "table_key": LINEAGE_KEY,
-    }
+    metadata = json.dumps({"commit": commit_id})
+    return _row(f"graph_head:{branch}", "graph_head", metadata=metadata)
 
 
 def schema_to_row(schema_hash: str, schema_id: str | None) -> Row:
     metadata = {"schema_ir_hash": schema_hash}
     if schema_id is not None:
         metadata["schema_id"] = schema_id
-    return {
-        "object_id": "schema",
-        "object_type": "schema",
-        "metadata": json.dumps(metadata),
-        "table_key": LINEAGE_KEY,
-    }
+    return _row("schema", "schema", metadata=json.dumps(metadata))
 
 
 def rows_to_state(
@@ -174,7 +163,7 @@ def rows_to_state(
     Raises:
         InvariantViolated: A row lacks what its kind requires, or no commit is visible.
     """
-    by_type = {kind: rows.filter(pc.equal(rows["object_type"], kind)) for kind in _FOLDED_TYPES}
+    by_type = {kind: rows.filter(pc.equal(rows["object_type"], kind)) for kind in _STATE_TYPES}
     commit_rows = by_type["graph_commit"]
     if commit_rows.num_rows == 0:
         raise InvariantViolated(f"the manifest of branch '{branch}' names no graph commit")
@@ -182,22 +171,22 @@ def rows_to_state(
     newest_first = pc.sort_indices(
         commit_rows, sort_keys=[("table_version", "descending"), ("object_id", "descending")]
     )
-    paths = {row["table_key"]: _required(row, "location") for row in by_type["table"].to_pylist()}
+    paths = {row["table_key"]: _require(row, "location") for row in by_type["table"].to_pylist()}
     tombstones = by_type["table_tombstone"]
     tombstones = tombstones.filter(pc.greater(tombstones["table_version"], 0))
-    own = _of_registered(tombstones, paths)
-    hidden = _greatest(own["table_key"], own["table_version"])
-    versions = _of_registered(by_type["table_version"], paths)
-    entries = dict(_visible_entries(paths, versions, hidden))
+    own = _select_registered(tombstones, paths)
+    hidden = _find_greatest(own["table_key"], own["table_version"])
+    versions = _select_registered(by_type["table_version"], paths)
+    entries = dict(_build_visible_entries(paths, versions, hidden))
     shown = {entry.table_path for entry in entries.values()}
-    schema = _schema_facts(by_type["schema"])
+    schema = _read_schema_facts(by_type["schema"])
     return ManifestState(
         branch=branch,
         version=version,
         entries=entries,
         hidden=hidden,
         paths=paths,
-        hidden_paths=frozenset(_locations(tombstones)) - shown,
+        hidden_paths=frozenset(_list_locations(tombstones)) - shown,
         commit_rows=commit_rows,
         ancestor_rows=by_type["graph_ancestor"],
         head=row_to_commit(commit_rows.take(newest_first[:1]).to_pylist()[0]),
@@ -207,24 +196,14 @@ def rows_to_state(
     )
 
 
-_FOLDED_TYPES = (
-    "table",
-    "table_version",
-    "table_tombstone",
-    "graph_commit",
-    "graph_ancestor",
-    "schema",
-)
-
-
-def _schema_facts(rows: pa.Table) -> dict[str, str]:
+def _read_schema_facts(rows: pa.Table) -> dict[str, str]:
     for row in rows.to_pylist():
-        facts: dict[str, str] = json.loads(_required(row, "metadata"))
+        facts: dict[str, str] = json.loads(_require(row, "metadata"))
         return facts
     return {}
 
 
-def _greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str, int]:
+def _find_greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str, int]:
     """Key → its greatest version."""
     grouped = (
         pa.table({"key": keys, "version": versions}).group_by("key").aggregate([("version", "max")])
@@ -232,7 +211,7 @@ def _greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str, int
     return dict(zip(grouped["key"].to_pylist(), grouped["version_max"].to_pylist(), strict=True))
 
 
-def _of_registered(rows: pa.Table, paths: Mapping[str, str]) -> pa.Table:
+def _select_registered(rows: pa.Table, paths: Mapping[str, str]) -> pa.Table:
     """The rows about the table that each key is registered for, not one it had before."""
     elsewhere = {key: path for key, path in paths.items() if path != default_path(key)}
     if not elsewhere and rows["location"].null_count == rows.num_rows:
@@ -244,17 +223,17 @@ def _of_registered(rows: pa.Table, paths: Mapping[str, str]) -> pa.Table:
     return rows.filter(pc.or_(is_default, pc.equal(rows["location"], expected).fill_null(False)))
 
 
-def _locations(rows: pa.Table) -> Iterator[str]:
+def _list_locations(rows: pa.Table) -> Iterator[str]:
     for key, location in zip(
         rows["table_key"].to_pylist(), rows["location"].to_pylist(), strict=True
     ):
         yield location or default_path(key)
 
 
-def _visible_entries(
+def _build_visible_entries(
     paths: Mapping[str, str], versions: pa.Table, hidden: Mapping[str, int]
 ) -> Iterator[tuple[str, TableEntry]]:
-    greatest = _greatest(versions["table_key"], versions["table_version"])
+    greatest = _find_greatest(versions["table_key"], versions["table_version"])
     visible = {
         f"{key}${version:020d}": key
         for key, version in greatest.items()
@@ -265,7 +244,7 @@ def _visible_entries(
         key = row["table_key"]
         if key not in paths:
             raise InvariantViolated(f"the manifest pins table '{key}' but does not register it")
-        metadata = json.loads(_required(row, "metadata"))
+        metadata = json.loads(_require(row, "metadata"))
         yield (
             key,
             TableEntry(
@@ -281,7 +260,7 @@ def _visible_entries(
 
 def row_to_commit(row: Row) -> GraphCommit:
     """Read one `graph_commit` row."""
-    metadata = json.loads(_required(row, "metadata"))
+    metadata = json.loads(_require(row, "metadata"))
     return GraphCommit(
         commit_id=row["object_id"],
         branch=metadata["branch"],
@@ -294,7 +273,7 @@ def row_to_commit(row: Row) -> GraphCommit:
     )
 
 
-def _required(row: Row, column: str) -> str:
+def _require(row: Row, column: str) -> str:
     value = row[column]
     if value is None:
         raise InvariantViolated(

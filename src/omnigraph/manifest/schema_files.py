@@ -21,7 +21,7 @@ from omnigraph.manifest.contract import (
     SOURCE_FILE,
     STATE_FILE,
     SchemaContract,
-    contract_texts,
+    build_contract_texts,
     load_contract,
     next_contract,
     source_hash,
@@ -35,7 +35,7 @@ from omnigraph.storage.graph_texts import GraphTexts
 def load_accepted_contract(
     texts: GraphTexts, coordinator: Coordinator, known: SchemaContract | None
 ) -> SchemaContract:
-    """The schema that the tables are in, by what the manifest says. Costs no look at it if not new.
+    """The schema that the tables are in, as the manifest says; read only if it may have changed.
 
     Between the publish of a schema change and the move of its files, the next schema holds while
     the present one is still in place.
@@ -44,13 +44,13 @@ def load_accepted_contract(
         ConflictError: The schema files are not those of this graph.
     """
     contract = load_contract(texts, known)
-    if _is_of(contract, coordinator.last_seen(MAIN)):
+    if _matches(contract, coordinator.last_seen(MAIN)):
         return contract
     state = coordinator.fresh(MAIN)
     contract = load_contract(texts)
-    if not _is_of(contract, state):
+    if not _matches(contract, state):
         contract = next_contract(texts)
-    if not _is_of(contract, state):
+    if not _matches(contract, state):
         raise ConflictError(
             f"{SOURCE_FILE} is not the accepted schema of this graph — put back the accepted "
             "text and change it with `omnigraph schema apply`"
@@ -58,7 +58,7 @@ def load_accepted_contract(
     return contract
 
 
-def _is_of(contract: SchemaContract, state: ManifestState) -> bool:
+def _matches(contract: SchemaContract, state: ManifestState) -> bool:
     return state.schema_hash in (None, contract.catalog.shape_hash)
 
 
@@ -69,7 +69,7 @@ def has_staging(texts: GraphTexts) -> bool:
 
 def write_staging(texts: GraphTexts, source: str, catalog: Catalog) -> None:
     """Lay the next schema beside the present one; its state comes last."""
-    contract = contract_texts(source, catalog)
+    contract = build_contract_texts(source, catalog)
     for name in FILES:
         texts.write_text(staging_name(name), contract[name])
 
@@ -78,7 +78,7 @@ def read_staged_hash(texts: GraphTexts) -> str | None:
     """The hash of a schema that is laid down in full and not moved yet, else None."""
     if not all(texts.exists(staging_name(name)) for name in FILES):
         return None
-    return _hash_in(texts.read_text_if_exists(staging_name(STATE_FILE)))
+    return _read_hash(texts.read_text_if_exists(staging_name(STATE_FILE)))
 
 
 def promote(texts: GraphTexts) -> None:
@@ -96,24 +96,24 @@ def discard(texts: GraphTexts) -> None:
 
 
 def reconcile_staging(texts: GraphTexts, coordinator: Coordinator) -> None:
-    """Settle staging files that no sidecar speaks of. The caller holds the schema queue.
+    """Finish or undo staging files that no sidecar names. The caller holds the schema queue.
 
     Raises:
-        ConflictError: Nothing says whether they were published. They stay for somebody to look at.
+        ConflictError: Nothing says whether they were published. They stay, to be compared by hand.
     """
     if not has_staging(texts):
         return
-    next_hash = _hash_in(texts.read_text_if_exists(staging_name(STATE_FILE)))
+    next_hash = _read_hash(texts.read_text_if_exists(staging_name(STATE_FILE)))
     if next_hash is None:
         discard(texts)  # never complete, so never published
         return
     if not texts.exists(staging_name(SOURCE_FILE)):
         # The source is moved already, which happens only after the publish.
         if source_hash(texts.read_text(SOURCE_FILE)) != next_hash:
-            raise _undecided("the source that was moved is not the one they belong to")
+            raise _ambiguity_error("the source that was moved is not the one they belong to")
         promote(texts)
         return
-    live_hash = _hash_in(texts.read_text_if_exists(STATE_FILE))
+    live_hash = _read_hash(texts.read_text_if_exists(STATE_FILE))
     if next_hash == live_hash:
         discard(texts)
         return
@@ -121,34 +121,34 @@ def reconcile_staging(texts: GraphTexts, coordinator: Coordinator) -> None:
     if state.schema_hash is not None:
         published = state.schema_hash == next_hash
     else:
-        published = _published_by_tables(texts, state.entries)
+        published = _is_published_by_tables(texts, state.entries)
     if published:
         promote(texts)
     else:
         discard(texts)
 
 
-def _published_by_tables(texts: GraphTexts, shown: Iterable[str]) -> bool:
+def _is_published_by_tables(texts: GraphTexts, shown: Iterable[str]) -> bool:
     """Decide from the tables alone, for a manifest that does not name its schema."""
-    before = _tables_in(texts.read_text_if_exists(IR_FILE))
-    after = _tables_in(texts.read_text_if_exists(staging_name(IR_FILE)))
+    before = _read_table_keys(texts.read_text_if_exists(IR_FILE))
+    after = _read_table_keys(texts.read_text_if_exists(staging_name(IR_FILE)))
     if before == after:
-        raise _undecided("both schemas have the same tables")
+        raise _ambiguity_error("both schemas have the same tables")
     if set(shown) == after:
         return True
     if set(shown) == before:
         return False
-    raise _undecided("the tables of the graph are those of neither schema")
+    raise _ambiguity_error("the tables of the graph are those of neither schema")
 
 
-def _tables_in(text: str | None) -> set[str]:
+def _read_table_keys(text: str | None) -> set[str]:
     try:
         return {entity.table_key for entity in catalog_from_json(text or "").entities()}
     except OmnigraphError as error:
-        raise _undecided(error.message) from error
+        raise _ambiguity_error(error.message) from error
 
 
-def _hash_in(text: str | None) -> str | None:
+def _read_hash(text: str | None) -> str | None:
     try:
         found = json.loads(text or "")["schema_ir_hash"]
     except (ValueError, KeyError, TypeError):
@@ -156,7 +156,7 @@ def _hash_in(text: str | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _undecided(why: str) -> ConflictError:
+def _ambiguity_error(why: str) -> ConflictError:
     return ConflictError(
         f"a schema change was interrupted and {why} — compare `_schema.pg.staging` with "
         "`_schema.pg`, then remove the staging files or move them over the others"

@@ -57,9 +57,9 @@ def _by_identity(snapshot: Snapshot, own: Catalog, wanted: Catalog) -> dict[str,
         old = known.get(entity.type_id)
         entry = None if old is None else snapshot.entries.get(old.table_key)
         if old is None or entry is None:
-            entries[entity.table_key] = _entry_of_nothing(entity)
+            entries[entity.table_key] = _build_empty_entry(entity)
         else:
-            shown = _shown(old, entity)
+            shown = _map_columns(old, entity)
             entries[entity.table_key] = replace(entry, table_key=entity.table_key, shown=shown)
     return entries
 
@@ -74,7 +74,7 @@ def _by_name(snapshot: Snapshot, wanted: Catalog) -> dict[str, TableEntry]:
     }
 
 
-def _shown(old: EntityType, new: EntityType) -> ShownColumns | None:
+def _map_columns(old: EntityType, new: EntityType) -> ShownColumns | None:
     """How a table of `old` is shown as one of `new`; None when it is one as it stands."""
     renamed = find_renamed_columns(old, new)
     schema = arrow_schema(new)
@@ -84,7 +84,7 @@ def _shown(old: EntityType, new: EntityType) -> ShownColumns | None:
     return ShownColumns(tuple(sorted(renamed.items())), schema)
 
 
-def _entry_of_nothing(entity: EntityType) -> TableEntry:
+def _build_empty_entry(entity: EntityType) -> TableEntry:
     """The table of a type that was added later."""
     return TableEntry(
         table_key=entity.table_key,

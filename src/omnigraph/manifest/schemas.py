@@ -1,4 +1,4 @@
-"""Schemas kept: the texts of every schema a graph has had, so that a commit is read in its own.
+"""Schemas: the texts of every schema a graph has had, so that each commit is read in its own.
 
     __schemas/{id}.json   {"source": …, "ir": …}
 
@@ -47,7 +47,7 @@ def schema_path(name: str) -> str:
     return f"{DIRECTORY}/{name}.json"
 
 
-def catalog_of(texts: GraphTexts, snapshot: Snapshot, current: SchemaContract) -> Catalog | None:
+def find_catalog(texts: GraphTexts, snapshot: Snapshot, current: SchemaContract) -> Catalog | None:
     """The schema that the tables of a snapshot are in; None when its text is not there.
 
     `current` is the accepted schema, which need not be read again.
@@ -55,24 +55,24 @@ def catalog_of(texts: GraphTexts, snapshot: Snapshot, current: SchemaContract) -
     name = snapshot.schema_name
     if name is None or name == current.schema_id:
         return current.catalog
-    kept = _kept_catalog(texts, name)
+    kept = _load_catalog(texts, name)
     if kept is None and name == current.catalog.shape_hash:
         return current.catalog
     return kept
 
 
-def _kept_catalog(texts: GraphTexts, name: str) -> Catalog | None:
+def _load_catalog(texts: GraphTexts, name: str) -> Catalog | None:
     text = texts.read_text_if_exists(schema_path(name))
     if text is None:
         return None
     try:
-        return _parsed(text)
+        return _parse_catalog(text)
     except (ValueError, KeyError, TypeError, StorageError):
         return None  # damaged: as good as not there
 
 
 @lru_cache(maxsize=CATALOGS_MAX)
-def _parsed(text: str) -> Catalog:
+def _parse_catalog(text: str) -> Catalog:
     """One catalogue per text, so that what is cached by its identity is found again."""
     return catalog_from_json(json.loads(text)["ir"])
 
@@ -83,7 +83,7 @@ def find_damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, s
     kept = {each.removesuffix(".json") for each in texts.list_dir(DIRECTORY)}
     for name in sorted(kept | set(named)):
         try:
-            problem = _problem_of(name, texts.read_text_if_exists(schema_path(name)))
+            problem = _find_problem(name, texts.read_text_if_exists(schema_path(name)))
         except (OmnigraphError, ValueError) as error:
             problem = f"cannot be read: {error}"
         if problem is not None:
@@ -91,7 +91,7 @@ def find_damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, s
     return found
 
 
-def _problem_of(name: str, text: str | None) -> str | None:
+def _find_problem(name: str, text: str | None) -> str | None:
     if text is None:
         return "is missing"
     if name == text_id(text):

@@ -6,7 +6,7 @@
     4  rows of a table that is not at the default path of its key say where it is
 
 Nothing outside this module reads the stamp. Migration is idempotent: a crash in the middle, or two
-processes at once, end in the same place.
+processes at the same time, end in the same state.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ def resolve(
     if version is not None:
         return coordinator.at_version(name, version).snapshot()
     if at is not None:
-        return _at_time(coordinator, name, _microseconds(at))
+        return _find_at_time(coordinator, name, _to_microseconds(at))
     return coordinator.fresh(name).snapshot()
 
 
-def _at_time(coordinator: Coordinator, branch: str, instant: int) -> Snapshot:
+def _find_at_time(coordinator: Coordinator, branch: str, instant: int) -> Snapshot:
     """The branch as the newest commit that was made by then left it."""
     state = coordinator.fresh(branch)
     newest_first = state.commit_rows.take(
@@ -56,7 +56,7 @@ def _at_time(coordinator: Coordinator, branch: str, instant: int) -> Snapshot:
     raise NotFoundError(f"branch '{branch}' has no commit as old as that — its first one is newer")
 
 
-def _microseconds(at: datetime | str) -> int:
+def _to_microseconds(at: datetime | str) -> int:
     if isinstance(at, datetime):
         aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return int(aware.timestamp() * 1_000_000)

@@ -1,9 +1,9 @@
-"""Relocating: what a read-write open does when a graph lies elsewhere than before.
+"""Relocation: what a read-write open does with a graph that was moved or copied.
 
     step                        a crash here leaves
-    version files, one by one   some of them mended; reads are right either way
-    sidecars                    all files mended; the rest is done again
-    the marker                  a graph that is at home
+    version files, one by one   some of them rewritten; reads are right either way
+    sidecars                    all files rewritten; the rest is done again
+    the marker                  a graph that knows its location
 
 One process at a time. An open that cannot write goes on: what it opens has the right paths in
 memory.
@@ -25,24 +25,24 @@ LOCATION_KEY = ("__location__", None)
 log = logging.getLogger("omnigraph")
 
 
-def settle_location(store: Store) -> None:
-    """Mend a graph that was moved or copied, so that nothing in it names its former place."""
-    if _is_at_home(store):
+def relocate_if_moved(store: Store) -> None:
+    """Rewrite a graph that was moved or copied, so that no file in it names its former location."""
+    if _is_at_recorded_location(store):
         return
     try:
         with writer_queues(store.root).acquire_many([LOCATION_KEY]):
-            if not _is_at_home(store):
+            if not _is_at_recorded_location(store):
                 _relocate(store)
     except StorageError as error:
         log.warning("'%s' was moved or copied and cannot be mended: %s", store.root, error.message)
 
 
-def mark_location(store: Store) -> None:
-    """Say where a new graph is."""
+def record_location(store: Store) -> None:
+    """Record where a new graph is."""
     write_marker(store.root, store.texts.store)
 
 
-def _is_at_home(store: Store) -> bool:
+def _is_at_recorded_location(store: Store) -> bool:
     marked = read_marker(store.root, store.texts.store)
     return marked is not None and is_same_place(marked, store.root.uri)
 
