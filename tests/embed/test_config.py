@@ -6,14 +6,10 @@ import logging
 
 import pytest
 
-from omnigraph.embed import (
-    EmbeddingNotConfigured,
-    Provider,
-    config_from_environment,
-    embedder_from_environment,
-)
+from omnigraph.embed import Provider, config_from_environment, embedder_from_environment
 from omnigraph.embed.config import EmbedConfig
 from omnigraph.embed.mock import MockEmbedder
+from omnigraph.errors import EmbeddingNotConfigured
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,6 @@ import pytest
 
 from omnigraph.embed import (
     EmbedConfig,
-    EmbeddingFailed,
-    EmbeddingModelMismatch,
-    EmbeddingNotConfigured,
     Provider,
     embed_query_text,
     embedder_of_documents,
@@ -23,6 +20,7 @@ from omnigraph.embed import (
 from omnigraph.embed.embedder import unit_vectors
 from omnigraph.embed.mock import MockEmbedder
 from omnigraph.embed.openai import BATCH_CHARACTERS_MAX, BATCH_TEXTS_MAX, batches
+from omnigraph.errors import EmbeddingFailed, EmbeddingModelMismatch, EmbeddingNotConfigured
 from tests.embed.provider import KEY, Reply, Request, gemini_reply, openai_reply, serving
 
 

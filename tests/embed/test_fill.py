@@ -8,16 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.embed import (
-    EmbedColumn,
-    Embedder,
-    EmbeddingFailed,
-    EmbeddingModelMismatch,
-    EmbeddingNotConfigured,
-    fill_vectors,
-    make_embedder,
-)
+from omnigraph.embed import EmbedColumn, Embedder, fill_vectors, make_embedder
 from omnigraph.embed.mock import MockEmbedder
+from omnigraph.errors import EmbeddingFailed, EmbeddingModelMismatch, EmbeddingNotConfigured
 from tests.embed.provider import Reply, openai_reply, serving
 
 WIDTH = 3

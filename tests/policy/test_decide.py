@@ -221,14 +221,7 @@ def test_an_evaluation_that_fails_is_a_denial_of_its_own_kind() -> None:
     broken = engine("permit (principal, action, resource) when { 9223372036854775807 + 1 > 0 };")
 
     with pytest.raises(PolicyEvaluationFailed) as failure:
-        broken.find_rules(
-            "ann",
-            Action.READ,
-            branch=None,
-            is_protected=False,
-            target_branch=None,
-            target_is_protected=False,
-        )
+        broken.find_rules(Request("ann", Action.READ), False, False)
 
     assert failure.value.http_status == 500
     assert isinstance(failure.value, PolicyError)

@@ -24,7 +24,7 @@ from omnigraph.cli.embed_files import (
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.output import JsonFlag, print_result, read_text_file
 from omnigraph.cli.progress import track
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, EmbeddingNotConfigured
 
 if TYPE_CHECKING:
     from omnigraph.embed import Embedder
@@ -94,7 +94,7 @@ def embed(
 
 
 def _make_embedder() -> Embedder:
-    from omnigraph.embed import EmbeddingNotConfigured, embedder_from_environment
+    from omnigraph.embed import embedder_from_environment
     from omnigraph.embed.config import NOT_CONFIGURED
 
     embedder = embedder_from_environment()

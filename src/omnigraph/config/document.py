@@ -99,7 +99,7 @@ def read_document(
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, error) from None
+        raise _unreadable(path, error) from None
     return parse_document(text, str(path), read, known=known, warnings=warnings)
 
 
@@ -125,8 +125,19 @@ def parse_document(
     return result
 
 
-def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
-    """The error for a file that cannot be read as text."""
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
     reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
     return ConfigError(f"cannot read '{path}': {reason}")
 

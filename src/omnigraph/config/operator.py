@@ -23,14 +23,6 @@ CONFIG_FILE = "config.yaml"
 ScopeKind: TypeAlias = Literal["server", "cluster", "store"]
 _SCOPE_KINDS: tuple[ScopeKind, ...] = ("server", "cluster", "store")
 _KEYS = ("operator", "servers", "clusters", "profiles", "defaults", "aliases")
-_DEFAULTS = (
-    "output",
-    "table_max_column_width",
-    "table_cell_layout",
-    "server",
-    "default_graph",
-    "store",
-)
 _ALIAS = ("server", "graph", "query", "args", "params", "format")
 
 
@@ -163,7 +155,7 @@ def _operator(home: Path, top: Table) -> Operator:
         servers=_servers(top),
         clusters={name: table.require("root") for name, table in clusters},
         profiles={name: _profile(name, table) for name, table in profiles},
-        defaults=_defaults(top.table("defaults", *_DEFAULTS)),
+        defaults=_defaults(top.table("defaults", *Defaults.__dataclass_fields__)),
         aliases={name: _alias(name, table) for name, table in top.tables("aliases", *_ALIAS)},
     )
 

@@ -20,14 +20,6 @@ LAYOUTS = ("truncate", "wrap")
 COLUMN_WIDTH_MIN = 8
 _KEYS = ("project", "graphs", "server", "cli", "query", "auth", "aliases", "policy", "queries")
 _GRAPH = ("uri", "bearer_token_env", "policy", "queries")
-_CLI = (
-    "graph",
-    "branch",
-    "actor",
-    "output_format",
-    "table_max_column_width",
-    "table_cell_layout",
-)
 _ALIAS = ("command", "query", "name", "args", "graph", "branch", "format")
 _VERBS = {"read": "query", "query": "query", "change": "mutate", "mutate": "mutate"}
 
@@ -167,7 +159,7 @@ def _project(path: Path, top: Table) -> Project:
             name: _graph(name, table, directory) for name, table in top.tables("graphs", *_GRAPH)
         },
         server=_server(top.table("server", "graph", "bind", "policy"), directory),
-        cli=_cli(top.table("cli", *_CLI)),
+        cli=_cli(top.table("cli", *CliSection.__dataclass_fields__)),
         query_roots=tuple(directory / root for root in roots),
         auth_env_file=top.table("auth", "env_file").file("env_file", directory),
         aliases={name: _alias(name, table) for name, table in top.tables("aliases", *_ALIAS)},

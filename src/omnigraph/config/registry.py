@@ -14,6 +14,7 @@ from typing import Any
 from omnigraph.catalog.model import Catalog
 from omnigraph.compiler import CompiledQuery, compile_query
 from omnigraph.compiler.describe import result_field
+from omnigraph.config.document import read_text
 from omnigraph.config.project import StoredEntry
 from omnigraph.errors import OmnigraphError
 
@@ -102,7 +103,7 @@ def load_registry(entries: Mapping[str, StoredEntry], catalog: Catalog) -> Regis
 
 
 def _read_query(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
-    source = _read(entry.file)
+    source = read_text(entry.file)
     compiled = compile_query(source, catalog, name, source_name=str(entry.file))
     return StoredQuery(
         name=name,
@@ -115,14 +116,6 @@ def _read_query(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
         description=compiled.description,
         instruction=compiled.instruction,
     )
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise OmnigraphError(f"cannot read '{path}': {reason}") from None
 
 
 def _params(compiled: CompiledQuery) -> tuple[StoredParam, ...]:

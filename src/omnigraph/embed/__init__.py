@@ -20,19 +20,11 @@ from omnigraph.embed.providers import (
     embedder_of_documents,
     make_embedder,
 )
-from omnigraph.errors import (
-    EmbeddingFailed,
-    EmbeddingModelMismatch,
-    EmbeddingNotConfigured,
-)
 
 __all__ = [
     "EmbedColumn",
     "EmbedConfig",
     "Embedder",
-    "EmbeddingFailed",
-    "EmbeddingModelMismatch",
-    "EmbeddingNotConfigured",
     "EnvironmentEmbedder",
     "Filled",
     "Provider",

@@ -9,7 +9,7 @@ import cedarpy
 
 from omnigraph.errors import PolicyEvaluationFailed, PolicyInvalid
 from omnigraph.policy.compile import SCHEMA, CedarText, uid, well_formed
-from omnigraph.policy.model import Action
+from omnigraph.policy.model import Request
 
 _POSITION = "policy"  # Cedar names the permits of a text policy0, policy1, ...
 
@@ -35,14 +35,7 @@ class CedarEngine:
         self._what = what
 
     def find_rules(
-        self,
-        actor: str,
-        action: Action,
-        *,
-        branch: str | None,
-        is_protected: bool,
-        target_branch: str | None,
-        target_is_protected: bool,
+        self, request: Request, is_protected: bool, target_is_protected: bool
     ) -> list[str]:
         """The rules that allow a request; none when it is denied.
 
@@ -51,14 +44,14 @@ class CedarEngine:
         """
         answer = cedarpy.is_authorized(
             {
-                "principal": uid("Actor", actor),
-                "action": uid("Action", action.value),
+                "principal": uid("Actor", request.actor),
+                "action": uid("Action", request.action.value),
                 "resource": self._text.resource,
                 "context": {
-                    "has_branch": branch is not None,
-                    "branch": well_formed(branch or ""),
-                    "has_target_branch": target_branch is not None,
-                    "target_branch": well_formed(target_branch or ""),
+                    "has_branch": request.branch is not None,
+                    "branch": well_formed(request.branch or ""),
+                    "has_target_branch": request.target_branch is not None,
+                    "target_branch": well_formed(request.target_branch or ""),
                     "branch_is_protected": is_protected,
                     "target_branch_is_protected": target_is_protected,
                 },
@@ -68,7 +61,7 @@ class CedarEngine:
             self._schema,
         )
         if answer.decision is cedarpy.Decision.NoDecision or answer.diagnostics.errors:
-            raise PolicyEvaluationFailed(self._what, action.value, actor)
+            raise PolicyEvaluationFailed(self._what, request.action.value, request.actor)
         if not answer.allowed:
             return []
         return [self._text.rule_ids[_position(each)] for each in answer.diagnostics.reasons]

@@ -121,13 +121,8 @@ def _route(path: str, operation: Operation, serving: Serving) -> Route:
 def _serving(settings: ServerSettings) -> Serving:
     metrics = Metrics()
     limits = settings.limits
-    server_policy = (
-        None
-        if settings.server_policy_text is None
-        else load_policy(
-            settings.server_policy_text, name=settings.server_policy_name, resource=None
-        )
-    )
+    text, name = settings.server_policy_text, settings.server_policy_name
+    server_policy = None if text is None else load_policy(text, name=name, resource=None)
     graphs = open_graphs(settings)
     readers = WorkerPool(limits.read_threads, "omnigraph-read")
     return Serving(

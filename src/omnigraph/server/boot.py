@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.config import Project, load_project
+from omnigraph.config.document import read_text
 from omnigraph.errors import BadRequestError, ConfigError
 from omnigraph.server.settings import (
     DEFAULT_BIND,
@@ -106,10 +107,4 @@ def _graph_by_name(name: str, project: Project) -> ServedGraph:
 
 
 def _text(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"cannot read the policy '{path}': {reason}") from None
+    return None if path is None else read_text(path)

@@ -14,7 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph.server.metrics import Metrics
 
-REQUEST_ID = "X-Request-Id"
 UNKNOWN_ROUTE = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SAFE_ID = re.compile(rb"[\w.-]{1,64}", re.ASCII)

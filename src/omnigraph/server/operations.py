@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from omnigraph.server import request_models as sent
+from omnigraph.server import response_models as answered
 from omnigraph.server import (
-    request_models,
-    response_models,
     routes_branches,
     routes_commits,
     routes_exports,
@@ -29,6 +30,7 @@ from omnigraph.server.call import Call
 from omnigraph.server.envelope import JSON
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
+Model: TypeAlias = type[BaseModel]
 
 READ_ERRORS = (400, 401, 403, 404, 408, 413, 415, 500, 503)
 WRITE_ERRORS = (*READ_ERRORS, 409, 429)
@@ -88,235 +90,125 @@ _CONDITION = Parameter(
     "The graph commit that has to be the head of the branch.",
     is_required=True,
 )
-_STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
-
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+_LOAD = (
+    Parameter("branch", "query", "The branch to load into; `main` by default."),
+    Parameter("from", "query", "Where a missing branch starts from."),
+    Parameter(
+        "mode",
         "query",
-        "POST",
-        "/query",
-        routes_reads.query,
-        (response_models.ReadOutput,),
-        request_models.QueryRequest,
+        "How records meet rows; `merge` by default.",
+        values=("overwrite", "append", "merge"),
     ),
-    Operation(
-        "read",
-        "POST",
-        "/read",
-        routes_reads.read,
-        (response_models.FrozenReadOutput,),
-        request_models.ReadRequest,
-        is_deprecated=True,
-    ),
-    Operation(
-        "invoke_query",
-        "POST",
-        "/queries/{name}",
-        routes_queries.invoke_query,
-        (response_models.ReadOutput, response_models.ChangeOutput),
-        request_models.InvokeRequest,
-        is_body_required=False,
-        parameters=(_STORED,),
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "invoke_query_if_graph_commit",
-        "POST",
-        "/queries/{name}/if-graph-commit",
-        routes_queries.invoke_query_if_graph_commit,
-        (response_models.ChangeOutput,),
-        request_models.InvokeRequest,
-        is_body_required=False,
-        parameters=(_STORED, _CONDITION),
-        errors=CONDITIONAL_ERRORS,
-    ),
-    Operation(
-        "list_queries",
-        "GET",
-        "/queries",
-        routes_queries.list_queries,
-        (response_models.QueriesCatalog,),
-    ),
-    Operation(
-        "mutate",
-        "POST",
-        "/mutate",
-        routes_writes.mutate,
-        (response_models.ChangeOutput,),
-        request_models.ChangeRequest,
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "change",
-        "POST",
-        "/change",
-        routes_writes.change,
-        (response_models.ChangeOutput,),
-        request_models.ChangeRequest,
-        errors=WRITE_ERRORS,
-        is_deprecated=True,
-    ),
-    Operation(
-        "mutate_if_graph_commit",
-        "POST",
-        "/mutate/if-graph-commit",
-        routes_writes.mutate_if_graph_commit,
-        (response_models.ChangeOutput,),
-        request_models.ChangeRequest,
-        parameters=(_CONDITION,),
-        errors=CONDITIONAL_ERRORS,
-    ),
-    Operation(
-        "load",
-        "POST",
-        "/load",
-        routes_loads.load,
-        (response_models.IngestOutput,),
-        request_models.IngestRequest,
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "ingest",
-        "POST",
-        "/ingest",
-        routes_loads.ingest,
-        (response_models.IngestOutput,),
-        request_models.IngestRequest,
-        errors=WRITE_ERRORS,
-        is_deprecated=True,
-    ),
-    Operation(
-        "loadNdjson",
-        "POST",
-        "/load/ndjson",
-        routes_loads.load_ndjson,
-        (response_models.GraphBatchLoadOutput,),
-        takes_media=routes_loads.NDJSON,
-        parameters=(
-            Parameter("branch", "query", "The branch to load into; `main` by default."),
-            Parameter("from", "query", "Where a missing branch starts from."),
-            Parameter(
-                "mode",
-                "query",
-                "How records meet rows; `merge` by default.",
-                values=("overwrite", "append", "merge"),
-            ),
-            Parameter(
-                "embed",
-                "query",
-                "Whether missing `@embed` vectors are made; `true` by default.",
-                values=("true", "false"),
-            ),
-        ),
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "export",
-        "POST",
-        "/export",
-        routes_exports.export,
-        (),
-        request_models.ExportRequest,
-        gives_media=routes_loads.NDJSON,
-    ),
-    Operation(
-        "getSnapshot",
-        "GET",
-        "/snapshot",
-        routes_reads.get_snapshot,
-        (response_models.SnapshotOutput,),
-        parameters=(_BRANCH,),
-    ),
-    Operation(
-        "getSchema",
-        "GET",
-        "/schema",
-        routes_schema.get_schema,
-        (response_models.SchemaOutput,),
-    ),
-    Operation(
-        "applySchema",
-        "POST",
-        "/schema/apply",
-        routes_schema.apply_schema,
-        (response_models.SchemaApplyOutput,),
-        request_models.SchemaApplyRequest,
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "listBranches",
-        "GET",
-        "/branches",
-        routes_branches.list_branches,
-        (response_models.BranchesOutput,),
-    ),
-    Operation(
-        "createBranch",
-        "POST",
-        "/branches",
-        routes_branches.create_branch,
-        (response_models.BranchCreateOutput,),
-        request_models.BranchCreateRequest,
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "mergeBranches",
-        "POST",
-        "/branches/merge",
-        routes_branches.merge_branches,
-        (response_models.BranchMergeOutput,),
-        request_models.BranchMergeRequest,
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "deleteBranch",
-        "DELETE",
-        "/branches/{branch:path}",
-        routes_branches.delete_branch,
-        (response_models.BranchDeleteOutput,),
-        parameters=(Parameter("branch", "path", "The branch to remove.", is_required=True),),
-        errors=WRITE_ERRORS,
-    ),
-    Operation(
-        "listCommits",
-        "GET",
-        "/commits",
-        routes_commits.list_commits,
-        (response_models.CommitsOutput,),
-        parameters=(_BRANCH,),
-    ),
-    Operation(
-        "getCommit",
-        "GET",
-        "/commits/{commit_id}",
-        routes_commits.get_commit,
-        (response_models.Commit,),
-        parameters=(Parameter("commit_id", "path", "The graph commit.", is_required=True),),
-    ),
-    Operation(
-        "health",
-        "GET",
-        "/healthz",
-        routes_server.health,
-        (response_models.HealthOutput,),
-        errors=(),
-    ),
-    Operation(
-        "metrics",
-        "GET",
-        "/metrics",
-        routes_server.metrics,
-        gives_media="text/plain",
-        errors=(),
-        is_of_server=True,
-    ),
-    Operation(
-        "listGraphs",
-        "GET",
-        "/graphs",
-        routes_server.list_graphs,
-        (response_models.GraphsOutput,),
-        errors=(401, 403, 405, 500),
-        is_of_server=True,
+    Parameter(
+        "embed",
+        "query",
+        "Whether missing `@embed` vectors are made; `true` by default.",
+        values=("true", "false"),
     ),
 )
+_STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
+
+_NAME = "/queries/{name}"
+
+
+def _get(operation_id: str, path: str, handler: Handler, *outputs: Model, **rest: Any) -> Operation:
+    return Operation(operation_id, "GET", path, handler, outputs, **rest)
+
+
+def _read(
+    operation_id: str,
+    path: str,
+    handler: Handler,
+    takes: Model | None,
+    *outputs: Model,
+    **rest: Any,
+) -> Operation:
+    return Operation(operation_id, "POST", path, handler, outputs, takes, **rest)
+
+
+_write = partial(_read, errors=WRITE_ERRORS)
+_conditional_write = partial(_read, errors=CONDITIONAL_ERRORS)
+
+# A table: with one argument per line it would be twice as long.
+# fmt: off
+OPERATIONS: tuple[Operation, ...] = (
+    _read("query", "/query", routes_reads.query, sent.QueryRequest, answered.ReadOutput),
+    _read(
+        "read", "/read", routes_reads.read, sent.ReadRequest, answered.FrozenReadOutput,
+        is_deprecated=True
+    ),
+    _write(
+        "invoke_query", _NAME, routes_queries.invoke_query, sent.InvokeRequest, answered.ReadOutput,
+        answered.ChangeOutput, is_body_required=False, parameters=(_STORED,)
+    ),
+    _conditional_write(
+        "invoke_query_if_graph_commit", f"{_NAME}/if-graph-commit",
+        routes_queries.invoke_query_if_graph_commit, sent.InvokeRequest, answered.ChangeOutput,
+        is_body_required=False, parameters=(_STORED, _CONDITION)
+    ),
+    _get("list_queries", "/queries", routes_queries.list_queries, answered.QueriesCatalog),
+    _write("mutate", "/mutate", routes_writes.mutate, sent.ChangeRequest, answered.ChangeOutput),
+    _write(
+        "change", "/change", routes_writes.change, sent.ChangeRequest, answered.ChangeOutput,
+        is_deprecated=True
+    ),
+    _conditional_write(
+        "mutate_if_graph_commit", "/mutate/if-graph-commit", routes_writes.mutate_if_graph_commit,
+        sent.ChangeRequest, answered.ChangeOutput, parameters=(_CONDITION,)
+    ),
+    _write("load", "/load", routes_loads.load, sent.IngestRequest, answered.IngestOutput),
+    _write(
+        "ingest", "/ingest", routes_loads.ingest, sent.IngestRequest, answered.IngestOutput,
+        is_deprecated=True
+    ),
+    _write(
+        "loadNdjson", "/load/ndjson", routes_loads.load_ndjson, None, answered.GraphBatchLoadOutput,
+        takes_media=routes_loads.NDJSON, parameters=_LOAD
+    ),
+    _read(
+        "export", "/export", routes_exports.export, sent.ExportRequest,
+        gives_media=routes_loads.NDJSON
+    ),
+    _get(
+        "getSnapshot", "/snapshot", routes_reads.get_snapshot, answered.SnapshotOutput,
+        parameters=(_BRANCH,)
+    ),
+    _get("getSchema", "/schema", routes_schema.get_schema, answered.SchemaOutput),
+    _write(
+        "applySchema", "/schema/apply", routes_schema.apply_schema, sent.SchemaApplyRequest,
+        answered.SchemaApplyOutput
+    ),
+    _get("listBranches", "/branches", routes_branches.list_branches, answered.BranchesOutput),
+    _write(
+        "createBranch", "/branches", routes_branches.create_branch, sent.BranchCreateRequest,
+        answered.BranchCreateOutput
+    ),
+    _write(
+        "mergeBranches", "/branches/merge", routes_branches.merge_branches, sent.BranchMergeRequest,
+        answered.BranchMergeOutput
+    ),
+    Operation(
+        "deleteBranch", "DELETE", "/branches/{branch:path}", routes_branches.delete_branch,
+        (answered.BranchDeleteOutput,),
+        parameters=(Parameter("branch", "path", "The branch to remove.", is_required=True),),
+        errors=WRITE_ERRORS
+    ),
+    _get(
+        "listCommits", "/commits", routes_commits.list_commits, answered.CommitsOutput,
+        parameters=(_BRANCH,)
+    ),
+    _get(
+        "getCommit", "/commits/{commit_id}", routes_commits.get_commit, answered.Commit,
+        parameters=(Parameter("commit_id", "path", "The graph commit.", is_required=True),)
+    ),
+    _get("health", "/healthz", routes_server.health, answered.HealthOutput, errors=()),
+    _get(
+        "metrics", "/metrics", routes_server.metrics, gives_media="text/plain", errors=(),
+        is_of_server=True
+    ),
+    _get(
+        "listGraphs", "/graphs", routes_server.list_graphs, answered.GraphsOutput,
+        errors=(401, 403, 405, 500), is_of_server=True
+    ),
+)
+# fmt: on

@@ -6,7 +6,7 @@ export everything.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
@@ -14,79 +14,69 @@ from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
 
 Mode = Literal["overwrite", "append", "merge"]
-SchemaOf = Literal["commit", "current"]
 
 
 class RequestModel(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", populate_by_name=True)
 
 
+Params = Annotated[dict[str, Any] | None, Field(description="The parameters, by name.")]
+Branch = Annotated[str | None, Field(description="The branch; `main` by default.")]
+Snapshot = Annotated[str | None, Field(description="A graph commit, instead of a branch.")]
+SchemaOf = Annotated[
+    Literal["commit", "current"],
+    Field(
+        description="Whose schema a snapshot is read in: its own, or the `current` one, through "
+        "stable identities."
+    ),
+]
+_SOURCE = "The text of one query or several."
+_NAME = "Which query runs; may be left out when there is only one."
+
+
 class ReadRequest(RequestModel):
     """A read, in the words of the first clients."""
 
     query_source: str = Field(
-        validation_alias=AliasChoices("query_source", "query"),
-        description="The text of one query or several.",
+        validation_alias=AliasChoices("query_source", "query"), description=_SOURCE
     )
     query_name: str | None = Field(
-        None,
-        validation_alias=AliasChoices("query_name", "name"),
-        description="Which query runs; may be left out when there is only one.",
+        None, validation_alias=AliasChoices("query_name", "name"), description=_NAME
     )
-    params: dict[str, Any] | None = Field(None, description="The parameters, by name.")
-    branch: str | None = Field(None, description="The branch; `main` by default.")
-    snapshot: str | None = Field(None, description="A graph commit, instead of a branch.")
+    params: Params = None
+    branch: Branch = None
+    snapshot: Snapshot = None
 
 
-class QueryRequest(RequestModel):
-    """A read."""
-
-    query: str = Field(
-        validation_alias=AliasChoices("query", "query_source"),
-        description="The text of one query or several.",
-    )
+class NamedQuery(RequestModel):
+    query: str = Field(validation_alias=AliasChoices("query", "query_source"), description=_SOURCE)
     name: str | None = Field(
-        None,
-        validation_alias=AliasChoices("name", "query_name"),
-        description="Which query runs; may be left out when there is only one.",
+        None, validation_alias=AliasChoices("name", "query_name"), description=_NAME
     )
-    params: dict[str, Any] | None = Field(None, description="The parameters, by name.")
-    branch: str | None = Field(None, description="The branch; `main` by default.")
-    snapshot: str | None = Field(None, description="A graph commit, instead of a branch.")
-    schema_of: SchemaOf = Field(
-        "commit",
-        description="Whose schema a snapshot is read in: its own, or the `current` one, through "
-        "stable identities.",
-    )
+    params: Params = None
 
 
-class ChangeRequest(RequestModel):
+class ChangeRequest(NamedQuery):
     """A mutation."""
 
-    query: str = Field(
-        validation_alias=AliasChoices("query", "query_source"),
-        description="The text of one query or several.",
-    )
-    name: str | None = Field(
-        None,
-        validation_alias=AliasChoices("name", "query_name"),
-        description="Which query runs; may be left out when there is only one.",
-    )
-    params: dict[str, Any] | None = Field(None, description="The parameters, by name.")
     branch: str | None = Field(None, description="The branch to change; `main` by default.")
+
+
+class QueryRequest(NamedQuery):
+    """A read."""
+
+    branch: Branch = None
+    snapshot: Snapshot = None
+    schema_of: SchemaOf = "commit"
 
 
 class InvokeRequest(RequestModel):
     """A call of a stored query. All of it may be left out, and the body with it."""
 
-    params: dict[str, Any] | None = Field(None, description="The parameters, by name.")
-    branch: str | None = Field(None, description="The branch; `main` by default.")
+    params: Params = None
+    branch: Branch = None
     snapshot: str | None = Field(None, description="A graph commit, for a read only.")
-    schema_of: SchemaOf = Field(
-        "commit",
-        description="Whose schema a snapshot is read in: its own, or the `current` one, through "
-        "stable identities.",
-    )
+    schema_of: SchemaOf = "commit"
     expect_mutation: bool | None = Field(
         None, description="Refuse the call when the query is of the other kind."
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from omnigraph.config.document import read_text
 from omnigraph.errors import BadRequestError
 from omnigraph.server.auth import NO_TOKENS, Tokens
 
@@ -167,7 +168,7 @@ def tokens_from(environment: Mapping[str, str]) -> Tokens:
     path = environment.get(TOKENS_FILE)
     inline = environment.get(TOKENS_JSON)
     if path:
-        entries += _entries(_read(path), TOKENS_FILE)
+        entries += _entries(read_text(Path(path)), TOKENS_FILE)
     elif inline:
         entries += _entries(inline, TOKENS_JSON)
     return Tokens.from_pairs(entries)
@@ -188,14 +189,6 @@ def limits_from(environment: Mapping[str, str]) -> Limits:
             raise BadRequestError(f"{variable} is {text!r}, expected a positive whole number")
         found[name] = int(text)
     return Limits(**found)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadRequestError(f"{TOKENS_FILE}: cannot read '{path}': {reason}") from None
 
 
 def _entries(text: str, variable: str) -> list[tuple[str, str]]:
