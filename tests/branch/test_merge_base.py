@@ -231,7 +231,7 @@ def test_a_merge_over_a_state_that_is_gone_is_refused_and_says_which(people: og.
     before = state_of(people, "dev")
 
     with pytest.raises(
-        og.errors.ConflictError, match="of branch 'hotfix', and what it left is gone"
+        og.errors.ConflictError, match="of branch 'hotfix', whose state is no longer stored"
     ):
         people.merge("main", "dev")
 

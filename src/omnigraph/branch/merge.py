@@ -226,8 +226,9 @@ def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:
         except CommitStateGone as gone:
             raise ConflictError(
                 f"the branches cannot be merged: both come from commit '{commit.commit_id}' of "
-                f"branch '{commit.branch}', and what it left is gone, so that their changes cannot "
-                "be told — export the rows to bring over and load them with mode merge"
+                f"branch '{commit.branch}', whose state is no longer stored, so their changes "
+                "since then are unknown — export the rows to bring over and load them with mode "
+                "merge"
             ) from gone
 
     return read

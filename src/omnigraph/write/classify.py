@@ -39,7 +39,7 @@ def mode_of(kind: WriterKind, schema_version: int) -> Mode:
             return Mode.STRICT
         case WriterKind.BRANCH_MERGE:
             # An older merge could not confirm. Taking that for "partial" would throw a finished
-            # merge away, so it is believed; a partial one of that age cannot be told.
+            # merge away, so it is believed; a partial one of that age looks the same.
             return Mode.CONFIRMED if schema_version >= CONFIRMATION_FLOOR else Mode.LOOSE
         case WriterKind.SCHEMA_APPLY | WriterKind.ENSURE_INDICES | WriterKind.OPTIMIZE:
             return Mode.LOOSE

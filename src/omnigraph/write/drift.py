@@ -76,6 +76,6 @@ def _explain_drift(environment: WriteEnvironment, entry: TableEntry, drift: str)
 
 def _advice(environment: WriteEnvironment) -> str:
     if environment.has_system_locks:
-        return "nothing was written; try again, or run `omnigraph verify` when this goes on"
+        return "nothing was written; try again, or run `omnigraph verify` if this persists"
     # Without locks of the system a live handle cannot know that no other process is at work.
     return "reopen the graph read-write (e.g. restart the server) to recover"

@@ -74,7 +74,7 @@ class Intent:
     With `confirms` the sidecar is written again when every table is ready: then, and not before,
     a table that takes several commits is known to be complete. `before_publish` makes ready what
     else a publish needs, `after_publish` puts it into place; the latter may be repeated by
-    recovery. `withdraw` takes back what `before_publish` laid down when no sidecar speaks of it.
+    recovery. `withdraw` takes back what `before_publish` laid down when there is no sidecar.
     """
 
     kind: WriterKind

@@ -11,8 +11,8 @@ version that is durable, and no HEAD moves before a sidecar covers it.
     D  delete_sidecar          nothing more            a clean graph
 
 Every writer builds an `Intent` and hands it over here with its queues held; no other module takes
-these steps. What a caller is told is the truth: an error that is not `RecoveryRequired` means that
-the write is not done and never will be.
+these steps. Errors are definite: one that is not `RecoveryRequired` means that the write is not
+done and never will be.
 
     what fails                                   then
     A                                            nothing was done
@@ -20,7 +20,7 @@ the write is not done and never will be.
     B, a HEAD has moved; C is refused            undone in place, with the code of recovery
     C, and the manifest shows the write          done
     C, and the manifest is proved not to show it undone in place
-    C, and that cannot be told; an undo fails    `RecoveryRequired`; the sidecar stays
+    C, and that is unknown; an undo fails        `RecoveryRequired`; the sidecar stays
     D                                            done; the next writer removes the sidecar
 
 In place means now: the queues are held, so nothing else can be at work on these tables.
@@ -91,7 +91,7 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One write on its way. A write that touches no table has nothing a sidecar could speak of."""
+    """One write in progress. A write that touches no table needs no sidecar."""
 
     environment: WriteEnvironment
     intent: Intent
@@ -252,7 +252,7 @@ class _Run:
         """The branch, when it shows the write though its publish failed; None when it does not.
 
         Raises:
-            RecoveryRequired: It cannot be told.
+            RecoveryRequired: It cannot be determined.
         """
         coordinator = self.environment.coordinator
         try:
