@@ -27,7 +27,7 @@ BANNED = (
 )
 # Comments name the actor (caller, client, writer, reader). These packages are still to be reworded.
 VAGUE = ("nobody", "somebody", "whoever", "anybody")
-STILL_VAGUE = {"branch", "config", "embed", "executor", "manifest", "policy", "server", "write"}
+STILL_VAGUE = {"executor", "manifest"}
 
 _ROW = re.compile(r"(?m)^\| (?P<term>[^|]+?) \| (?P<meaning>[^|]+?) \| `(?P<code>[\w.]+)` \|")
 
