@@ -197,7 +197,7 @@ def test_equal_properties_join_without_a_product(people: Graph) -> None:
 
 
 def test_counting_makes_no_rows(tmp_path: Path) -> None:
-    """Sixty nodes in a full graph have 60^6 walks of five steps; each is counted, none is made."""
+    """Sixty nodes in a full graph have 60^6 walks of five hops; each is counted, none is made."""
     graph = init(
         tmp_path / "g.omni",
         schema="node N { k: I32 @key }\nedge To: N -> N",

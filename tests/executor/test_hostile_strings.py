@@ -163,7 +163,7 @@ def test_a_literal_is_only_ever_a_value(
 
 
 def test_a_literal_with_a_nul_is_refused(graph: og.Graph) -> None:
-    """A text with one may come as a parameter; in a query it is no text that anybody wrote."""
+    """A text with one may come as a parameter; in a query it is not valid text."""
     with pytest.raises(ParseError, match="NUL"):
         graph.query('query q() { match { $p: Person { name: "a\0" } } return { $p.name } }')
 

@@ -212,16 +212,16 @@ def test_new_rows_are_ranked_by_prefetch_once_they_are_looked_up_often(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thresholds, "FEW_ROWS", 0)
-    with og.open(graph.uri, config={"read_ahead": True}, durability="process") as ahead:
-        warm(ahead, BY_KEY, slug="p7")
+    with og.open(graph.uri, config={"read_ahead": True}, durability="process") as prefetching:
+        warm(prefetching, BY_KEY, slug="p7")
         for number in range(100, 106):
-            ahead.load([new_person(number)], mode="append")
-            warm(ahead, BY_KEY, slug=f"p{number}")
+            prefetching.load([new_person(number)], mode="append")
+            warm(prefetching, BY_KEY, slug=f"p{number}")
             is_first = number == 100
-            assert (query_nonblocking(ahead, BY_KEY, slug=f"p{number}") is None) == is_first
+            assert (query_nonblocking(prefetching, BY_KEY, slug=f"p{number}") is None) == is_first
             if is_first:
                 for _ in range(20):
-                    ahead.query(BY_KEY, params={"slug": "p7"})
+                    prefetching.query(BY_KEY, params={"slug": "p7"})
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

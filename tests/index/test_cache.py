@@ -73,7 +73,7 @@ def test_of_one_slot_only_the_versions_last_used_are_kept() -> None:
     assert cache.nbytes == 10 * (VERSIONS_MAX + 1)
 
 
-def test_what_many_ask_for_at_once_is_built_once() -> None:
+def test_what_many_threads_get_at_once_is_built_once() -> None:
     cache = RuntimeCache(100)
     all_have_asked, built, found = Barrier(8), list[int](), list[Block]()
 

@@ -183,13 +183,13 @@ def test_a_column_of_a_version_with_an_updated_row_reads_only_that(graph: og.Gra
 def test_nothing_is_carried_over_when_much_has_changed(graph: og.Graph) -> None:
     cache = RuntimeCache(1 << 30)
     people_of(graph, cache).column("name")
-    told: list[str] = []
+    notes: list[str] = []
 
     graph.load([person(number) for number in range(PEOPLE, PEOPLE + 8)], mode="append")
-    with notes_to(lambda text, rows=None: told.append(text)):
+    with notes_to(lambda text, rows=None: notes.append(text)):
         people_of(graph, cache).column("name")
 
-    assert told == ["decoded name of node:Person"]
+    assert notes == ["decoded name of node:Person"]
 
 
 def test_a_version_of_the_past_is_not_made_from_a_later_one(graph: og.Graph) -> None:
@@ -244,74 +244,79 @@ def test_what_is_kept_of_an_earlier_version_stays_as_it_is(graph: og.Graph) -> N
 
 
 @pytest.fixture
-def ahead(graph: og.Graph) -> Iterator[og.Graph]:
+def prefetching(graph: og.Graph) -> Iterator[og.Graph]:
     with og.open(graph.uri, config={"read_ahead": True}) as opened_ahead:
         yield opened_ahead
 
 
 @pytest.mark.parametrize("slug", ["p0", "p59", "new"])
-def test_a_query_after_a_commit_finds_everything_prefetched(ahead: og.Graph, slug: str) -> None:
-    ahead.query(FRIENDS, params={"slug": "p3"})
-    ahead.load([person(3, slug="new"), knows(3, 4)], mode="merge")
+def test_a_query_after_a_commit_finds_everything_prefetched(
+    prefetching: og.Graph, slug: str
+) -> None:
+    prefetching.query(FRIENDS, params={"slug": "p3"})
+    prefetching.load([person(3, slug="new"), knows(3, 4)], mode="merge")
 
     with counting() as counters:
-        found = ahead.query(FRIENDS, params={"slug": slug}).rows()
+        found = prefetching.query(FRIENDS, params={"slug": slug}).rows()
 
     assert counters.scans == counters.rows_taken == counters.control_reads == 0
-    with og.open(ahead.uri, mode="r") as cold:
+    with og.open(prefetching.uri, mode="r") as cold:
         assert found == cold.query(FRIENDS, params={"slug": slug}).rows()
 
 
-def test_a_merge_is_prefetched_too(ahead: og.Graph) -> None:
-    ahead.query(FRIENDS, params={"slug": "p3"})
-    ahead.create_branch("side")
-    ahead.load([person(3, name="theirs")], mode="merge", branch="side")
-    ahead.load([person(4, name="ours")], mode="merge")
-    ahead.query(FRIENDS, params={"slug": "p3"})
-    ahead.merge("side")
+def test_a_merge_is_prefetched_too(prefetching: og.Graph) -> None:
+    prefetching.query(FRIENDS, params={"slug": "p3"})
+    prefetching.create_branch("side")
+    prefetching.load([person(3, name="theirs")], mode="merge", branch="side")
+    prefetching.load([person(4, name="ours")], mode="merge")
+    prefetching.query(FRIENDS, params={"slug": "p3"})
+    prefetching.merge("side")
 
     with counting() as counters:
-        ahead.query(FRIENDS, params={"slug": "p9"})
+        prefetching.query(FRIENDS, params={"slug": "p9"})
 
     assert counters.scans == counters.rows_taken == counters.control_reads == 0
 
 
-def test_a_compaction_is_prefetched_too(ahead: og.Graph) -> None:
+def test_a_compaction_is_prefetched_too(prefetching: og.Graph) -> None:
     for number in range(4):
-        ahead.load([person(PEOPLE + number)], mode="append")
-    ahead.query(FRIENDS, params={"slug": "p3"})
-    before = ahead.snapshot().version_of("node:Person")
+        prefetching.load([person(PEOPLE + number)], mode="append")
+    prefetching.query(FRIENDS, params={"slug": "p3"})
+    before = prefetching.snapshot().version_of("node:Person")
 
-    ahead.optimize()
+    prefetching.optimize()
 
-    assert ahead.snapshot().version_of("node:Person") > before
+    assert prefetching.snapshot().version_of("node:Person") > before
     with counting() as counters:
-        ahead.query(FRIENDS, params={"slug": "p9"})
+        prefetching.query(FRIENDS, params={"slug": "p9"})
     assert counters.scans == counters.rows_taken == counters.control_reads == 0
 
 
-def test_ranks_are_prefetched_though_no_query_reads_the_column_they_rank(ahead: og.Graph) -> None:
+def test_ranks_are_prefetched_though_no_query_reads_the_column_they_rank(
+    prefetching: og.Graph,
+) -> None:
     who = "query who($slug: String) { match { $p: Person { slug: $slug } } return { $p.age } }"
-    ahead.query(who, params={"slug": "p3"})
+    prefetching.query(who, params={"slug": "p3"})
 
     for _ in range(UNREAD_MAX + 3):
-        ahead.load([person(number) for number in range(PEOPLE)], mode="merge")
+        prefetching.load([person(number) for number in range(PEOPLE)], mode="merge")
         with counting() as counters:
-            ahead.query(who, params={"slug": "p3"})
+            prefetching.query(who, params={"slug": "p3"})
 
         assert counters.scans == counters.rows_taken == counters.control_reads == 0
 
 
-def test_what_no_query_reads_is_not_prefetched_for_ever(ahead: og.Graph) -> None:
-    ahead.query(FRIENDS, params={"slug": "p3"})
+def test_what_no_query_reads_is_not_prefetched_for_ever(prefetching: og.Graph) -> None:
+    prefetching.query(FRIENDS, params={"slug": "p3"})
 
     decoded = []
     for number in range(UNREAD_MAX + 2):
-        ahead.mutate(
+        prefetching.mutate(
             "query q($s: String) { insert Person { slug: $s } }", params={"s": f"x{number}"}
         )
-        version = ahead.snapshot().version_of("node:Person")
-        decoded.append(any(version in _versions(key) for key in inside(ahead).cache.list_keys()))
+        version = prefetching.snapshot().version_of("node:Person")
+        keys = inside(prefetching).cache.list_keys()
+        decoded.append(any(version in _versions(key) for key in keys))
 
     assert decoded == [True] * UNREAD_MAX + [False] * 2
 

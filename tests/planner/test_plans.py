@@ -128,7 +128,7 @@ def test_variables_without_a_traversal_between_them_are_trees_of_their_own() -> 
 
 
 class Passes(tuple[Hop, ...]):
-    """Steps that count how often they are gone through."""
+    """Hops that count how often they are iterated over."""
 
     made = 0
 

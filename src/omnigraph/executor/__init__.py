@@ -2,21 +2,21 @@
 
 In: the typed query, its parameters, one snapshot. Out: an Arrow table in the shape of `return`.
 
-    execute.py    the whole way; plans are kept by query and table sizes
+    execute.py    the whole way; plans are cached by query and table sizes
     run.py        what one execution reads through; the trace that `explain` prints
     values.py     literals and parameters as Arrow scalars
-    filters.py    predicates over one variable → live positions; over several → rows to keep
+    filters.py    predicates over one variable → selections; over several → rows to keep
     compare.py    two columns row by row, by the rules of the language
-    match.py      reduce → not → enumerate → settle
+    match.py      reduce → not → enumerate → apply
     reduce.py     what each variable can still be bound to, before any row is made
-    steps.py      what a traversal relates, hop bounds included
+    hops.py       the pairs of nodes that a hop relates, its bounds included
     weights.py    messages: how many matches hang below a position, and what they sum to
     kernels.py    expansion, reach, sums along edges, bounded walks: plain functions over arrays
     rows.py       bindings as arrays of positions
     joins.py      rows that share no variable: equal values, else a cross product
     grouping.py   groups by value, aggregates
     stream.py     a scan of a type too large to hold; stream_groups.py its aggregates
-    sorting.py    places in the order of several keys
+    sorting.py    rows in the order of several keys
     ranking.py    rows in the order of a search; calls search.py
     search.py     which rows match a text, and in which order rows answer a ranking
     result.py     `QueryResult`: JSON, Arrow, pandas, polars, notebooks

@@ -21,7 +21,6 @@ from omnigraph.executor.grouping import (
     aggregate_of_nothing,
     compute_aggregate,
     make_groups,
-    positions_of,
 )
 from omnigraph.executor.match import FirstRoots, Wanted, match_rows
 from omnigraph.executor.ranking import order_by_ranking, tie_columns
@@ -29,7 +28,7 @@ from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
 from omnigraph.executor.stream import is_streamed, stream_columns
-from omnigraph.executor.values import Value, Values, values_of
+from omnigraph.executor.values import Value, Values, column_type, values_of
 from omnigraph.executor.weights import Payload
 from omnigraph.index import RuntimeCache
 from omnigraph.index.arrays import IntArray
@@ -48,7 +47,7 @@ from omnigraph.ir.expressions import (
     Rrf,
     SortKey,
 )
-from omnigraph.ir.query import QueryIR, ReturnItem
+from omnigraph.ir.query import QueryIR
 from omnigraph.manifest.model import Snapshot
 from omnigraph.nonblocking import may_block
 from omnigraph.planner import Plan, Statistics, make_plan
@@ -91,7 +90,7 @@ def _answer(run: Run, plan: Plan) -> list[pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All that a query needs before its parameters are known, kept for tables of one size.
+    """All that a query needs before its parameters are known, cached for tables of one size.
 
     Holding the query keeps its identity from being used again.
     """
@@ -110,17 +109,11 @@ def prepare_query(
     counts = {key: entry.row_count for key, entry in snapshot.entries.items()}
 
     def prepare() -> Prepared:
-        schema = pa.schema([_field(item) for item in ir.returns])
+        schema = pa.schema([(item.column, column_type(item.expression)) for item in ir.returns])
         plan = make_plan(ir, catalog, Statistics(counts))
         return Prepared(ir, plan, tuple(values_of(ir)), schema)
 
     return cache.get(PlanKey(id(ir), tuple(counts.values())), prepare)
-
-
-def _field(item: ReturnItem) -> pa.Field:
-    expression = item.expression
-    type_ = pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
-    return pa.field(item.column, type_)
 
 
 # Rows
@@ -174,7 +167,7 @@ def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: b
     match expression:
         case PropertyRef(variable, name):
             view = run.view_of(variable, plan.match.pattern)
-            return property_column(view, name, positions_of(rows, variable), descending=descending)
+            return property_column(view, name, rows.positions(variable), descending=descending)
         case NodeRef(variable):
             view = run.view_of(variable, plan.match.pattern)
             return property_column(view, "id", rows.nodes[variable], descending=descending)
@@ -194,7 +187,7 @@ def _columns(run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows)
             case NodeRef(variable):
                 names.setdefault(variable, {})["id"] = None
     fetched = {
-        variable: run.view_of(variable, pattern).values(list(wanted), positions_of(rows, variable))
+        variable: run.view_of(variable, pattern).values(list(wanted), rows.positions(variable))
         for variable, wanted in names.items()
     }
     run.note("fetched", rows.count)
@@ -278,8 +271,7 @@ def _groups_of_nothing(run: Run, plan: Plan) -> list[pa.Array]:
 def _empty_column(run: Run, expression: Projected) -> pa.Array:
     if isinstance(expression, Aggregate):
         return aggregate_of_nothing(run, expression)
-    type_ = pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
-    return pa.array([], type_)
+    return pa.array([], column_type(expression))
 
 
 def _order_groups(
@@ -310,7 +302,7 @@ def _key_column(
 ) -> SortColumn:
     name = "id" if isinstance(key, NodeRef) else key.property
     view = run.view_of(key.variable, plan.match.pattern)
-    positions = positions_of(rows, key.variable)
+    positions = rows.positions(key.variable)
     return property_column(view, name, positions, among=groups.first, descending=descending)
 
 

@@ -91,11 +91,8 @@ def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> 
 
 def property_values(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> pa.Array:
     """The values of a property in every row."""
-    positions = rows.nodes.get(ref.variable)
-    if positions is None:
-        positions = rows.edges[ref.variable]
     view = run.view_of(ref.variable, pattern)
-    return view.values([ref.property], positions)[ref.property]
+    return view.values([ref.property], rows.positions(ref.variable))[ref.property]
 
 
 def _side(run: Run, pattern: Pattern, side: Scalar, rows: Rows) -> Side:

@@ -14,7 +14,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.executor.kernels import best_of
+from omnigraph.executor.kernels import best_of, scatter_sums
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.index.arrays import AnyArray, IntArray
@@ -26,7 +26,6 @@ from omnigraph.syntax.query_tree import AggregateFunction
 Key: TypeAlias = PropertyRef | NodeRef
 
 _KEY_SPACE_MAX = 2**62
-_EXACT_IN_DOUBLE = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def _is_grouped_already(run: Run, pattern: Pattern, keys: Sequence[Key], rows: R
 
 def _codes(run: Run, pattern: Pattern, key: Key, rows: Rows) -> tuple[IntArray, int]:
     view = run.view_of(key.variable, pattern)
-    positions = positions_of(rows, key.variable)
+    positions = rows.positions(key.variable)
     if isinstance(key, NodeRef):
         return positions, max(view.size, 1)
     ranks = ranks_of(run, pattern, key, rows)
@@ -87,16 +86,11 @@ def _codes(run: Run, pattern: Pattern, key: Key, rows: Rows) -> tuple[IntArray, 
 def ranks_of(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> Ranks:
     """The rank of a property in every row."""
     view = run.view_of(ref.variable, pattern)
-    positions = positions_of(rows, ref.variable)
+    positions = rows.positions(ref.variable)
     if view.lookup.prefers_ranks(ref.property, rows.count):
-        kept = view.lookup.ranks(ref.property)
-        return Ranks(kept.codes[positions], kept.values)
+        ranks = view.lookup.ranks(ref.property)
+        return Ranks(ranks.codes[positions], ranks.values)
     return rank_values(view.values([ref.property], positions)[ref.property])
-
-
-def positions_of(rows: Rows, variable: str) -> IntArray:
-    found = rows.nodes.get(variable)
-    return rows.edges[variable] if found is None else found
 
 
 def _compact(codes: IntArray) -> tuple[IntArray, int]:
@@ -164,7 +158,7 @@ def _summands(
             if argument in rows.sums:
                 sums, known = rows.sums[argument]
                 return sums, weight if known is None else known
-            positions = positions_of(rows, variable)
+            positions = rows.positions(variable)
             array = run.view_of(variable, pattern).values([name], positions)[name]
             values = to_doubles(array)
             if array.null_count:
@@ -176,15 +170,22 @@ def _summands(
 
 def sums_of(values: AnyArray, groups: Groups) -> AnyArray:
     """The sum of each group; whole numbers exactly."""
+    return values if groups.of_row is None else scatter_sums(groups.of_row, values, groups.count)
+
+
+def best_per_group(ranks: Ranks, groups: Groups, *, is_minimum: bool) -> pa.Array:
+    """The least (or greatest) value of each group. Rank 0 and rank `count` are no value."""
+    codes = ranks.codes
     if groups.of_row is None:
-        return values
-    if values.dtype.kind == "f":
-        return np.bincount(groups.of_row, values, groups.count)
-    if float(np.max(values, initial=0)) * len(values) < _EXACT_IN_DOUBLE:
-        return np.bincount(groups.of_row, values, groups.count)
-    totals = np.zeros(groups.count, dtype=np.int64)
-    np.add.at(totals, groups.of_row, values)
-    return totals
+        best = codes.copy()
+    else:
+        known = (codes > 0) & (codes < ranks.count)
+        none = ranks.count if is_minimum else 0
+        best = best_of(
+            groups.of_row[known], codes[known], groups.count, none, is_minimum=is_minimum
+        )
+    best[best == ranks.count] = 0
+    return ranks.decode(best)
 
 
 def _extremes(
@@ -197,17 +198,8 @@ def _extremes(
     assert isinstance(argument, PropertyRef)
     if aggregate in rows.extremes:
         codes, ranks = rows.extremes[aggregate]
+        ranks = Ranks(codes, ranks.values)
     else:
         ranks = ranks_of(run, pattern, argument, rows)
-        codes = ranks.codes
     is_minimum = aggregate.function is AggregateFunction.MIN
-    if groups.of_row is None:
-        best = codes.copy()
-    else:
-        known = (codes > 0) & (codes < ranks.count)
-        none = ranks.count if is_minimum else 0
-        best = best_of(
-            groups.of_row[known], codes[known], groups.count, none, is_minimum=is_minimum
-        )
-    best[best == ranks.count] = 0
-    return ranks.decode(best).cast(wanted)
+    return best_per_group(ranks, groups, is_minimum=is_minimum).cast(wanted)

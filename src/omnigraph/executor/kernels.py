@@ -182,7 +182,7 @@ def walk(
     """Return (row in `starts`, node) for nodes whose shortest distance lies within `hops`.
 
     A node is visited once per row. A loop adds one pair: a node one hop short of the bounds that
-    has a loop steps onto itself. Seen from the other end of the walk (`loop_at_start`), it is the
+    has a loop reaches itself. Seen from the other end of the walk (`loop_at_start`), it is the
     starting node whose loop counts.
     """
     if len(starts) == 1:

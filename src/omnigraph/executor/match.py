@@ -276,8 +276,8 @@ class _Match:
     def _without(self, rows: Rows, negation: NegationPlan) -> Rows:
         """Drop the rows for which the inner pattern has a match."""
         outer = negation.outer
-        columns = [rows.nodes[name] if name in rows.nodes else rows.edges[name] for name in outer]
-        distinct, index = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        columns = np.stack([rows.positions(name) for name in outer])
+        distinct, index = np.unique(columns, axis=1, return_inverse=True)
         seeds = Rows(distinct.shape[1], seeds=np.arange(distinct.shape[1]))
         for name, positions in zip(outer, distinct, strict=True):
             (seeds.nodes if name in rows.nodes else seeds.edges)[name] = positions

@@ -21,6 +21,7 @@ from omnigraph.executor.sorting import SortColumn, array_column, property_column
 from omnigraph.index import TableView
 from omnigraph.index.arrays import IntArray, sort_distinct
 from omnigraph.ir.expressions import Bm25, Nearest, PropertyRef, Ranking, Rrf, Scalar
+from omnigraph.ir.variables import ranking_variable
 from omnigraph.planner.pattern import Pattern
 
 
@@ -40,16 +41,6 @@ def order_by_ranking(
     return rows.take(sort_indices(columns, rows.count, limit))
 
 
-def ranking_variable(ranking: Ranking) -> str:
-    match ranking:
-        case Nearest(target) | Bm25(target):
-            return target.variable
-        case Rrf(first, _):
-            return first.target.variable
-        case _:
-            assert_never(ranking)
-
-
 def tie_columns(
     run: Run, pattern: Pattern, rows: Rows, *, edges_first: bool = False
 ) -> list[SortColumn]:
@@ -60,12 +51,7 @@ def tie_columns(
     if edges_first:
         names.sort(key=lambda name: name in rows.nodes)
     return [
-        property_column(
-            run.view_of(name, pattern),
-            "id",
-            rows.nodes[name] if name in rows.nodes else rows.edges[name],
-        )
-        for name in names
+        property_column(run.view_of(name, pattern), "id", rows.positions(name)) for name in names
     ]
 
 

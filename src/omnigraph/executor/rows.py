@@ -48,6 +48,11 @@ class Rows:
         binds = self.nodes or self.edges or self.sums or self.extremes
         return self.count == 1 and not binds and self.weight is None and self.seeds is None
 
+    def positions(self, variable: str) -> IntArray:
+        """The positions that a node or edge variable is bound to."""
+        found = self.nodes.get(variable)
+        return self.edges[variable] if found is None else found
+
     def take(self, indices: IntArray | BoolArray | slice) -> Rows:
         """The rows at these indices, or where a mask is true."""
         if isinstance(indices, slice):

@@ -59,7 +59,7 @@ class Run:
         self._open = open_tables(snapshot, catalog, tables, cache)
 
     def note(self, text: str, rows: int | None = None) -> None:
-        """Remember what was done, when somebody asked to know."""
+        """Record what was done, when the query is explained."""
         if self.trace is not None:
             self.trace.add(text, rows)
 

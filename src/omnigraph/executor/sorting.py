@@ -1,7 +1,7 @@
 """Sorting: indices in the order of several keys, looking at later keys only where earlier ones tie.
 
 A key gives numbers that sort as its values do, null first. With a limit, the first key alone
-usually rules out nearly every place, and the others are read for the few that are left.
+usually rules out nearly every row, and the others are read for the few that are left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GROUPS = 1_024
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """One key. `numbers` is asked for some indices, or for all of them with None."""
+    """One key. `numbers` gives those of some rows, or of all rows with None."""
 
     numbers: Callable[[IntArray | None], AnyArray]
     descending: bool = False

@@ -20,6 +20,7 @@ from omnigraph.executor.filters import constants_hold, to_stored_predicate
 from omnigraph.executor.run import Run
 from omnigraph.executor.sorting import SortColumn, array_column, sort_indices
 from omnigraph.executor.stream_groups import Partials
+from omnigraph.executor.values import column_type
 from omnigraph.index import TableView
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.columns import to_sort_keys
@@ -170,7 +171,7 @@ def _rows(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array]:
             count = held[0].num_rows
     run.note("streamed", count)
     if not held:
-        return [pa.array([], _type(expression)) for expression in expressions]
+        return [pa.array([], column_type(expression)) for expression in expressions]
     rows = _order(plan, pa.concat_tables(held)).slice(0, plan.limit)
     return [_project(run, expression, rows) for expression in expressions]
 
@@ -202,10 +203,6 @@ def _project(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
     return repeat(run.values.to_column_type(expression), rows.num_rows)
 
 
-def _type(expression: Projected) -> pa.DataType:
-    return pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
-
-
 # Groups
 
 
@@ -224,27 +221,23 @@ def _groups(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array] | None:
     if partials.rows == 0:
         return None
     key_columns, values = partials.finish()
-    found = dict(zip(aggregates, values, strict=True))
-    columns = []
-    for item in plan.order:
-        expression = plan.resolve_alias(item.expression)
-        if isinstance(expression, Aggregate):
-            numbers = to_sort_keys(found[expression])
-        elif expression in keys:
-            numbers = to_sort_keys(key_columns[keys.index(expression)])
-        else:
-            continue
-        columns.append(array_column(numbers, descending=item.descending))
+    found: dict[object, pa.Array] = dict(
+        zip([*keys, *aggregates], [*key_columns, *values], strict=True)
+    )
+    order = [(plan.resolve_alias(item.expression), item.descending) for item in plan.order]
+    columns = [
+        array_column(to_sort_keys(found[key]), descending=descending)
+        for key, descending in order
+        if key in found
+    ]
     columns += [array_column(to_sort_keys(column)) for column in key_columns]
     indices = np.arange(partials.groups)
     if plan.order:
         indices = sort_indices(columns, partials.groups, plan.limit)
     chosen = pa.array(indices[: plan.limit])
-    by_expression: dict[Projected, pa.Array] = dict(zip(keys, key_columns, strict=True))
-    by_expression.update(found.items())
     return [
         repeat(run.values.to_column_type(each), len(chosen))
         if isinstance(each, (Constant, Param))
-        else by_expression[each].take(chosen)
+        else found[each].take(chosen)
         for each in (item.expression for item in plan.returns)
     ]

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.executor.grouping import Groups, group_by, sums_of
-from omnigraph.executor.kernels import best_of
+from omnigraph.executor.grouping import best_per_group, group_by, sums_of
 from omnigraph.executor.values import Values
 from omnigraph.index.arrays import AnyArray
 from omnigraph.index.columns import rank_values, to_doubles
@@ -84,7 +83,10 @@ class Partials:
         for index, aggregate in enumerate(self._aggregates):
             if aggregate.function in _EXTREMES:
                 best = partials.column(f"best{index}").combine_chunks()
-                columns[f"best{index}"] = _best(aggregate, best, groups)
+                is_minimum = aggregate.function is AggregateFunction.MIN
+                columns[f"best{index}"] = best_per_group(
+                    rank_values(best), groups, is_minimum=is_minimum
+                )
                 continue
             for name in (f"count{index}", f"sum{index}"):
                 values: AnyArray = partials.column(name).to_numpy()
@@ -104,16 +106,3 @@ class Partials:
         if aggregate.function is AggregateFunction.AVG:
             sums = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
         return pa.array(sums, mask=counts == 0)
-
-
-def _best(aggregate: Aggregate, values: pa.Array, groups: Groups) -> pa.Array:
-    ranks = rank_values(values)
-    is_minimum = aggregate.function is AggregateFunction.MIN
-    known = ranks.codes > 0
-    assert groups.of_row is not None
-    none = ranks.count if is_minimum else 0
-    best = best_of(
-        groups.of_row[known], ranks.codes[known], groups.count, none, is_minimum=is_minimum
-    )
-    best[best == ranks.count] = 0
-    return ranks.decode(best)

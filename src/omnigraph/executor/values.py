@@ -1,31 +1,20 @@
 """Values: the literals and parameters of a query as Arrow scalars.
 
-Numbers keep their natural width (I64, F64), so that a comparison can be exact whatever it meets.
+Numbers keep their natural width (I64, F64), so that a comparison is exact with any other type.
 Date and DateTime texts are read here, which is when the language says they are checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import BadRequestError
-from omnigraph.ir.expressions import (
-    Aggregate,
-    Bm25,
-    Compare,
-    Constant,
-    Nearest,
-    Param,
-    Predicate,
-    Rrf,
-    SameNode,
-    TextMatch,
-)
-from omnigraph.ir.query import AntiJoin, Expand, Filter, NodeScan, Operator, QueryIR
+from omnigraph.ir.expressions import Constant, NodeRef, Param, Projected
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
@@ -70,6 +59,11 @@ class Values:
                 assert_never(value)
 
 
+def column_type(expression: Projected) -> pa.DataType:
+    """The type of a result column; a node is shown as its id."""
+    return pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
+
+
 def _scalar(type_: PropertyType, value: Any) -> pa.Scalar:
     if type_.is_vector:
         items = value.items if isinstance(value, ListLiteral) else value
@@ -111,51 +105,13 @@ def _natural(scalar: Scalar) -> pa.DataType:
     return PropertyType(scalar).arrow_type()
 
 
-def values_of(ir: QueryIR) -> Iterator[Value]:
-    """Every literal and parameter that a query mentions."""
-    yield from _operator_values(ir.pipeline)
-    for item in ir.returns:
-        expression = item.expression
-        yield from _only_values(
-            expression.argument if isinstance(expression, Aggregate) else expression
-        )
-    for order in ir.order:
-        match order.expression:
-            case Nearest(_, query) | Bm25(_, query):
-                yield from _only_values(query)
-            case Rrf(first, second, k):
-                yield from _only_values(first.query, second.query, k)
-
-
-def _operator_values(operators: tuple[Operator, ...]) -> Iterator[Value]:
-    for operator in operators:
-        match operator:
-            case NodeScan(_, _, filters):
-                yield from _predicate_values(filters)
-            case Expand():
-                yield from _predicate_values(operator.target_filters)
-            case Filter(predicate):
-                yield from _predicate_values((predicate,))
-            case AntiJoin(_, inner):
-                yield from _operator_values(inner)
-            case _:
-                assert_never(operator)
-
-
-def _predicate_values(predicates: tuple[Predicate, ...]) -> Iterator[Value]:
-    for predicate in predicates:
-        match predicate:
-            case Compare(left, _, right):
-                yield from _only_values(left, right)
-            case TextMatch(_, _, query, max_edits):
-                yield from _only_values(query, max_edits)
-            case SameNode():
-                continue
-            case _:
-                assert_never(predicate)
-
-
-def _only_values(*expressions: object) -> Iterator[Value]:
-    for expression in expressions:
-        if isinstance(expression, (Constant, Param)):
-            yield expression
+def values_of(part: object) -> Iterator[Value]:
+    """Every literal and parameter that a query, or a part of it, mentions."""
+    if isinstance(part, (Constant, Param)):
+        yield part
+    elif isinstance(part, tuple):
+        for each in part:
+            yield from values_of(each)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from values_of(getattr(part, field.name))

@@ -83,7 +83,7 @@ class Csr:
     @property
     def nbytes(self) -> int:
         edges = 0 if self.edges is None else self.edges.nbytes
-        # The degrees are counted from the start: nearly every query asks for them.
+        # The degrees are counted from the start: nearly every query needs them.
         return int(self.offsets.nbytes * 2 + self.size * 2 + self.targets.nbytes + edges)
 
 

@@ -1,4 +1,4 @@
-"""Arrays: the kinds of NumPy array that positions, masks and weights are kept in."""
+"""Arrays: the NumPy arrays that hold positions, masks and weights."""
 
 from __future__ import annotations
 

@@ -35,20 +35,9 @@ _VALUES_SAMPLED = 1_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One column as one Arrow array."""
+    """One column as one array, of Arrow or of NumPy."""
 
-    array: pa.Array
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.array.nbytes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
-    """One column as NumPy numbers."""
-
-    array: AnyArray
+    array: Any
 
     @property
     def nbytes(self) -> int:

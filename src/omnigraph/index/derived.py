@@ -1,4 +1,4 @@
-"""Derived files: adjacency kept beside the graph, so that a cold open maps it instead of building.
+"""Derived files: adjacency saved beside the graph, so that a cold open maps it instead of building.
 
 One directory per relation, named by the physical versions of the tables it was made from, so a
 file is never stale: a new version has a new name. Where the graph lies is no part of the name, so

@@ -59,28 +59,6 @@ class EdgeTables(NamedTuple):
         return EdgeTables(self.edges.slot, self.sources.slot, self.targets.slot)
 
 
-class _Table(NamedTuple):
-    kind: type
-    table: TableId
-
-
-class _TableKey(_Table):
-    def __new__(cls, table: TableId) -> Self:
-        return tuple.__new__(cls, (cls, table))
-
-    @property
-    def slot(self) -> Self:
-        return type(self)(self.table.slot)
-
-
-class RowIdsKey(_TableKey):
-    """The stable row id of every position."""
-
-
-class FragmentsKey(_TableKey):
-    """The fragments that a table version consists of."""
-
-
 class _Column(NamedTuple):
     kind: type
     table: TableId
@@ -88,12 +66,22 @@ class _Column(NamedTuple):
 
 
 class _ColumnKey(_Column):
-    def __new__(cls, table: TableId, name: str) -> Self:
+    """Something of one column, or without a name of the whole table."""
+
+    def __new__(cls, table: TableId, name: str = "") -> Self:
         return tuple.__new__(cls, (cls, table, name))
 
     @property
     def slot(self) -> Self:
         return type(self)(self.table.slot, self.name)
+
+
+class RowIdsKey(_ColumnKey):
+    """The stable row id of every position."""
+
+
+class FragmentsKey(_ColumnKey):
+    """The fragments that a table version consists of."""
 
 
 class ColumnKey(_ColumnKey):

@@ -1,4 +1,4 @@
-"""Relations of edge tables: built for the edges a query walks, and kept by table version.
+"""Relations of edge tables: built for the edges a query walks, and cached by table version.
 
 A small frontier on a large table that has no adjacency yet is looked up by `src` or `dst` instead;
 when the same table is walked again, building pays. One rule decides, and `explain` prints it:
@@ -70,7 +70,7 @@ class EdgeIndex:
         self._sources = sources
         self._targets = targets
         self._cache = cache
-        self._tables = EdgeTables(edges.id, sources.id, targets.id)
+        self._ids = EdgeTables(edges.id, sources.id, targets.id)
         self._sizes = (sources.size, targets.size)
 
     @property
@@ -80,12 +80,12 @@ class EdgeIndex:
 
     def distinct(self, *, both: bool) -> Relation:
         """Each pair of ends once."""
-        key = DistinctKey(self._tables, both)
+        key = DistinctKey(self._ids, both)
         return self._cache.get(key, lambda: self._map_or_build(both))
 
     def peek_distinct(self, *, both: bool) -> Relation | None:
         """The same if it is cached: what a repeated query tries first."""
-        found = self._cache.peek(DistinctKey(self._tables, both))
+        found = self._cache.peek(DistinctKey(self._ids, both))
         return found if isinstance(found, Relation) else None
 
     def per_edge(self, *, both: bool) -> Relation:
@@ -95,7 +95,7 @@ class EdgeIndex:
             note(f"built the stored edges of {self.edges.table_key}")
             return build_edge_relation(self.endpoints(), self._sizes, both=both)
 
-        return self._cache.get(PerEdgeKey(self._tables, both), build)
+        return self._cache.get(PerEdgeKey(self._ids, both), build)
 
     def select_edges(self, keep: Selection, *, both: bool) -> Pairs:
         """One entry per selected edge."""
@@ -103,14 +103,14 @@ class EdgeIndex:
 
     def endpoints(self) -> Endpoints:
         """Both ends of every stored edge, by the edge's position."""
-        return self._cache.get(EndpointsKey(self._tables), self._resolve_endpoints)
+        return self._cache.get(EndpointsKey(self._ids), self._resolve_endpoints)
 
     def prefetch(self) -> None:
         """Derive what is in use of earlier versions, before a query has to wait for it."""
         for both in (False, True):
-            if self._cache.is_in_use(DistinctKey(self._tables, both)):
+            if self._cache.is_in_use(DistinctKey(self._ids, both)):
                 self.distinct(both=both)
-            if self._cache.is_in_use(PerEdgeKey(self._tables, both)):
+            if self._cache.is_in_use(PerEdgeKey(self._ids, both)):
                 self.per_edge(both=both)
 
     # Looking up
@@ -145,7 +145,7 @@ class EdgeIndex:
             return True
         if frontier > thresholds.FEW_IDS or walk.hops > _HOPS_LOOKED_UP:
             return False
-        key = (PerEdgeKey if walk.is_stored else DistinctKey)(self._tables, walk.both)
+        key = (PerEdgeKey if walk.is_stored else DistinctKey)(self._ids, walk.both)
         if self._cache.peek(key) is not None or (not walk.is_stored and self._is_on_disk(walk)):
             return False
         cost, building = self._lookup_cost(frontier, walk), edges * BUILD_COST
@@ -230,7 +230,7 @@ class EdgeIndex:
         if found is not None and self._fits(found):
             note(f"mapped the adjacency of {self.edges.table_key}")
             return found
-        is_first = not self._cache.other_versions(EndpointsKey(self._tables))
+        is_first = not self._cache.other_versions(EndpointsKey(self._ids))
         built = build_distinct_relation(self.endpoints(), self._sizes, both=both)
         note(f"built the adjacency of {self.edges.table_key}", len(built.forward.targets))
         # Of a graph that is being written to, a file would be out of date before it is mapped.
@@ -246,10 +246,10 @@ class EdgeIndex:
         return store is not None and store.has(self._name(walk.both))
 
     def _name(self, both: bool) -> str:
-        return f"{tuple(self._tables)!r} both={both}"
+        return f"{tuple(self._ids)!r} both={both}"
 
     def _resolve_endpoints(self) -> Endpoints:
-        for key in self._cache.other_versions(EndpointsKey(self._tables)):
+        for key in self._cache.other_versions(EndpointsKey(self._ids)):
             found = self._carry_endpoints(self._cache.peek(key), key.tables)
             if found is not None:
                 return found

@@ -1,8 +1,8 @@
 """TableView: one table of a snapshot, addressed by position.
 
-A position is where a row stands in the order of a full scan, which a version never changes. Columns
-are decoded into the cache when that pays; otherwise single rows are fetched, and filters are pushed
-down to the scan. The answers are the same either way.
+A position is the number of a row in the order of a full scan, which a version never changes.
+Columns are decoded into the cache when that pays; otherwise single rows are fetched, and filters
+are pushed down to the scan. The answers are the same either way.
 
     a column is decoded   when the table is small, most rows are wanted, or it is used again
     and never             when it would take more than a quarter of the budget
@@ -20,7 +20,7 @@ from omnigraph.index import thresholds
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.carry_over import PreviousVersion, carry_column
-from omnigraph.index.columns import Column, Numbers, RowIds, build_row_ids, to_doubles
+from omnigraph.index.columns import Column, RowIds, build_row_ids, to_doubles
 from omnigraph.index.keys import ColumnKey, NumbersKey, RowIdsKey, TableId
 from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
@@ -118,7 +118,8 @@ class TableView:
     def numbers(self, name: str) -> AnyArray:
         """All values of a column as doubles to sum, null as zero; cached."""
         key = NumbersKey(self.id, name)
-        return self._cache.get(key, lambda: Numbers(to_doubles(self.column(name)))).array
+        built = self._cache.get(key, lambda: Column(to_doubles(self.column(name))))
+        return np.asarray(built.array)
 
     def is_at_hand(self, name: str) -> bool:
         """Whether a column is cached, or can be carried over from an earlier version."""

@@ -4,7 +4,7 @@
     postings    the positions of every rank
     tail        of a version without ranks: those of an earlier one, and the rows added since
 
-Ranking pays when single values are asked for again and again. Until then the caller compares.
+Ranking pays when single values are looked up again and again. Until then the caller compares.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class ValueLookup:
         return self._cache.touch(self._ranks_keys[name]) >= thresholds.USES_BEFORE_DECODING
 
     def _is_looked_up_often(self, name: str) -> bool:
-        """Whether single values are asked for so often that ranking all of them pays.
+        """Whether single values are looked up so often that ranking all of them pays.
 
         Comparing a decoded column with one value is quick; ranking its values is worth hundreds of
         that, and is lost with the next commit.

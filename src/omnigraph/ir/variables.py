@@ -11,6 +11,8 @@ from omnigraph.ir.expressions import (
     Param,
     Predicate,
     PropertyRef,
+    Ranking,
+    Rrf,
     SameNode,
     Scalar,
     TextMatch,
@@ -20,6 +22,11 @@ from omnigraph.ir.expressions import (
 def predicate_variables(predicate: Predicate) -> frozenset[str]:
     """The variables whose bindings decide whether `predicate` is TRUE."""
     return frozenset(_predicate_variables(predicate))
+
+
+def ranking_variable(ranking: Ranking) -> str:
+    """The variable whose nodes a ranking orders."""
+    return (ranking.first if isinstance(ranking, Rrf) else ranking).target.variable
 
 
 def _predicate_variables(predicate: Predicate) -> Iterator[str]:

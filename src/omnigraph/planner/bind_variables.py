@@ -37,7 +37,7 @@ from omnigraph.ir.expressions import (
     Rrf,
     SortKey,
 )
-from omnigraph.ir.variables import predicate_variables
+from omnigraph.ir.variables import predicate_variables, ranking_variable
 from omnigraph.planner.pattern import Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan, Statistics
 from omnigraph.planner.trees import grow_trees
@@ -114,10 +114,8 @@ def _sort_key_variables(key: SortKey) -> Iterator[str]:
     match key:
         case PropertyRef(variable):
             yield variable
-        case Nearest(target) | Bm25(target):
-            yield target.variable
-        case Rrf(first, _):
-            yield first.target.variable
+        case Nearest() | Bm25() | Rrf():
+            yield ranking_variable(key)
         case AliasRef():
             return
         case _:

@@ -14,7 +14,7 @@ a hidden variable and a `SameNode` predicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -45,7 +45,7 @@ def _read_match(
     for operator in pipeline:
         read.add(operator)
     hops = tuple(read.hops.values())
-    mentioned = outer.keys() & set(_list_variables(pipeline))
+    mentioned = outer.keys() & read.list_mentioned()
     pattern = Pattern(
         nodes={
             name: type_name
@@ -79,11 +79,13 @@ class _Operators:
     hops: dict[str, Hop] = field(default_factory=dict)
     predicates: list[Predicate] = field(default_factory=list)
     negations: list[AntiJoin] = field(default_factory=list)
+    scanned: set[str] = field(default_factory=set)
 
     def add(self, operator: Operator) -> None:
         match operator:
             case NodeScan(variable, type_name, filters):
                 self.nodes[variable] = type_name
+                self.scanned.add(variable)
                 self.predicates.extend(filters)
             case Expand():
                 self.nodes[operator.target] = operator.target_type
@@ -107,22 +109,13 @@ class _Operators:
             case _:
                 assert_never(operator)
 
-
-def _list_variables(pipeline: tuple[Operator, ...]) -> Iterator[str]:
-    predicates: tuple[Predicate, ...]
-    for operator in pipeline:
-        match operator:
-            case NodeScan(variable, _, predicates):
-                yield variable
-            case Expand():
-                yield from (operator.source, operator.target)
-                predicates = operator.target_filters
-            case Filter(predicate):
-                predicates = (predicate,)
-            case AntiJoin(outer_variables, _):
-                yield from outer_variables
-                predicates = ()
-            case _:
-                assert_never(operator)
-        for each in predicates:
-            yield from predicate_variables(each)
+    def list_mentioned(self) -> set[str]:
+        """The variables that an operator names."""
+        mentioned = set(self.scanned)
+        for hop in self.hops.values():
+            mentioned.update((hop.source, hop.target))
+        for predicate in self.predicates:
+            mentioned |= predicate_variables(predicate)
+        for negation in self.negations:
+            mentioned.update(negation.outer_variables)
+        return mentioned
