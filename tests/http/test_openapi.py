@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from omnigraph.server.openapi import openapi_document
+from tests.depth import IS_TORTURE
 from tests.http.serving import Served, make_graph, served, single
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_an_operation_refuses_as_announced(fuzzed: Served, path: str, method: st
     send_made_up_requests(fuzzed, path, method, GenerationMode.NEGATIVE, EXAMPLES)
 
 
-@pytest.mark.skipif("OMNIGRAPH_TORTURE" not in os.environ, reason="`make torture` runs it")
+@pytest.mark.skipif(not IS_TORTURE, reason="`make torture` runs it")
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_five_thousand_made_up_requests_are_answered_as_announced(
     fuzzed: Served, path: str, method: str

@@ -14,8 +14,7 @@ import omnigraph as og
 from omnigraph.errors import BadRequestError, SparkError
 from omnigraph.pipeline import archive
 from omnigraph.pipeline.java import CACHE_VARIABLE, Java, find_java
-
-ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
+from tests.depth import IS_TORTURE
 
 
 @pytest.fixture
@@ -121,7 +120,7 @@ def test_another_build_of_java_has_another_archive(java: Java) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not ALL, reason="part of make torture: a minute and 180 MB")
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture: a minute and 180 MB")
 def test_the_first_program_with_a_session_leaves_one_that_the_next_one_uses(java: Java) -> None:
     started = og.spark.build_archive()
     assert started == java.archive

@@ -198,8 +198,8 @@ def features(cell: Cell) -> set[Hashable]:
         (cell.group, cell.template),
         (cell.group, cell.count),
         (cell.group, cell.rows, cell.audit),
-        (cell.group, cell.point),
-        (cell.group, "then", cell.recovery_point),
+        ("at", cell.point),
+        ("then", cell.recovery_point),
     }
 
 

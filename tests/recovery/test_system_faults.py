@@ -24,6 +24,7 @@ from omnigraph.storage import durability
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.sidecar import WriterKind
+from tests.depth import IS_TORTURE, depth
 from tests.recovery import fault_work as faults
 from tests.recovery import work
 from tests.recovery.staging import is_whole, kinds, new_graph, reopen
@@ -31,7 +32,6 @@ from tests.small_disk import PAGE, ROOMY, resize, used
 
 STRACE = shutil.which("strace")
 needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installed")
-ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 ROOT = Path(__file__).parents[2]
 
 
@@ -126,7 +126,7 @@ def trace_of(path: str, writer: str, sync: str, to: Path) -> list[tuple[str, str
 
 @needs_strace
 @pytest.mark.slow
-@pytest.mark.parametrize("writer", ["insert", "load merge", "delete"][: 3 if ALL else 1])
+@pytest.mark.parametrize("writer", ["insert", "load merge", "delete"][: depth(1, 3)])
 def test_a_write_reaches_the_disk_in_order_before_it_is_acknowledged(
     tmp_path: Path, writer: str
 ) -> None:
@@ -231,7 +231,7 @@ SAMPLE_WRITERS = (
 
 def fault_cells() -> list[tuple[str, str, str, str]]:
     """(writer, call, error, which one); the errors take turns along the writers."""
-    if not ALL:
+    if not IS_TORTURE:
         return SAMPLE
     return [
         (writer, call, kinds[(row + column) % len(kinds)], which)
@@ -257,7 +257,7 @@ def test_a_system_call_that_fails_is_a_typed_error_and_a_whole_graph(
     said = traced(["-o", str(trace), *inject], path, writer)
 
     if "(INJECTED)" not in trace.read_text():
-        assert ALL, "a cell of the sample is one that is reached"
+        assert IS_TORTURE, "a cell of the sample is one that is reached"
         pytest.skip(f"{writer} makes fewer than {which} calls of {call} in a thread")
     assert said == "acknowledged" or hasattr(errors, said.partition(":")[0]), said
     recovered = work.open_graph(path)
@@ -294,7 +294,7 @@ def after(tmp_path: Path, writer: str) -> object:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writer", faults.WRITERS if ALL else SAMPLE_WRITERS)
+@pytest.mark.parametrize("writer", faults.WRITERS if IS_TORTURE else SAMPLE_WRITERS)
 def test_at_whatever_page_the_disk_runs_out_a_writer_ends_old_or_new(
     disk: Path, tmp_path: Path, writer: str
 ) -> None:
@@ -302,7 +302,7 @@ def test_at_whatever_page_the_disk_runs_out_a_writer_ends_old_or_new(
     resize(disk, ROOMY)
     path, new = str(disk / "graph"), after(tmp_path, writer)
     failures = 0
-    for pages in range(0, 64, 2) if ALL else (0, 14):
+    for pages in range(0, 64, 2) if IS_TORTURE else (0, 14):
         faults.build(path, writer)
         graph, old = work.open_graph(path, durability="power"), faults.shown(path)
         resize(disk, used(disk) + pages * PAGE)

@@ -5,7 +5,6 @@ A master in the environment sends every load there, also one of a few records.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,13 +13,15 @@ import pytest
 from omnigraph.pipeline.engine import MASTER_VARIABLE
 from omnigraph.pipeline.runner import InlineRunner
 from tests import test_conformance as conformance
+from tests.depth import IS_TORTURE
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 LOADING = [case for case in conformance.CASES if case.get("data")]
 RUN = [
-    case for number, case in enumerate(LOADING) if ALL or case["kind"] == "load" or number % 14 == 0
+    case
+    for number, case in enumerate(LOADING)
+    if IS_TORTURE or case["kind"] == "load" or number % 14 == 0
 ]
 
 

@@ -20,6 +20,7 @@ import omnigraph as og
 from omnigraph.errors import OmnigraphError, SparkError, StorageFull
 from omnigraph.pipeline.engine import CONCURRENCY_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.stage import stage_range
+from tests.depth import depth
 from tests.pipeline.conftest import SCHEMA, person, unclaimed_files
 from tests.pipeline.test_kills import assert_whole, data, graph_path
 from tests.small_disk import disk, resize, used
@@ -27,8 +28,6 @@ from tests.small_disk import disk, resize, used
 __all__ = ["data", "disk", "graph_path"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
-
-ALL = os.environ.get("OMNIGRAPH_TORTURE") == "1"
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +114,7 @@ def test_ctrl_c_cancels_the_load_and_leaves_nothing(
     assert not assert_whole(graph_path)
 
 
-@pytest.mark.parametrize("seed", range(10 if ALL else 1))
+@pytest.mark.parametrize("seed", range(depth(1, 10)))
 def test_worker_processes_killed_at_random_moments_leave_a_whole_graph(
     spark: Any, graph_path: Path, data: Path, seed: int
 ) -> None:

@@ -6,7 +6,6 @@ themselves. Part of `make torture` only: `make test` counts pieces and opens ins
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ import psutil
 import pytest
 
 import omnigraph as og
+from tests.depth import IS_TORTURE
 
 SCHEMA = "node Person { slug: String @key  age: I32? }\nedge Knows: Person -> Person\n"
 WORK = """
@@ -28,7 +28,7 @@ SETTLED = 200
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("OMNIGRAPH_TORTURE") != "1", reason="part of make torture")
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_a_graph_is_as_fast_and_small_after_two_thousand_commits(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "graph", schema=SCHEMA, durability="process")
     graph.load(
