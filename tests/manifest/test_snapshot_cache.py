@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,7 +171,7 @@ def test_a_version_whose_file_is_missing_proves_nothing(graph: og.Graph) -> None
     assert probe is not None
     assert probe.attributes[-1] is not None
     changed_ns = probe.attributes[-1][1]
-    probe = replace(probe, time_ns=changed_ns + 1)  # right after the write, however slow
+    probe = probe._replace(time_ns=changed_ns + 1)  # right after the write, however slow
     version = graph.snapshot().manifest_version
 
     cache.put(probe, "found", version + 5)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from omnigraph.lru import Lru
 from omnigraph.manifest.contract import FILES
@@ -47,8 +47,7 @@ class _Entry(Generic[_T]):
     next_version: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Probe(Generic[_T]):
+class Probe(NamedTuple, Generic[_T]):
     """The attributes of a branch's files, read no earlier than `time_ns`."""
 
     branch: str

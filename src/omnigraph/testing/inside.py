@@ -6,9 +6,10 @@ Tests reach them through this name alone; `tests/test_privacy.py` holds them to 
 from __future__ import annotations
 
 from omnigraph.graph import Graph
+from omnigraph.graph.graph import get_session
 from omnigraph.graph.session import Session
 
 
 def inside(graph: Graph) -> Session:
     """What every call of `graph` works on: its store, coordinator, cache and write environment."""
-    return graph._session
+    return get_session(graph)
