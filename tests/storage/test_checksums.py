@@ -15,9 +15,11 @@ from omnigraph.storage.checksums import (
     checksum_file,
     read_chunks,
 )
+from omnigraph.storage.listing import Files
 
 ONE = Record(1, {"data/a.lance": Checksum(7, "crc32:00000001")})
 TWO = Record(2, {"data/b.lance": Checksum(8, "crc32:00000002"), "x": Checksum(0, "etag:a-2")})
+SIZES = [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES + 5]
 LINES = encode_record(ONE) + encode_record(TWO)
 
 
@@ -55,7 +57,15 @@ def test_folding_keeps_the_newest_of_what_is_there() -> None:
     assert folded == Record(3, {"data/a.lance": newer.files["data/a.lance"], "x": TWO.files["x"]})
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES + 5])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_file_is_read_whole(tmp_path: Path, size: int) -> None:
+    data = bytes(number % 251 for number in range(size))
+    (tmp_path / "file").write_bytes(data)
+
+    assert Files(str(tmp_path)).read("file") == data
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_a_checksum_is_of_all_the_bytes(tmp_path: Path, size: int) -> None:
     data = bytes(number % 251 for number in range(size))
     (tmp_path / "file").write_bytes(data)

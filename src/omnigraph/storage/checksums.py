@@ -86,7 +86,7 @@ def checksum_files(paths: Iterable[str], dataset: str) -> dict[str, Checksum]:
 def checksum_chunks(chunks: Iterable[Chunk], dataset: str, relative: str) -> Checksum:
     """The checksum of a file that is given as its bytes, chunk by chunk."""
     if is_fork_version(relative):
-        return checksum_bytes(canonical_version(b"".join(chunks), dataset))
+        return checksum_bytes(canonical_version(join_chunks(chunks), dataset))
     crc = size = 0
     for chunk in chunks:
         crc, size = zlib.crc32(chunk, crc), size + len(chunk)
@@ -153,6 +153,11 @@ def read_chunks(path: str) -> Iterator[Chunk]:
         view = memoryview(buffer)
         while count := file.readinto(buffer):
             yield view[:count]
+
+
+def join_chunks(chunks: Iterable[Chunk]) -> bytes:
+    """All bytes of a file; each chunk is copied before the next one overwrites it."""
+    return b"".join(map(bytes, chunks))
 
 
 def _path_within(path: str, name: str) -> str:

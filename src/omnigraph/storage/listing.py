@@ -13,6 +13,7 @@ from omnigraph.storage.checksums import (
     Chunk,
     checksum_etag,
     is_same,
+    join_chunks,
     read_chunks,
 )
 from omnigraph.storage.durability import sync_paths
@@ -63,7 +64,7 @@ class Files:
 
     def read(self, relative: str) -> bytes:
         """All bytes of a small file."""
-        return b"".join(self.chunks(relative))
+        return join_chunks(self.chunks(relative))
 
     def chunks(self, relative: str) -> Iterable[Chunk]:
         """The bytes of a file, in chunks of bounded size."""
