@@ -3,7 +3,7 @@
     {"error": "text for people", "code": "conflict", "manifest_conflict": {...}}
 
 `code` is one of eight words. Errors that have a detail instead of a code leave it out: 412 (a
-precondition that did not hold) and 503 (a write that recovery has to settle).
+precondition that did not hold) and 503 (a write that recovery has to finish or undo).
 """
 
 from __future__ import annotations
