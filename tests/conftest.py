@@ -21,6 +21,13 @@ settings.register_profile("test", deadline=None, derandomize=True, database=None
 settings.register_profile("torture", deadline=None, print_blob=True)
 settings.load_profile("torture" if IS_TORTURE else "test")
 
+TESTS = Path(__file__).parent
+
+# Whole directories that start servers, kill writers or load files.
+SLOW_PARTS = frozenset(
+    {"client", "http", "model", "pipeline", "power", "recovery", "spark", "surfaces", "upkeep"}
+)
+
 RESULTS_VARIABLE = "OMNIGRAPH_ACCEPTANCE_RESULTS"
 
 
@@ -30,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     What has a group is slow: it has one because of what it starts or builds.
     """
     for item in items:
-        if item.get_closest_marker("xdist_group") is not None:
+        is_grouped = item.get_closest_marker("xdist_group") is not None
+        if is_grouped or item.path.relative_to(TESTS).parts[0] in SLOW_PARTS:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
