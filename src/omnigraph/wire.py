@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.version import INTERNAL_SCHEMA_VERSION
+
 if TYPE_CHECKING:
-    from omnigraph.branch.merge import MergeResult
     from omnigraph.errors import MergeConflict
     from omnigraph.executor import QueryResult
     from omnigraph.graph import Commit, LoadResult, MutationResult
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
     from omnigraph.upkeep.apply_schema import SchemaResult
 
 Json = dict[str, Any]
-
-
-def health_to_json() -> Json:
-    """That a server is up, and what it speaks and stores."""
-    from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
-
-    return {
-        "status": "ok",
-        "version": __version__,
-        "internal_schema_version": INTERNAL_SCHEMA_VERSION,
-    }
 
 
 def commit_to_json(commit: Commit) -> Json:
@@ -53,13 +43,13 @@ def commits_to_json(commits: Iterable[Commit]) -> Json:
     return {"commits": [commit_to_json(commit) for commit in commits]}
 
 
-def snapshot_to_json(snapshot: Snapshot, internal_schema_version: int) -> Json:
+def snapshot_to_json(snapshot: Snapshot) -> Json:
     """What a branch shows: one item a table, by table key."""
     entries = [snapshot.entries[key] for key in sorted(snapshot.entries)]
     return {
         "branch": snapshot.branch,
         "manifest_version": snapshot.manifest_version,
-        "internal_schema_version": internal_schema_version,
+        "internal_schema_version": INTERNAL_SCHEMA_VERSION,
         "tables": [
             {
                 "table_key": entry.table_key,
@@ -175,11 +165,6 @@ def branch_created_to_json(uri: str, source: str, name: str, actor: str | None) 
 
 def branch_deleted_to_json(uri: str, name: str, actor: str | None) -> Json:
     return {"uri": uri, "name": name, "actor_id": actor}
-
-
-def merge_to_json(result: MergeResult) -> Json:
-    """What a merge did, and what became of its source when that was to go."""
-    return result.to_json()
 
 
 def conflict_to_json(conflict: MergeConflict) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from omnigraph.server.envelope import CODES
-from omnigraph.server.gate import ACTIONS
 from omnigraph.server.openapi import STATUS_TEXTS
 from omnigraph.server.operations import OPERATIONS, Operation
 from omnigraph.server.settings import LIMIT_VARIABLES, Limits
@@ -17,7 +16,7 @@ def operation_table() -> str:
 
 def _operation_row(operation: Operation) -> str:
     path = operation.path.replace(":path}", "}")
-    action = ACTIONS[operation.operation_id]
+    action = operation.action
     taken = operation.takes
     body = f"`{taken.__name__}`" if taken else ("NDJSON" if operation.method == "POST" else "–")
     notes = operation.summary.rstrip(".")

@@ -16,7 +16,6 @@ import httpx
 
 import omnigraph as og
 from omnigraph import wire
-from omnigraph.branch.merge import MergeResult
 from omnigraph.cli.local import LocalGraph
 from omnigraph.errors import OmnigraphError, SourceError
 from tests.cli.running import run
@@ -152,9 +151,7 @@ class Library:
 
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
         def call(graph: og.Graph) -> Json:
-            result = graph.merge(source, target, delete_branch=delete)
-            assert isinstance(result, MergeResult)
-            return wire.merge_to_json(result)
+            return graph.merge(source, target, delete_branch=delete).to_json()
 
         return self._answer(call)
 

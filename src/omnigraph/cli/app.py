@@ -33,7 +33,7 @@ from omnigraph.cli import (
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, with_shared_flags
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_error, print_result, warn_deprecated
+from omnigraph.cli.output import print_error, print_result, warn_deprecated
 from omnigraph.errors import AddressError, OmnigraphError
 from omnigraph.server.main import serve
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
@@ -112,9 +112,9 @@ def omnigraph(
 
 @app.command("version")
 @command("version", Capability.LOCAL)
-def version(call: Call, as_json: JsonFlag = False) -> None:
+def version(call: Call) -> None:
     """Print the version of the package and of the storage format."""
-    _print_version(as_json)
+    _print_version(call.as_json)
 
 
 def main() -> None:

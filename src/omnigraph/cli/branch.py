@@ -14,7 +14,7 @@ from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json, StoreOptions
 from omnigraph.cli.options import TypesOption
-from omnigraph.cli.output import JsonFlag, print_error, print_json, print_result, read_text_file
+from omnigraph.cli.output import print_error, print_json, read_text_file
 from omnigraph.errors import BadRequestError, MergeConflicts
 from omnigraph.wire import conflict_to_json
 
@@ -35,34 +35,33 @@ def create(
     call: Call,
     name: NameArgument,
     source: Annotated[str, typer.Option("--from", help="The branch to start from.")] = "main",
-    as_json: JsonFlag = False,
 ) -> None:
     """Create a branch with the present state of another one; no data is copied."""
     call.announce()
     with call.open_graph("rw") as graph:
         branch = graph.create_branch(name, source)
-    print_result(as_json, branch, [f"created branch {branch['name']} from {branch['from']}"])
+    call.print_result(branch, [f"created branch {branch['name']} from {branch['from']}"])
 
 
 @app.command("list")
 @command("branch list", Capability.ANY, uri="option")
-def list_(call: Call, as_json: JsonFlag = False) -> None:
+def list_(call: Call) -> None:
     """List every branch, `main` first."""
     with call.open_graph("r") as graph:
         names = graph.branches()["branches"]
     branches = sorted(names, key=lambda name: (name != "main", name))
-    print_result(as_json, {"branches": branches}, branches)
+    call.print_result({"branches": branches}, branches)
 
 
 @app.command()
 @command("branch delete", Capability.ANY, writes=True, removes=True, uri="option")
-def delete(call: Call, name: NameArgument, as_json: JsonFlag = False) -> None:
+def delete(call: Call, name: NameArgument) -> None:
     """Delete a branch and the data that only it uses."""
     call.announce()
-    call.consent(f"delete branch {name}", as_json=as_json)
+    call.consent(f"delete branch {name}")
     with call.open_graph("rw") as graph:
         branch = graph.delete_branch(name)
-    print_result(as_json, branch, [f"deleted branch {branch['name']}"])
+    call.print_result(branch, [f"deleted branch {branch['name']}"])
 
 
 @app.command()
@@ -81,14 +80,13 @@ def merge(
         str | None,
         typer.Option("--resolve", help="Resolve conflicts: ours, theirs, or a JSON file."),
     ] = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Merge the changes of one branch into another, as one commit or not at all."""
     call.refuse_served(preview=preview, resolve=resolve)
     if preview:
         with call.open_store("r") as graph:
             found = graph.merge(source, into, preview=True, resolve=_read_resolution(resolve))
-            print_result(as_json, found.to_json(), _preview_lines(found))
+            call.print_result(found.to_json(), _preview_lines(found))
         return
     call.announce()
     options = StoreOptions(resolve=_read_resolution(resolve))
@@ -96,12 +94,12 @@ def merge(
         with call.open_graph("rw", options, doing="merging") as graph:
             result = graph.merge(source, into, delete_branch=delete_branch)
     except MergeConflicts as error:
-        if as_json:
+        if call.as_json:
             conflicts = [conflict_to_json(each) for each in error.conflicts]
             print_json({"error": str(error), "code": "conflict", "merge_conflicts": conflicts})
         print_error(error.render())
         raise typer.Exit(1) from None
-    print_result(as_json, result, _merge_lines(result))
+    call.print_result(result, _merge_lines(result))
     if (reason := result.get("branch_delete_error")) is not None:
         typer.echo(f"warning: {source} is still there: {reason}", err=True)
 
@@ -151,7 +149,6 @@ def diff(
         Path | None, typer.Option("--html", help="Write an HTML page that works offline.")
     ] = None,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON line per change.")] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Print the differences between two states of the graph."""
     with call.open_store("r", doing="comparing") as graph:
@@ -162,7 +159,7 @@ def diff(
         elif as_jsonl:
             for line in changes.to_jsonl():
                 print(line)
-        elif as_json:
+        elif call.as_json:
             print_json(changes.to_json())
         else:
             print(f"{before} → {after}: {_count_changes(changes)}")

@@ -7,15 +7,15 @@ server (`RemoteGraph`); `open_store` gives it the `Graph` of a store and refuses
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from omnigraph.cli.flags import Capability, Flags
 from omnigraph.cli.graph_commands import GraphCommands, StoreOptions
-from omnigraph.cli.output import read_text_file
+from omnigraph.cli.output import print_result, read_text_file
 from omnigraph.cli.progress import show_spinner
 from omnigraph.config.scope import DirectScope, Scope, ServedScope, Settings, load_settings
 from omnigraph.config.scope import resolve_scope as resolve
@@ -36,6 +36,7 @@ class Call:
     capability: Capability
     writes: bool
     flags: Flags
+    as_json: bool = False
 
     @cached_property
     def settings(self) -> Settings:
@@ -101,7 +102,7 @@ class Call:
         if self.flags.is_addressed:
             return self
         flags = replace(self.flags, target=target, server=server, graph=self.flags.graph or graph)
-        return Call(self.verb, self.capability, self.writes, flags)
+        return replace(self, flags=flags)
 
     def announce(self) -> None:
         """Print on stderr where the command is about to write."""
@@ -114,16 +115,20 @@ class Call:
     def _is_local(self) -> bool:
         return isinstance(self.scope, DirectScope) and self.scope.is_local
 
-    def consent(self, what: str, *, as_json: bool) -> None:
+    def consent(self, what: str) -> None:
         """Ask before data is removed on another machine; `--yes` answers in advance."""
         if self.flags.yes or self._is_local:
             return
-        if as_json or not sys.stdin.isatty():
+        if self.as_json or not sys.stdin.isatty():
             raise BadRequestError(f"'{self.target}' is not on this machine — add --yes to {what}")
         # Not typer.confirm: it also writes to stdout, which is for results only.
         print(f"{what} on {self.target}? [yes/no]", end=" ", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise BadRequestError("nothing was changed")
+
+    def print_result(self, value: Any, lines: Iterable[str]) -> None:
+        """Print a result: `value` with `--json`, otherwise the lines for people."""
+        print_result(self.as_json, value, lines)
 
     def refuse_served(self, **options: object) -> None:
         """Refuse options that only a store takes."""

@@ -12,7 +12,7 @@ import typer
 
 from omnigraph.cli.call import Call
 from omnigraph.cli.flags import Capability, Flags, is_shown, option, refuse_useless
-from omnigraph.cli.output import warn_deprecated
+from omnigraph.cli.output import JsonFlag, warn_deprecated
 from omnigraph.errors import AddressError
 
 Function = Callable[..., None]
@@ -36,10 +36,12 @@ def command(
     writes: bool = False,
     removes: bool = False,
     uri: Literal["argument", "option"] | None = None,
+    has_json: bool = True,
 ) -> Callable[[Function], Function]:
     """Add the shared flags to a command and pass it a `Call` as its first argument.
 
-    `uri` says how the graph's location is given: as the first argument, or with `--uri`.
+    `uri` says how the graph's location is given: as the first argument, or with `--uri`;
+    `has_json` whether the command takes `--json`, which is `Call.as_json`.
     """
 
     def decorate(run: Function) -> Function:
@@ -55,11 +57,11 @@ def command(
             if isinstance(global_flags, Flags):
                 flags = flags.or_else(global_flags)
             refuse_useless(flags, verb, capability, writes=writes)
-            run(Call(verb, capability, writes, flags), **given)
+            run(Call(verb, capability, writes, flags, given.pop("as_json", False)), **given)
 
         own = dict(inspect.signature(run, eval_str=True).parameters)
         del own["call"]
-        last = [own.pop("as_json")] if "as_json" in own else []
+        last = [_parameter("as_json", JsonFlag, False)] if has_json else []
         shared = _build_shared(
             lambda name: not is_shown(name, capability, writes=writes, removes=removes)
         )

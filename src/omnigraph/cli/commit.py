@@ -11,7 +11,6 @@ from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import BranchOption
-from omnigraph.cli.output import JsonFlag, print_result
 
 app = make_group("List and show commits.")
 
@@ -25,14 +24,13 @@ def list_(
         str | None,
         typer.Option("--filter", metavar="actor=NAME", help="Only commits by this actor."),
     ] = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """List the commits visible on a branch, newest first."""
     actor = _parse_filter(filter_)
     with call.open_graph("r") as graph:
         history = graph.commits(call.branch(branch))["commits"]
     commits = [each for each in history if actor is None or each["actor_id"] == actor]
-    print_result(as_json, {"commits": commits}, map(_describe, commits))
+    call.print_result({"commits": commits}, map(_describe, commits))
 
 
 def _describe(commit: Json) -> str:
@@ -48,7 +46,6 @@ def _describe(commit: Json) -> str:
 def show(
     call: Call,
     commit_id: Annotated[str, typer.Argument(metavar="COMMIT_ID", help="The commit.")],
-    as_json: JsonFlag = False,
 ) -> None:
     """Print one commit."""
     with call.open_graph("r") as graph:
@@ -58,7 +55,7 @@ def show(
         for name, value in commit.items()
         if not name.startswith("graph_") or name == "graph_commit_id"
     )
-    print_result(as_json, commit, lines)
+    call.print_result(commit, lines)
 
 
 def _parse_filter(filter_: str | None) -> str | None:

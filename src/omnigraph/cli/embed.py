@@ -22,9 +22,9 @@ from omnigraph.cli.embed_files import (
     read_spec,
 )
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_result, read_text_file
+from omnigraph.cli.output import read_text_file
 from omnigraph.cli.progress import track
-from omnigraph.errors import BadRequestError, EmbeddingNotConfigured
+from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:
     from omnigraph.embed import Embedder
@@ -57,7 +57,6 @@ def embed(
             "--select", metavar="[Type:]field=value", help="Only matching records; repeatable."
         ),
     ] = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Compute the missing vectors of a file of records; no graph is needed."""
     if reembed_all and clean:
@@ -90,17 +89,14 @@ def embed(
         f"embedded {counts.embedded_records} and cleaned {counts.cleaned_records} of "
         f"{counts.selected_records} selected records, {counts.records} in all: {sink}"
     )
-    print_result(as_json, report, [line])
+    call.print_result(report, [line])
 
 
 def _make_embedder() -> Embedder:
     from omnigraph.embed import embedder_from_environment
-    from omnigraph.embed.config import NOT_CONFIGURED
+    from omnigraph.embed.embedder import require_embedder
 
-    embedder = embedder_from_environment()
-    if embedder is None:
-        raise EmbeddingNotConfigured(NOT_CONFIGURED)
-    return embedder
+    return require_embedder(embedder_from_environment())
 
 
 def _choose_mode(reembed_all: bool, clean: bool, is_selective: bool) -> EmbedMode:

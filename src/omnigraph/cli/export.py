@@ -19,7 +19,7 @@ from omnigraph.cli.progress import track
 from omnigraph.errors import BadRequestError
 
 
-@command("export", Capability.ANY, uri="argument")
+@command("export", Capability.ANY, uri="argument", has_json=False)
 def export(
     call: Call,
     branch: BranchOption = None,

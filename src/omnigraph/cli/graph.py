@@ -24,7 +24,7 @@ from omnigraph.cli.invocation import (
     parse_invocation,
 )
 from omnigraph.cli.options import BranchOption, EngineOption
-from omnigraph.cli.output import JsonFlag, print_error, print_json, print_result, warn_deprecated
+from omnigraph.cli.output import print_error, print_json, warn_deprecated
 from omnigraph.cli.schema import read_valid_text
 from omnigraph.errors import PreconditionFailed
 from omnigraph.wire import commit_to_json
@@ -39,7 +39,6 @@ def init(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the files of an init that was interrupted.")
     ] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Create an empty graph with a schema."""
     from omnigraph.graph import init as init_graph
@@ -50,7 +49,7 @@ def init(
         _remove_leftovers(location)
     with init_graph(location, schema=source, actor=call.actor) as graph:
         value = {"uri": graph.uri, "commit": commit_to_json(graph.commits()[0])}
-    print_result(as_json, value, [f"initialized {location}"])
+    call.print_result(value, [f"initialized {location}"])
 
 
 def _remove_leftovers(uri: str) -> None:
@@ -90,12 +89,11 @@ def load(
     engine: EngineOption = "auto",
     on_error: OnErrorOption = "reject",
     embed: EmbedFlag = True,
-    as_json: JsonFlag = False,
 ) -> None:
     """Load records as one commit, or load nothing."""
     call.refuse_served(engine=engine != "auto", on_error=on_error != "reject")
     options = StoreOptions(engine=engine, on_error=on_error)
-    _load(call, data, mode, branch, base, options, embed=embed, as_json=as_json)
+    _load(call, data, mode, branch, base, options, embed=embed)
 
 
 @command("ingest", Capability.ANY, writes=True, removes=True, uri="argument")
@@ -107,11 +105,10 @@ def ingest(
         str, typer.Option("--from", help="The branch that a missing branch starts from.")
     ] = "main",
     mode: Annotated[str, ModeOption] = "merge",
-    as_json: JsonFlag = False,
 ) -> None:
     """Load into a branch, which is created if it is missing."""
     warn_deprecated("ingest", "load --from")
-    _load(call, data, mode, branch, base, as_json=as_json)
+    _load(call, data, mode, branch, base)
 
 
 def _load(
@@ -123,16 +120,15 @@ def _load(
     options: StoreOptions = StoreOptions(),
     *,
     embed: bool = True,
-    as_json: bool,
 ) -> None:
     call.announce()
     if mode == "overwrite":
-        call.consent("replace what is there", as_json=as_json)
+        call.consent("replace what is there")
     # A load in a store draws a progress bar of its own.
     doing = "loading" if call.is_served else None
     with call.open_graph("rw", options, doing=doing) as graph:
         report = graph.load(data, mode=mode, branch=call.branch(branch), base=base, embed=embed)
-    print_result(as_json, report, _load_lines(report))
+    call.print_result(report, _load_lines(report))
 
 
 def _load_lines(report: Json) -> Iterator[str]:
@@ -163,7 +159,6 @@ def mutate(
     if_commit: Annotated[
         str | None, typer.Option("--if-commit", help="Only if this commit is still the head.")
     ] = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Run a mutation as one commit; exit 4 if --if-commit is no longer the head."""
     invocation = parse_invocation(
@@ -179,12 +174,12 @@ def mutate(
     try:
         report = _run(invocation, branch, if_commit)
     except PreconditionFailed as error:
-        if as_json:
+        if call.as_json:
             failure = {"expected": error.expected, "actual": error.actual}
             print_json({"error": str(error), "precondition_failure": failure})
         print_error(str(error))
         raise typer.Exit(PRECONDITION_FAILED_EXIT) from None
-    print_result(as_json, report, _change_lines(report))
+    call.print_result(report, _change_lines(report))
 
 
 def _run(invocation: QueryInvocation, branch: str | None, if_commit: str | None) -> Json:
@@ -217,11 +212,11 @@ def _change_lines(report: Json) -> Iterator[str]:
 
 
 @command("snapshot", Capability.ANY, uri="argument")
-def snapshot(call: Call, branch: BranchOption = None, as_json: JsonFlag = False) -> None:
+def snapshot(call: Call, branch: BranchOption = None) -> None:
     """Print the version of each table on a branch."""
     with call.open_graph("r") as graph:
         found = graph.snapshot(call.branch(branch))
-    print_result(as_json, found, _snapshot_lines(found))
+    call.print_result(found, _snapshot_lines(found))
 
 
 def _snapshot_lines(found: Json) -> Iterator[str]:

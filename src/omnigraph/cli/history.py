@@ -13,7 +13,6 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.options import BranchOption
-from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.cli.progress import show_spinner
 from omnigraph.wire import commits_to_json
 
@@ -27,12 +26,11 @@ def log(
     call: Call,
     branch: BranchOption = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of commits.")] = 30,
-    as_json: JsonFlag = False,
 ) -> None:
     """Draw the history of a branch, newest first; merges show both parents."""
     with call.open_store("r") as graph:
         commits = graph.log(call.branch(branch), limit=limit)
-    print_result(as_json, commits_to_json(commits), draw(commits))
+    call.print_result(commits_to_json(commits), draw(commits))
 
 
 def draw(commits: list[Commit]) -> Iterator[str]:
@@ -60,13 +58,12 @@ def changes(
     call: Call,
     since: Annotated[str, typer.Option("--since", help="The commit to start after.")],
     branch: BranchOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Print the changes of every later commit, oldest first, one JSON line per commit."""
     with call.open_store("r", doing="comparing") as graph:
         feed = [each.to_json() for each in graph.changes(since, branch=call.branch(branch))]
     lines = (json.dumps(each, ensure_ascii=False) for each in feed)
-    print_result(as_json, {"commits": feed}, lines)
+    call.print_result({"commits": feed}, lines)
 
 
 @command("verify", Capability.DIRECT, uri="argument")
@@ -78,12 +75,11 @@ def verify(
     record: Annotated[
         bool, typer.Option("--record", help="Record checksums for files that have none.")
     ] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Check that a graph is intact: pins, files, keys, endpoints; exit 1 when it is not."""
     with show_spinner("verifying", is_shown=call.shows_progress):
         report = _verify(call, content=content, record=record)
-    print_result(as_json, report.to_json(), _report_lines(report, content=content))
+    call.print_result(report.to_json(), _report_lines(report, content=content))
     if not report.is_clean:
         raise typer.Exit(1)
 

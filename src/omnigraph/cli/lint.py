@@ -11,7 +11,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_result, read_text_file
+from omnigraph.cli.output import read_text_file
 from omnigraph.cli.schema import build_file
 from omnigraph.errors import AddressError
 
@@ -26,16 +26,14 @@ SchemaOption = Annotated[
 
 
 @command("lint", Capability.DIRECT, uri="argument")
-def lint(
-    call: Call, query: QueryOption, schema: SchemaOption = None, as_json: JsonFlag = False
-) -> None:
+def lint(call: Call, query: QueryOption, schema: SchemaOption = None) -> None:
     """Check every query of a file against a schema; exit 1 when one is invalid."""
     from omnigraph.compiler import lint as lint_source
 
     catalog, source = _load_schema(call, schema)
     path = call.settings.project.query_file(str(query))
     report = lint_source(catalog, read_text_file(path), query_path=str(path), schema_source=source)
-    print_result(as_json, report.to_json(), _report_lines(report))
+    call.print_result(report.to_json(), _report_lines(report))
     if report.status == "error":
         raise typer.Exit(1)
 

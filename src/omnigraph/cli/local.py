@@ -12,7 +12,6 @@ from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, StoreOptions
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
-from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class LocalGraph:
     progress: bool = False
 
     def snapshot(self, branch: str) -> Json:
-        return wire.snapshot_to_json(self.graph.snapshot(branch), INTERNAL_SCHEMA_VERSION)
+        return wire.snapshot_to_json(self.graph.snapshot(branch))
 
     def query(
         self,
@@ -124,7 +123,7 @@ class LocalGraph:
     def merge(self, source: str, target: str, *, delete_branch: bool) -> Json:
         resolve = self.options.resolve
         result = self.graph.merge(source, target, delete_branch=delete_branch, resolve=resolve)
-        return wire.merge_to_json(result)
+        return result.to_json()
 
     def commits(self, branch: str) -> Json:
         return wire.commits_to_json(self.graph.commits(branch))

@@ -10,7 +10,6 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.config.operator import Operator, Profile
 from omnigraph.config.scope import (
     PROFILE_VARIABLE,
@@ -28,12 +27,12 @@ app = make_group("List and show profiles.")
 
 @app.command("list")
 @command("profile list", Capability.LOCAL)
-def list_(call: Call, as_json: JsonFlag = False) -> None:
+def list_(call: Call) -> None:
     """List the profiles of the operator config, and whether each is valid."""
     operator = call.settings.operator
     active = call.settings.environment.get(PROFILE_VARIABLE, "").strip()
     profiles = [_to_json(each, operator, active) for each in operator.profiles.values()]
-    print_result(as_json, profiles, map(_describe, profiles))
+    call.print_result(profiles, map(_describe, profiles))
 
 
 def _describe(profile: Json) -> str:
@@ -50,7 +49,6 @@ def show(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="The profile; the active one by default.")
     ] = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Print the scope of a profile, or the default scope if none is active."""
     settings = call.settings
@@ -74,7 +72,7 @@ def show(
         "output_format": settings.operator.defaults.output,
     }
     lines = (f"{key}: {'' if value is None else value}".rstrip() for key, value in facts.items())
-    print_result(as_json, facts, lines)
+    call.print_result(facts, lines)
 
 
 def _default_scope(call: Call) -> Scope:

@@ -10,7 +10,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_error, print_result
+from omnigraph.cli.output import print_error
 
 if TYPE_CHECKING:
     from omnigraph.config.registry import Registry, StoredQuery
@@ -20,18 +20,18 @@ app = make_group("List and check stored queries.")
 
 @app.command("list")
 @command("queries list", Capability.CONTROL, uri="option")
-def list_(call: Call, as_json: JsonFlag = False) -> None:
+def list_(call: Call) -> None:
     """List the stored queries of a graph that are valid under its schema."""
     registry = _load_registry(call)
     for breakage in registry.breakages:
         print_error(f"query '{breakage.query}' cannot be served: {breakage.message}")
     queries = registry.queries.values()
-    print_result(as_json, {"queries": list(map(_to_json, queries))}, map(_describe, queries))
+    call.print_result({"queries": list(map(_to_json, queries))}, map(_describe, queries))
 
 
 @app.command()
 @command("queries validate", Capability.CONTROL, uri="option")
-def validate(call: Call, as_json: JsonFlag = False) -> None:
+def validate(call: Call) -> None:
     """Check every stored query of a graph against its schema; exit 1 when one is invalid."""
     registry = _load_registry(call)
     breakages = [{"query": each.query, "message": each.message} for each in registry.breakages]
@@ -40,7 +40,7 @@ def validate(call: Call, as_json: JsonFlag = False) -> None:
         "breakages": breakages,
         "warnings": list(registry.warnings),
     }
-    print_result(as_json, report, _report_lines(registry))
+    call.print_result(report, _report_lines(registry))
     if not registry.is_sound:
         raise typer.Exit(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -24,7 +25,6 @@ from omnigraph.cli.invocation import (
     read_params,
 )
 from omnigraph.cli.options import SchemaOfOption
-from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.cli.render import COLUMN_WIDTH_MAX, Format, Look, render
 from omnigraph.errors import BadRequestError
 
@@ -58,12 +58,11 @@ def query(
     at: AtOption = None,
     schema_of: SchemaOfOption = None,
     format_: FormatOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Run a read query over one snapshot and print its rows."""
     if branch is not None and snapshot is not None:
         raise typer.BadParameter("give --branch or --snapshot, not both")
-    chosen_format = _choose_format(format_, as_json)
+    chosen_format = _choose_format(call, format_)
     invocation = parse_invocation(
         call,
         positionals,
@@ -88,11 +87,10 @@ def alias(
     params: ParamsOption = None,
     params_file: ParamsFileOption = None,
     format_: FormatOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Run the read query that an alias names."""
-    chosen_format = _choose_format(format_, as_json)
-    reading = Call("query", Capability.ANY, False, call.flags)
+    chosen_format = _choose_format(call, format_)
+    reading = replace(call, verb="query", capability=Capability.ANY)
     given = read_params(params, params_file)
     invocation = from_alias(reading, name, positionals or [], given, operator_first=True)
     _print_rows(_run(invocation), invocation, chosen_format)
@@ -110,7 +108,6 @@ def explain(
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Also run the query; show rows and times per stage.")
     ] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Show the typed form and the plan of a read query."""
     invocation = parse_invocation(
@@ -135,13 +132,13 @@ def explain(
         for stage in explained.stages
     ]
     value = {"ir": explained.ir, "plan": explained.plan, "stages": stages}
-    print_result(as_json, value, [str(explained)])
+    call.print_result(value, [str(explained)])
 
 
-def _choose_format(format_: Format | None, as_json: bool) -> Format | None:
-    if as_json and format_ is not None:
+def _choose_format(call: Call, format_: Format | None) -> Format | None:
+    if call.as_json and format_ is not None:
         raise typer.BadParameter("--json and --format are mutually exclusive")
-    return Format.JSON if as_json else format_
+    return Format.JSON if call.as_json else format_
 
 
 def _run(

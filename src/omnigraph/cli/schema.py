@@ -12,7 +12,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.output import JsonFlag, print_result, read_text_file
+from omnigraph.cli.output import read_text_file
 from omnigraph.cli.step_text import describe_step
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def read_valid_text(path: Path) -> str:
 def check(
     call: Call,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The .pg file to check.")],
-    as_json: JsonFlag = False,
 ) -> None:
     """Check a schema file and count what it declares."""
     catalog = build_file(path)
@@ -60,16 +59,16 @@ def check(
         f"OK    {path}: {counts['nodes']} node types, {counts['edges']} edge types, "
         f"{counts['interfaces']} interfaces"
     )
-    print_result(as_json, value, [line])
+    call.print_result(value, [line])
 
 
 @app.command()
 @command("schema show", Capability.ANY, uri="argument")
-def show(call: Call, as_json: JsonFlag = False) -> None:
+def show(call: Call) -> None:
     """Print the schema of a graph."""
     with call.open_graph("r") as graph:
         source = graph.schema()["schema_source"]
-    print_result(as_json, {"schema_source": source}, [source.removesuffix("\n")])
+    call.print_result({"schema_source": source}, [source.removesuffix("\n")])
 
 
 app.command("get", hidden=True)(deprecate("schema get", "schema show", show))
@@ -94,7 +93,6 @@ def plan(
         Path | None, typer.Option("--to", help="Without a graph: the new schema file.")
     ] = None,
     allow_data_loss: DataLossFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Print the steps from one schema to another, without changing anything.
 
@@ -103,35 +101,31 @@ def plan(
     if schema is None:
         if old is None or new is None:
             raise typer.BadParameter("give a graph and --schema, or --from and --to")
-        _plan_files(old, new, allow_data_loss=allow_data_loss, as_json=as_json)
+        _plan_files(call, old, new, allow_data_loss=allow_data_loss)
         return
     location = call.target
     text = read_valid_text(schema)
     with call.open_store("r", doing="planning") as graph:
         plan = graph.plan_schema(text, allow_data_loss=allow_data_loss)
-    _print_plan(as_json, plan, {"uri": location}, location, [str(plan)])
+    _print_plan(call, plan, {"uri": location}, location, [str(plan)])
 
 
-def _plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
+def _plan_files(call: Call, old: Path, new: Path, *, allow_data_loss: bool) -> None:
     from omnigraph.catalog import plan_migration
 
     plan = plan_migration(build_file(old), parse_file(new), allow_data_loss=allow_data_loss)
     lines = [f"- {step}" for step in plan.steps] or ["no schema changes"]
-    _print_plan(as_json, plan, {"from": str(old), "to": str(new)}, f"{old} → {new}", lines)
+    _print_plan(call, plan, {"from": str(old), "to": str(new)}, f"{old} → {new}", lines)
 
 
 def _print_plan(
-    as_json: bool,
-    plan: MigrationPlan,
-    source: Json,
-    title: str,
-    lines: Iterable[str],
+    call: Call, plan: MigrationPlan, source: Json, title: str, lines: Iterable[str]
 ) -> None:
     steps = [step.to_json() for step in plan.steps]
     facts = {"supported": plan.supported, "step_count": len(steps), "steps": steps}
     supported = "yes" if plan.supported else "no"
     heading = (f"schema plan for {title}", f"supported: {supported}")
-    print_result(as_json, {**source, **facts}, [*heading, *lines])
+    call.print_result({**source, **facts}, [*heading, *lines])
 
 
 @app.command()
@@ -140,14 +134,13 @@ def apply(
     call: Call,
     schema: Annotated[Path, typer.Option("--schema", help="The new schema of the graph.")],
     allow_data_loss: DataLossFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Change the schema of a graph and migrate its tables, as one commit."""
     text = read_valid_text(schema)
     call.announce()
     with call.open_graph("rw", doing="applying") as graph:
         result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
-    print_result(as_json, result, _apply_lines(result))
+    call.print_result(result, _apply_lines(result))
 
 
 def _apply_lines(result: Json) -> Iterator[str]:

@@ -10,7 +10,6 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.config.credentials import remove_token, write_token
 from omnigraph.config.scope import ServedScope
 from omnigraph.errors import AddressError, BadRequestError
@@ -24,7 +23,7 @@ ServerArgument = Annotated[
 
 @graphs.command("list")
 @command("graphs list", Capability.SERVED)
-def list_(call: Call, as_json: JsonFlag = False) -> None:
+def list_(call: Call) -> None:
     """List the graphs of a server."""
     from omnigraph.client.remote import list_graphs
 
@@ -35,7 +34,7 @@ def list_(call: Call, as_json: JsonFlag = False) -> None:
             "does not apply. Use --server <name or URL>."
         )
     found = list_graphs(scope.url, scope.token(call.settings))
-    print_result(as_json, found, (f"{each['graph_id']}\t{each['uri']}" for each in found["graphs"]))
+    call.print_result(found, (f"{each['graph_id']}\t{each['uri']}" for each in found["graphs"]))
 
 
 @command("login", Capability.LOCAL)
@@ -45,19 +44,18 @@ def login(
     token: Annotated[
         str | None, typer.Option("--token", help="The token; read from stdin by default.")
     ] = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Store the token of a server, in a file that only you can read."""
     given = token if token is not None else _read_line(name)
     write_token(call.settings.operator.credentials_path, name, given.strip())
-    _print_credentials(call, name, as_json, "kept the token of")
+    _print_credentials(call, name, "kept the token of")
 
 
 @command("logout", Capability.LOCAL)
-def logout(call: Call, name: ServerArgument, as_json: JsonFlag = False) -> None:
+def logout(call: Call, name: ServerArgument) -> None:
     """Remove the stored token of a server, if there is one."""
     remove_token(call.settings.operator.credentials_path, name)
-    _print_credentials(call, name, as_json, "no token is kept for")
+    _print_credentials(call, name, "no token is kept for")
 
 
 def _read_line(name: str) -> str:
@@ -69,12 +67,12 @@ def _read_line(name: str) -> str:
     return line
 
 
-def _print_credentials(call: Call, name: str, as_json: bool, what: str) -> None:
+def _print_credentials(call: Call, name: str, what: str) -> None:
     operator = call.settings.operator
     path, is_declared = str(operator.credentials_path), name in operator.servers
     value = {"server": name, "credentials_path": path, "declared": is_declared}
-    print_result(as_json, value, [f"{what} {name} in {path}"])
-    if not (is_declared or as_json):
+    call.print_result(value, [f"{what} {name} in {path}"])
+    if not (is_declared or call.as_json):
         print(
             f"warning: there is no server '{name}' in {operator.config_path} — "
             "its token is used once there is one",

@@ -14,7 +14,6 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.options import BranchOption
-from omnigraph.cli.output import JsonFlag, print_result
 from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def parse_duration(text: str) -> timedelta:
 
 @index.command()
 @command("index ensure", Capability.DIRECT, writes=True, uri="argument")
-def ensure(call: Call, branch: BranchOption = None, as_json: JsonFlag = False) -> None:
+def ensure(call: Call, branch: BranchOption = None) -> None:
     """Build declared indexes that are missing."""
     call.announce()
     with call.open_store("rw", doing="building indexes") as graph:
@@ -46,16 +45,16 @@ def ensure(call: Call, branch: BranchOption = None, as_json: JsonFlag = False) -
         *(f"{key}: built {', '.join(columns)}" for key, columns in sorted(report.built.items())),
         *(f"{each.table_key}: {each.column} waits: {each.reason}" for each in report.pending),
     ]
-    print_result(as_json, report.to_json(), lines or ["every declared index is there"])
+    call.print_result(report.to_json(), lines or ["every declared index is there"])
 
 
 @command("optimize", Capability.DIRECT, writes=True, uri="argument")
-def optimize(call: Call, as_json: JsonFlag = False) -> None:
+def optimize(call: Call) -> None:
     """Merge small fragments and update indexes; query results stay the same."""
     call.announce()
     with call.open_store("rw", doing="optimizing") as graph:
         report = graph.optimize()
-    print_result(as_json, report.to_json(), map(_describe_optimized, report.tables))
+    call.print_result(report.to_json(), map(_describe_optimized, report.tables))
 
 
 def _describe_optimized(table: TableOptimized) -> str:
@@ -79,14 +78,13 @@ def cleanup(
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Remove them, instead of only listing.")
     ] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Remove old versions that no branch, kept commit or pending recovery needs."""
     if keep is None and older_than is None:
         raise typer.BadParameter("give --keep, --older-than, or both")
     if confirm:
         call.announce()
-        call.consent("remove old versions", as_json=as_json)
+        call.consent("remove old versions")
     age = None if older_than is None else parse_duration(older_than)
     with call.open_store("rw", doing="cleaning up") as graph:
         report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)
@@ -96,8 +94,8 @@ def cleanup(
         f"{each.bytes_removed} bytes{f' — {each.error}' if each.error is not None else ''}"
         for each in report.tables
     )
-    print_result(as_json, report.to_json(), lines)
-    if not (confirm or as_json):
+    call.print_result(report.to_json(), lines)
+    if not (confirm or call.as_json):
         print("nothing was removed; --confirm removes", file=sys.stderr)
 
 
@@ -113,7 +111,6 @@ def repair(
             "--force", help="With --confirm: also adopt versions that cannot be verified."
         ),
     ] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """List tables whose HEAD is ahead of the graph; adopt versions that verify as safe."""
     if force and not confirm:
@@ -122,7 +119,7 @@ def repair(
         call.announce()
     with call.open_store("rw", doing="repairing") as graph:
         report = graph.repair(confirm=confirm, force=force)
-    print_result(as_json, report.to_json(), map(_describe_repaired, report.tables))
+    call.print_result(report.to_json(), map(_describe_repaired, report.tables))
     if confirm and report.has_refusals:
         raise typer.Exit(1)
 
@@ -136,11 +133,11 @@ def _describe_repaired(table: TableRepair) -> str:
 
 
 @command("doctor", Capability.DIRECT, uri="argument")
-def doctor(call: Call, as_json: JsonFlag = False) -> None:
+def doctor(call: Call) -> None:
     """Report versions, disk, fragments, indexes and recovery, and what to do next."""
     with call.open_store("r", doing="looking") as graph:
         report = graph.doctor()
-    print_result(as_json, report.to_json(), _doctor_lines(report))
+    call.print_result(report.to_json(), _doctor_lines(report))
 
 
 def _doctor_lines(report: DoctorReport) -> Iterator[str]:

@@ -7,7 +7,7 @@ In: texts and a dimension. Out: unit vectors of float32, or a typed error that n
     mock.py       deterministic vectors, for tests and the demo; chosen by name only
     http.py       one JSON request with retries and a deadline
     openai.py  gemini.py   the two wire formats
-    providers.py  `EmbedConfig` → `Embedder`, found by name in one table
+    providers.py  `EmbedConfig` → `Embedder`, by the provider's name
     fill.py       rows with missing `@embed` vectors → the same rows with vectors
 """
 

@@ -8,11 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from omnigraph.embed.config import NOT_CONFIGURED
-from omnigraph.errors import (
-    EmbeddingFailed,
-    EmbeddingModelMismatch,
-    EmbeddingNotConfigured,
-)
+from omnigraph.errors import EmbeddingFailed, EmbeddingModelMismatch, EmbeddingNotConfigured
 
 
 class Embedder(Protocol):
@@ -56,6 +52,17 @@ def unit_vectors(vectors: Sequence[Sequence[float]] | np.ndarray, dimension: int
     return units.astype(np.float32)
 
 
+def require_embedder(embedder: Embedder | None) -> Embedder:
+    """Return the embedder.
+
+    Raises:
+        EmbeddingNotConfigured: There is none.
+    """
+    if embedder is None:
+        raise EmbeddingNotConfigured(NOT_CONFIGURED)
+    return embedder
+
+
 def check_model(property_name: str, recorded: str | None, embedder: Embedder) -> None:
     """Refuse to mix vectors of two models in one property.
 
@@ -79,7 +86,6 @@ def embed_query_text(
     Raises:
         EmbeddingNotConfigured, EmbeddingModelMismatch, EmbeddingFailed: As they say.
     """
-    if embedder is None:
-        raise EmbeddingNotConfigured(NOT_CONFIGURED)
-    check_model(property_name, model, embedder)
-    return embedder.embed_query(text, dimension)
+    found = require_embedder(embedder)
+    check_model(property_name, model, found)
+    return found.embed_query(text, dimension)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
@@ -18,20 +17,12 @@ REQUESTS_AT_ONCE = 8
 Task = Literal["RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT"]
 
 
-@dataclass(frozen=True, slots=True)
 class GeminiEmbedder:
     """`POST {base}/models/{model}:embedContent`, several requests at once for documents."""
 
-    config: EmbedConfig
-    _client: JsonClient = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        headers = {"x-goog-api-key": self.config.api_key}
-        object.__setattr__(self, "_client", JsonClient(self.config, headers))
-
-    @property
-    def model(self) -> str:
-        return self.config.model
+    def __init__(self, config: EmbedConfig) -> None:
+        self.model = config.model
+        self._client = JsonClient(config, {"x-goog-api-key": config.api_key})
 
     def embed_documents(self, texts: Sequence[str], dimension: int) -> np.ndarray:
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:

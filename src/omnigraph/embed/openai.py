@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,12 @@ BATCH_TEXTS_MAX = 128
 BATCH_CHARACTERS_MAX = 200_000
 
 
-@dataclass(frozen=True, slots=True)
 class OpenAiEmbedder:
     """`POST {base}/embeddings`, many texts per request. Queries and documents are alike."""
 
-    config: EmbedConfig
-    _client: JsonClient = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        headers = {"Authorization": f"Bearer {self.config.api_key}"}
-        object.__setattr__(self, "_client", JsonClient(self.config, headers))
-
-    @property
-    def model(self) -> str:
-        return self.config.model
+    def __init__(self, config: EmbedConfig) -> None:
+        self.model = config.model
+        self._client = JsonClient(config, {"Authorization": f"Bearer {config.api_key}"})
 
     def embed_documents(self, texts: Sequence[str], dimension: int) -> np.ndarray:
         parts = [self._embed(batch, dimension) for batch in batches(texts)]

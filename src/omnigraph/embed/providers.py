@@ -1,9 +1,9 @@
-"""Providers: the one table from a provider's name to its embedder."""
+"""Providers: from a provider's name to its embedder."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,45 +12,29 @@ from omnigraph.embed.config import (
     BASE_URL,
     MOCK,
     MODEL,
-    NOT_CONFIGURED,
     PROVIDER,
     EmbedConfig,
     Provider,
     config_from_environment,
 )
-from omnigraph.embed.embedder import Embedder
+from omnigraph.embed.embedder import Embedder, require_embedder
 from omnigraph.embed.mock import MockEmbedder
-from omnigraph.errors import EmbeddingNotConfigured
-
-
-def _mock(config: EmbedConfig) -> Embedder:
-    return MockEmbedder(config.model)
-
-
-def _openai(config: EmbedConfig) -> Embedder:
-    # httpx takes longer to import than all the rest of this package.
-    from omnigraph.embed.openai import OpenAiEmbedder
-
-    return OpenAiEmbedder(config)
-
-
-def _gemini(config: EmbedConfig) -> Embedder:
-    from omnigraph.embed.gemini import GeminiEmbedder
-
-    return GeminiEmbedder(config)
-
-
-_PROVIDERS: dict[Provider, Callable[[EmbedConfig], Embedder]] = {
-    Provider.OPENAI_COMPATIBLE: _openai,
-    Provider.OPENAI: _openai,
-    Provider.GEMINI: _gemini,
-    Provider.MOCK: _mock,
-}
 
 
 def make_embedder(config: EmbedConfig) -> Embedder:
     """The embedder of a resolved configuration. Nothing is contacted yet."""
-    return _PROVIDERS[config.provider](config)
+    # httpx, which the providers below need, takes longer to import than the rest of this package.
+    match config.provider:
+        case Provider.MOCK:
+            return MockEmbedder(config.model)
+        case Provider.OPENAI | Provider.OPENAI_COMPATIBLE:
+            from omnigraph.embed.openai import OpenAiEmbedder
+
+            return OpenAiEmbedder(config)
+        case Provider.GEMINI:
+            from omnigraph.embed.gemini import GeminiEmbedder
+
+            return GeminiEmbedder(config)
 
 
 def embedder_from_environment(environment: Mapping[str, str] | None = None) -> Embedder | None:
@@ -83,11 +67,11 @@ class EnvironmentEmbedder:
 
     @cached_property
     def _embedder(self) -> Embedder:
-        return _require(embedder_from_environment())
+        return require_embedder(embedder_from_environment())
 
     @cached_property
     def _document_embedder(self) -> Embedder:
-        return _require(embedder_of_documents())
+        return require_embedder(embedder_of_documents())
 
     @property
     def model(self) -> str:
@@ -98,9 +82,3 @@ class EnvironmentEmbedder:
 
     def embed_query(self, text: str, dimension: int) -> list[float]:
         return self._embedder.embed_query(text, dimension)
-
-
-def _require(embedder: Embedder | None) -> Embedder:
-    if embedder is None:
-        raise EmbeddingNotConfigured(NOT_CONFIGURED)
-    return embedder

@@ -19,17 +19,12 @@ from omnigraph.policy import load_policy
 from omnigraph.server.admission import Admission
 from omnigraph.server.call import Call, Serving
 from omnigraph.server.envelope import error_response, error_status, json_response
-from omnigraph.server.gate import ACTIONS, Gate
+from omnigraph.server.gate import Gate
 from omnigraph.server.graphs import open_graphs
 from omnigraph.server.http_errors import HttpError
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.observe import Observe
-from omnigraph.server.openapi import (
-    GRAPH_BASE,
-    GRAPHS,
-    list_operations,
-    openapi_document,
-)
+from omnigraph.server.openapi import GRAPH_BASE, GRAPHS, list_operations, openapi_document
 from omnigraph.server.operations import Operation
 from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.settings import ServerSettings
@@ -142,13 +137,12 @@ def _serving(settings: ServerSettings) -> Serving:
 
 def _endpoint(operation: Operation, serving: Serving) -> Callable[[Request], Awaitable[Response]]:
     """Build the endpoint of one operation; every error becomes an envelope."""
-    is_open_to_all = ACTIONS[operation.operation_id] is None
     only_graph = serving.settings.graphs[0].graph_id
 
     async def endpoint(request: Request) -> Response:
-        call = Call(serving, operation.operation_id, request)
+        call = Call(serving, operation, request)
         try:
-            if not is_open_to_all:
+            if operation.action is not None:
                 call.identify()
                 request.scope["omnigraph.actor"] = call.actor
                 if not operation.is_of_server:

@@ -19,7 +19,7 @@ from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError
 from omnigraph.policy import Action
 from omnigraph.server.admission import Admission
 from omnigraph.server.bodies import read_json
-from omnigraph.server.gate import ACTIONS, Gate
+from omnigraph.server.gate import Gate
 from omnigraph.server.graphs import Graphs, OpenGraph
 from omnigraph.server.jobs import Body, Job, Permit
 from omnigraph.server.json_values import Model, validate
@@ -31,6 +31,7 @@ from omnigraph.server.write_process import WriteProcess
 from omnigraph.syntax import parse_query
 
 if TYPE_CHECKING:
+    from omnigraph.server.operations import Operation
     from omnigraph.server.streaming import ExportSlots
 
 Arguments = ParamSpec("Arguments")
@@ -64,12 +65,12 @@ class Serving:
 class Call:
     """One request: its actor, its graph, and whether it was authorized yet."""
 
-    __slots__ = ("_graph", "_is_permit_checked", "_operation_id", "actor", "request", "serving")
+    __slots__ = ("_graph", "_is_permit_checked", "_operation", "actor", "request", "serving")
 
-    def __init__(self, serving: Serving, operation_id: str, request: Request) -> None:
+    def __init__(self, serving: Serving, operation: Operation, request: Request) -> None:
         self.serving = serving
         self.request = request
-        self._operation_id = operation_id
+        self._operation = operation
         self._is_permit_checked = False
         self._graph: OpenGraph | None = None
         self.actor: str | None = None
@@ -89,13 +90,13 @@ class Call:
 
     @property
     def graph(self) -> OpenGraph:
-        assert self._graph is not None, f"{self._operation_id} does not address one graph"
+        assert self._graph is not None, f"{self._operation.operation_id} does not address one graph"
         return self._graph
 
     @property
     def is_permit_checked(self) -> bool:
         """Whether the policy was checked, as it must be before anything is read or written."""
-        return self._is_permit_checked or ACTIONS[self._operation_id] is None
+        return self._is_permit_checked or self._operation.action is None
 
     def permit(
         self,
@@ -109,8 +110,8 @@ class Call:
         Raises:
             PolicyError: The actor may not do that.
         """
-        wanted = action or ACTIONS[self._operation_id]
-        assert wanted is not None, f"{self._operation_id} has no action"
+        wanted = action or self._operation.action
+        assert wanted is not None, f"{self._operation.operation_id} has no action"
         gate = self._graph.gate if self._graph is not None else self.serving.gate
         self._is_permit_checked = True
         gate.require(self.actor, wanted, branch, target_branch)

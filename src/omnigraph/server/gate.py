@@ -1,4 +1,4 @@
-"""Gate: which action each operation is, and whether an actor may do it.
+"""Gate: whether an actor may do an action.
 
 tokens   policy of the graph   what an actor may do
 none     none                  everything but list the graphs: the server was opened on purpose
@@ -8,39 +8,10 @@ some     some                  what the policy allows
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omnigraph.errors import PolicyError
 from omnigraph.policy import Action, Policy, Request
-
-ACTIONS: Mapping[str, Action | None] = {
-    "health": None,
-    "metrics": None,
-    "listGraphs": Action.GRAPH_LIST,
-    "getSnapshot": Action.READ,
-    "query": Action.READ,
-    "read": Action.READ,
-    "mutate": Action.CHANGE,
-    "change": Action.CHANGE,
-    "mutate_if_graph_commit": Action.CHANGE,
-    "load": Action.CHANGE,
-    "ingest": Action.CHANGE,
-    "loadNdjson": Action.CHANGE,
-    "export": Action.EXPORT,
-    "getSchema": Action.READ,
-    "applySchema": Action.SCHEMA_APPLY,
-    "listBranches": Action.READ,
-    "createBranch": Action.BRANCH_CREATE,
-    "deleteBranch": Action.BRANCH_DELETE,
-    "mergeBranches": Action.BRANCH_MERGE,
-    "listCommits": Action.READ,
-    "getCommit": Action.READ,
-    "list_queries": Action.READ,
-    "invoke_query": Action.INVOKE_QUERY,
-    "invoke_query_if_graph_commit": Action.INVOKE_QUERY,
-}
-"""The action of every operation; None for the few that reveal nothing about a graph."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.json_values import parse_json, validate
 from omnigraph.server.request_models import IngestRequest, resolve_branch
 from omnigraph.server.strict_lines import check_lines
-from omnigraph.wire import load_to_json, merge_to_json
+from omnigraph.wire import load_to_json
 
 DEFAULT_MODE = "merge"
 LONG_BYTES = 64 * 1024
@@ -108,8 +108,7 @@ class Merge:
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
         merged = opened.graph.merge(self.source, self.target, actor=self.actor)
-        assert isinstance(merged, MergeResult)
-        return merge_to_json(self._delete_source(opened, merged) if self.deletes else merged)
+        return (self._delete_source(opened, merged) if self.deletes else merged).to_json()
 
     def _delete_source(self, opened: OpenGraph, merged: MergeResult) -> MergeResult:
         """Delete the source, if the actor may. The merge stands in any case."""

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from omnigraph.server.gate import ACTIONS
 from omnigraph.server.operations import OPERATIONS, Operation, Parameter
 from omnigraph.server.response_models import ErrorOutput
 from omnigraph.version import __version__
@@ -81,7 +80,7 @@ def _describe(operation: Operation, path: str, *, is_open: bool) -> dict[str, An
         described["deprecated"] = True
     if operation.method == "POST":
         described["requestBody"] = _request_body(operation)
-    if not is_open and ACTIONS[operation.operation_id] is not None:
+    if not is_open and operation.action is not None:
         described["security"] = [{SECURITY_SCHEME: []}]
     return described
 

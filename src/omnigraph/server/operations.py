@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from omnigraph.policy import Action
 from omnigraph.server import request_models as sent
 from omnigraph.server import response_models as answered
 from omnigraph.server import (
@@ -62,12 +63,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing a client can ask for. Its id is what gate.py knows it by."""
+    """One thing a client can ask for. Without an action, it reveals nothing about a graph."""
 
     operation_id: str
     method: str
     path: str
     handler: Handler
+    action: Action | None
     outputs: tuple[type[BaseModel], ...] = ()
     takes: type[BaseModel] | None = None
     is_body_required: bool = True
@@ -111,23 +113,32 @@ _STORED = Parameter("name", "path", "The name of the stored query.", is_required
 _NAME = "/queries/{name}"
 
 
-def _get(operation_id: str, path: str, handler: Handler, *outputs: Model, **rest: Any) -> Operation:
-    return Operation(operation_id, "GET", path, handler, outputs, **rest)
+def _get(
+    operation_id: str,
+    path: str,
+    handler: Handler,
+    *outputs: Model,
+    action: Action | None = Action.READ,
+    **rest: Any,
+) -> Operation:
+    return Operation(operation_id, "GET", path, handler, action, outputs, **rest)
 
 
-def _read(
+def _post(
     operation_id: str,
     path: str,
     handler: Handler,
     takes: Model | None,
     *outputs: Model,
+    action: Action,
     **rest: Any,
 ) -> Operation:
-    return Operation(operation_id, "POST", path, handler, outputs, takes, **rest)
+    return Operation(operation_id, "POST", path, handler, action, outputs, takes, **rest)
 
 
-_write = partial(_read, errors=WRITE_ERRORS)
-_conditional_write = partial(_read, errors=CONDITIONAL_ERRORS)
+_read = partial(_post, action=Action.READ)
+_write = partial(_post, action=Action.CHANGE, errors=WRITE_ERRORS)
+_conditional_write = partial(_write, errors=CONDITIONAL_ERRORS)
 
 # A table: with one argument per line it would be twice as long.
 # fmt: off
@@ -139,12 +150,13 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _write(
         "invoke_query", _NAME, routes_queries.invoke_query, sent.InvokeRequest, answered.ReadOutput,
-        answered.ChangeOutput, is_body_required=False, parameters=(_STORED,)
+        answered.ChangeOutput, action=Action.INVOKE_QUERY, is_body_required=False,
+        parameters=(_STORED,)
     ),
     _conditional_write(
         "invoke_query_if_graph_commit", f"{_NAME}/if-graph-commit",
         routes_queries.invoke_query_if_graph_commit, sent.InvokeRequest, answered.ChangeOutput,
-        is_body_required=False, parameters=(_STORED, _CONDITION)
+        action=Action.INVOKE_QUERY, is_body_required=False, parameters=(_STORED, _CONDITION)
     ),
     _get("list_queries", "/queries", routes_queries.list_queries, answered.QueriesCatalog),
     _write("mutate", "/mutate", routes_writes.mutate, sent.ChangeRequest, answered.ChangeOutput),
@@ -166,7 +178,7 @@ OPERATIONS: tuple[Operation, ...] = (
         takes_media=routes_loads.NDJSON, parameters=_LOAD
     ),
     _read(
-        "export", "/export", routes_exports.export, sent.ExportRequest,
+        "export", "/export", routes_exports.export, sent.ExportRequest, action=Action.EXPORT,
         gives_media=routes_loads.NDJSON
     ),
     _get(
@@ -176,20 +188,20 @@ OPERATIONS: tuple[Operation, ...] = (
     _get("getSchema", "/schema", routes_schema.get_schema, answered.SchemaOutput),
     _write(
         "applySchema", "/schema/apply", routes_schema.apply_schema, sent.SchemaApplyRequest,
-        answered.SchemaApplyOutput
+        answered.SchemaApplyOutput, action=Action.SCHEMA_APPLY
     ),
     _get("listBranches", "/branches", routes_branches.list_branches, answered.BranchesOutput),
     _write(
         "createBranch", "/branches", routes_branches.create_branch, sent.BranchCreateRequest,
-        answered.BranchCreateOutput
+        answered.BranchCreateOutput, action=Action.BRANCH_CREATE
     ),
     _write(
         "mergeBranches", "/branches/merge", routes_branches.merge_branches, sent.BranchMergeRequest,
-        answered.BranchMergeOutput
+        answered.BranchMergeOutput, action=Action.BRANCH_MERGE
     ),
     Operation(
         "deleteBranch", "DELETE", "/branches/{branch:path}", routes_branches.delete_branch,
-        (answered.BranchDeleteOutput,),
+        Action.BRANCH_DELETE, (answered.BranchDeleteOutput,),
         parameters=(Parameter("branch", "path", "The branch to remove.", is_required=True),),
         errors=WRITE_ERRORS
     ),
@@ -201,14 +213,16 @@ OPERATIONS: tuple[Operation, ...] = (
         "getCommit", "/commits/{commit_id}", routes_commits.get_commit, answered.Commit,
         parameters=(Parameter("commit_id", "path", "The graph commit.", is_required=True),)
     ),
-    _get("health", "/healthz", routes_server.health, answered.HealthOutput, errors=()),
     _get(
-        "metrics", "/metrics", routes_server.metrics, gives_media="text/plain", errors=(),
-        is_of_server=True
+        "health", "/healthz", routes_server.health, answered.HealthOutput, action=None, errors=()
+    ),
+    _get(
+        "metrics", "/metrics", routes_server.metrics, action=None, gives_media="text/plain",
+        errors=(), is_of_server=True
     ),
     _get(
         "listGraphs", "/graphs", routes_server.list_graphs, answered.GraphsOutput,
-        errors=(401, 403, 405, 500), is_of_server=True
+        action=Action.GRAPH_LIST, errors=(401, 403, 405, 500), is_of_server=True
     ),
 )
 # fmt: on

@@ -15,7 +15,6 @@ from omnigraph.policy import Action
 from omnigraph.server.call import Call, one_parameter, query_text
 from omnigraph.server.envelope import JSON, json_response
 from omnigraph.server.request_models import QueryRequest, ReadRequest, resolve_branch
-from omnigraph.version import INTERNAL_SCHEMA_VERSION
 from omnigraph.wire import frozen_read_to_json, read_target, read_to_json, snapshot_to_json
 
 
@@ -95,7 +94,7 @@ async def get_snapshot(call: Call) -> Response:
     branch = resolve_branch(one_parameter(call.request, "branch"))
     call.permit(branch=branch)
     shown = await call.run_read(call.graph.graph.snapshot, branch)
-    return json_response(snapshot_to_json(shown, INTERNAL_SCHEMA_VERSION))
+    return json_response(snapshot_to_json(shown))
 
 
 def mark_deprecated(response: Response, successor: str) -> Response:

@@ -8,12 +8,13 @@ from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
 from omnigraph.server.http_errors import HttpError
 from omnigraph.server.metrics import CONTENT_TYPE
-from omnigraph.wire import health_to_json
+from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
 
 async def health(call: Call) -> Response:
     """The server is up."""
-    return json_response(health_to_json())
+    versions = {"version": __version__, "internal_schema_version": INTERNAL_SCHEMA_VERSION}
+    return json_response({"status": "ok", **versions})
 
 
 async def metrics(call: Call) -> Response:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -46,7 +47,7 @@ class Worker:
     """Runs jobs, several at a time, on graphs that are opened on first use."""
 
     def __init__(self, channel: Channel, setup: Setup) -> None:
-        self._channel = channel
+        self.channel = channel
         self._setup = setup
         self._served = {each.graph_id: each for each in setup.graphs}
         self._opened: dict[str, OpenGraph] = {}
@@ -57,10 +58,10 @@ class Worker:
     def serve(self) -> None:
         """Run jobs until the server sends `Stop` or is gone."""
         with ThreadPoolExecutor(self._setup.threads, "omnigraph-write") as pool:
-            self._channel.send(Ready())
+            self.channel.send(Ready())
             while True:
                 try:
-                    message, body = self._channel.receive()
+                    message, body = self.channel.receive()
                 except (EOFError, OSError):
                     break
                 match message:
@@ -87,7 +88,7 @@ class Worker:
             log.error("unexpected error in a long write", exc_info=error)
             done = Done(run.number)
         try:
-            self._channel.send(done)
+            self.channel.send(done)
         except OSError:
             log.warning("a long write ended after the server was gone")
 
@@ -102,22 +103,12 @@ class Worker:
             return self._opened[graph_id]
 
     def _permit(self, run: int, wanted: Load) -> None:
-        self._ask(MayLoad(run, wanted)).result()
+        self.ask(MayLoad(run, wanted)).result()
 
-    def before_publish(self, graph_id: str, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """Let the server prefetch. The write goes on when it does not answer in time."""
-        with suppress(OmnigraphError, OSError, TimeoutError):
-            self._ask(BeforePublish(graph_id, branch, pins)).result(PREFETCH_WAIT_SECONDS)
-
-    def after_publish(self, graph_id: str, delta: PublishDelta) -> None:
-        """Notify the server of a publish, so that it need not read the manifest."""
-        with suppress(OSError):
-            self._channel.send(Published(graph_id, delta))
-
-    def _ask(self, question: MayLoad | BeforePublish) -> Future[None]:
+    def ask(self, question: MayLoad | BeforePublish) -> Future[None]:
         number = next(self._numbers)
         asked = self._questions[number] = Future[None]()
-        self._channel.send(Ask(number, question))
+        self.channel.send(Ask(number, question))
         return asked
 
     def _take(self, answer: Answer) -> None:
@@ -134,18 +125,23 @@ class Worker:
             self._take(Answer(number, gone))
 
 
+@dataclass(frozen=True, slots=True)
 class _ServerObserver:
     """Passes the publishes of one graph on to the server."""
 
-    def __init__(self, worker: Worker, graph_id: str) -> None:
-        self._worker = worker
-        self._graph_id = graph_id
+    worker: Worker
+    graph_id: str
 
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        self._worker.before_publish(self._graph_id, branch, pins)
+        """Let the server prefetch. The write goes on when it does not answer in time."""
+        with suppress(OmnigraphError, OSError, TimeoutError):
+            question = BeforePublish(self.graph_id, branch, pins)
+            self.worker.ask(question).result(PREFETCH_WAIT_SECONDS)
 
     def after_publish(self, delta: PublishDelta) -> None:
-        self._worker.after_publish(self._graph_id, delta)
+        """Notify the server of a publish, so that it need not read the manifest."""
+        with suppress(OSError):
+            self.worker.channel.send(Published(self.graph_id, delta))
 
 
 def leave_room() -> None:
