@@ -18,7 +18,7 @@ import omnigraph as og
 from omnigraph.errors import StorageFull
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
-from omnigraph.storage.lance_manifest import base_paths, manifest_in
+from omnigraph.storage.lance_manifest import list_bases, manifest_in
 from omnigraph.storage.text_s3 import s3_bucket
 from omnigraph.testing.inside import inside
 from tests.graph.reading import SCHEMA, add, ages, names, new_graph, sidecars
@@ -62,7 +62,7 @@ def shown(graph: og.Graph) -> dict[str, list[str]]:
 def bases(root: Path) -> set[str]:
     """Every base that a version file below the root names."""
     files = root.rglob("*.manifest")
-    return {base for file in files for base in base_paths(manifest_in(file.read_bytes()))}
+    return {base for file in files for _, base in list_bases(manifest_in(file.read_bytes()))}
 
 
 def is_mended(root: Path) -> bool:

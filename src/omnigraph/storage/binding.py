@@ -144,25 +144,16 @@ def _scalar(value: object, column_type: pa.DataType) -> pa.Scalar:
 
 
 def _is_comparable(column_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(column_type)
-        or pa.types.is_boolean(column_type)
-        or pa.types.is_integer(column_type)
-        or pa.types.is_float32(column_type)
-        or pa.types.is_float64(column_type)
-        or pa.types.is_date(column_type)
-    )
+    kinds = (pa.types.is_string, pa.types.is_boolean, pa.types.is_date)
+    return _is_number(column_type) or any(is_kind(column_type) for is_kind in kinds)
 
 
 def _neighbours(
     value: pa.Scalar, column_type: pa.DataType, column: str
 ) -> Neighbours | tuple[str, str]:
-    if pa.types.is_string(column_type) and pa.types.is_string(value.type):
-        text = value.as_py()
-        return text, text
-    if pa.types.is_boolean(column_type) and pa.types.is_boolean(value.type):
-        truth = value.as_py()
-        return truth, truth
+    for is_kind in (pa.types.is_string, pa.types.is_boolean):
+        if is_kind(column_type) and is_kind(value.type):
+            return value.as_py(), value.as_py()
     if pa.types.is_date(column_type) and pa.types.is_date(value.type):
         return _date_neighbours(value, column_type)
     if _is_number(column_type) and _is_number(value.type):

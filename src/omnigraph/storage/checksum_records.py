@@ -61,6 +61,7 @@ def decode_records(data: bytes) -> RecordsRead:
     records: list[Record] = []
     torn = damaged = 0
     *lines, rest = data.split(b"\n")
+    starts = [rest]
     for line in lines:
         record, before = _decode_line(line)
         if record is not None:
@@ -69,12 +70,10 @@ def decode_records(data: bytes) -> RecordsRead:
             torn += 1
         else:
             damaged += 1
-        if before:
-            # The start of a line whose end was lost, unless only its line break is wrong.
-            is_whole = _decode_line(before[:-1])[0] is not None
-            torn, damaged = torn + (not is_whole), damaged + is_whole
-    if rest:
-        is_whole = _decode_line(rest[:-1])[0] is not None
+        starts.append(before)
+    for start in filter(None, starts):
+        # The start of a line whose end was lost, unless only its line break is wrong.
+        is_whole = _decode_line(start[:-1])[0] is not None
         torn, damaged = torn + (not is_whole), damaged + is_whole
     return RecordsRead(tuple(records), torn, damaged)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from omnigraph.storage.lance_manifest import (
-    base_paths,
+    list_bases,
     manifest_in,
     replace_base_paths,
     with_manifest,
@@ -63,10 +63,6 @@ def checksum_from_json(value: Any) -> Checksum:
             raise ValueError("not a checksum")
 
 
-def checksum_bytes(data: bytes) -> Checksum:
-    return Checksum(len(data), f"{_CRC}{zlib.crc32(data):08x}")
-
-
 def checksum_etag(size: int, etag: str) -> Checksum:
     """What an object store says of an object."""
     return Checksum(size, f"{_ETAG}{etag.strip(chr(34))}")
@@ -86,7 +82,7 @@ def checksum_files(paths: Iterable[str], dataset: str) -> dict[str, Checksum]:
 def checksum_chunks(chunks: Iterable[Chunk], dataset: str, relative: str) -> Checksum:
     """The checksum of a file that is given as its bytes, chunk by chunk."""
     if is_fork_version(relative):
-        return checksum_bytes(canonical_version(join_chunks(chunks), dataset))
+        chunks = [canonical_version(join_chunks(chunks), dataset)]
     crc = size = 0
     for chunk in chunks:
         crc, size = zlib.crc32(chunk, crc), size + len(chunk)
@@ -99,7 +95,7 @@ def is_same(
     """Whether a file is as recorded; None when its record cannot tell."""
     if size != expected.size and not is_fork_version(relative):
         return False
-    if not is_etag(expected):
+    if not expected.digest.startswith(_ETAG):
         return checksum_chunks(read(), dataset, relative) == expected
     etag = expected.digest.removeprefix(_ETAG)
     if len(etag) != _MD5_LENGTH:
@@ -108,10 +104,6 @@ def is_same(
     for chunk in read():
         digest.update(chunk)
     return digest.hexdigest() == etag
-
-
-def is_etag(checksum: Checksum) -> bool:
-    return checksum.digest.startswith(_ETAG)
 
 
 def is_fork_version(relative: str) -> bool:
@@ -127,7 +119,7 @@ def canonical_version(data: bytes, dataset: str) -> bytes:
     name = dataset.rpartition("/")[2]
     try:
         manifest = manifest_in(data)
-        paths = {each: _path_within(each, name) for each in base_paths(manifest)}
+        paths = {each: _path_within(each, name) for _, each in list_bases(manifest)}
         return with_manifest(data, replace_base_paths(manifest, paths)) if paths else data
     except (ValueError, IndexError, AssertionError):
         return data
@@ -136,7 +128,7 @@ def canonical_version(data: bytes, dataset: str) -> bytes:
 def foreign_bases(data: bytes, dataset: str) -> list[str]:
     """The base paths in a version file of a fork that are not of the dataset it is in."""
     try:
-        bases = base_paths(manifest_in(data))
+        bases = [path for _, path in list_bases(manifest_in(data))]
     except (ValueError, IndexError, AssertionError):
         return []
     return [each for each in bases if each != dataset and not each.startswith(f"{dataset}/tree/")]

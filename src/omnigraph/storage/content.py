@@ -14,12 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.checksum_records import CLEANING, DIRECTORY, Record, decode_records
-from omnigraph.storage.checksums import (
-    Checksum,
-    Checksums,
-    foreign_bases,
-    is_fork_version,
-)
+from omnigraph.storage.checksums import Checksum, Checksums, foreign_bases, is_fork_version
 from omnigraph.storage.listing import Files, Listed
 from omnigraph.storage.location import VERSIONS, TableLocation, ref_file
 from omnigraph.storage.recorder import wait_for_records
@@ -148,12 +143,12 @@ class _Inspection:
         )
 
     def _compare(self, recorded: Checksums, is_being_cleaned: bool) -> Iterator[FileProblem]:
-        present = {path: value for path, value in recorded.items() if path in self.listed}
+        present = {path: recorded[path] for path in sorted(recorded) if path in self.listed}
         for path in sorted(recorded.keys() - present.keys()):
             if not is_being_cleaned:
                 yield FileProblem(path, MISSING)
         with ThreadPoolExecutor(READERS) as readers:
-            for found in readers.map(self._problem, sorted(present), _in_order(present)):
+            for found in readers.map(self._problem, present, present.values()):
                 if found is not None:
                     yield found
 
@@ -183,7 +178,3 @@ class _Inspection:
 
 def _branch_of(prefix: str) -> str:
     return prefix.removeprefix("tree/").rstrip("/")
-
-
-def _in_order(values: Mapping[str, Checksum]) -> list[Checksum]:
-    return [values[path] for path in sorted(values)]

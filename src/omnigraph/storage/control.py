@@ -38,10 +38,7 @@ from omnigraph.storage.power_cut import PowerCut
 from omnigraph.storage.predicates import Predicate
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.recorder import Recorder
-from omnigraph.storage.staging import DATA_STORAGE_VERSION
 from omnigraph.storage.text import open_text_store
-
-_UNFINISHED = "_unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +85,7 @@ class ControlTable:
         ]
         schema = pa.schema(fields, metadata=rows.schema.metadata)
         with lance_errors("creating a control table", self.uri):
-            # Inline commit: the first version of a control table; no row is there to be fenced.
-            dataset = lance.write_dataset(
-                rows.cast(schema),
-                self.uri,
-                mode="create",
-                enable_stable_row_ids=True,
-                data_storage_version=DATA_STORAGE_VERSION,
-                storage_options=dict(self._opener.storage_options) or None,
-                session=session(),
-            )
+            dataset = self._opener.create(self.uri, rows.cast(schema))
             if self._is_power:
                 sync_tree(self.uri)
         self._recorder.record_inline(TableLocation(self.uri), dataset)
@@ -186,9 +174,9 @@ class ControlTable:
         location = TableLocation(self.uri, branch)
         self._flush(location, self._opener.head(location))
 
-    def append(self, rows: pa.Table, *, branch: str | None = None) -> int:
+    def append(self, rows: pa.Table) -> int:
         """Add rows at the end; not fenced by key."""
-        location = TableLocation(self.uri, branch)
+        location = TableLocation(self.uri)
         with lance_errors("appending", location):
             head = self._opener.head(location)
             # Inline commit: history follows what is published; a lost row is written again.
@@ -222,39 +210,36 @@ class ControlTable:
 
     # Schema metadata
 
-    def metadata(self, branch: str | None = None) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         """The schema-level metadata of the latest version."""
-        return dict(self.power_cut.open_head(TableLocation(self.uri, branch)).schema_metadata)
+        return dict(self.power_cut.open_head(TableLocation(self.uri)).schema_metadata)
 
-    def set_metadata(self, values: Mapping[str, str], *, branch: str | None = None) -> int:
+    def set_metadata(self, values: Mapping[str, str]) -> int:
         """Set schema-level metadata in one commit, keeping the other keys."""
-        location = TableLocation(self.uri, branch)
-        dataset = self._opener.head(location)
-        with (
-            lance_errors("writing schema metadata", location),
-            self.power_cut.mark_unfinished(branch),
-        ):
+        with self._updating_head("writing schema metadata") as dataset:
             # Inline commit: a stamp has no staged form, and writing it twice changes nothing.
             dataset.update_schema_metadata(dict(values))
-            self._sync(location, dataset)
         return int(dataset.version)
 
-    def primary_key(self, branch: str | None = None) -> list[str]:
+    def primary_key(self) -> list[str]:
         """The columns marked as primary key; merges are fenced only on `[key]`."""
-        return _primary_key(self._opener.head(TableLocation(self.uri, branch)))
+        return _primary_key(self._opener.head(TableLocation(self.uri)))
 
-    def set_primary_key(self, *, branch: str | None = None) -> int:
+    def set_primary_key(self) -> int:
         """Mark the key column of a table that has no primary key yet."""
-        location = TableLocation(self.uri, branch)
-        dataset = self._opener.head(location)
-        with (
-            lance_errors("marking the primary key", location),
-            self.power_cut.mark_unfinished(branch),
-        ):
+        with self._updating_head("marking the primary key") as dataset:
             # Inline commit: a key mark has no staged form, and setting it twice changes nothing.
             dataset.update_field_metadata({self.key: {PRIMARY_KEY: "true"}})
-            self._sync(location, dataset)
         return int(dataset.version)
+
+    @contextmanager
+    def _updating_head(self, action: str) -> Iterator[LanceDataset]:
+        """Give the latest version to an inline commit; it is marked until it is durable."""
+        location = TableLocation(self.uri)
+        dataset = self._opener.head(location)
+        with lance_errors(action, location), self.power_cut.mark_unfinished():
+            yield dataset
+            self._sync(location, dataset)
 
     # Branches
 
@@ -313,9 +298,7 @@ class ControlTable:
         if self._is_power:
             sync_paths(version_files(location, dataset, transaction))
         if transaction is not None:
-            key = (transaction.read_version, transaction.uuid)
-            version, operation = int(dataset.version), transaction.operation
-            self._recorder.record_commit(location, version, key, operation, {})
+            self._recorder.record_commit(location, int(dataset.version), transaction, {})
 
 
 @contextmanager

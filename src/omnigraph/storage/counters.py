@@ -64,17 +64,9 @@ def counting() -> Iterator[Counters]:
         _scopes.reset(token)
 
 
-def record(**amounts: int) -> None:
+def record(**amounts: int | Counter[str]) -> None:
     """Add to every open scope and to the process total. Call it after success only."""
     with _lock:
         for counters in (PROCESS, *_scopes.get()):
             for name, amount in amounts.items():
                 setattr(counters, name, getattr(counters, name) + amount)
-
-
-def record_stage(kind: str, *, staged_bytes: int) -> None:
-    """Count one staged transaction of `kind`."""
-    with _lock:
-        for counters in (PROCESS, *_scopes.get()):
-            counters.stages[kind] += 1
-            counters.bytes_staged += staged_bytes

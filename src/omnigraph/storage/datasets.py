@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -28,6 +28,7 @@ from omnigraph.storage.torn import last_whole_version
 METADATA_BYTES_MAX = 8 * 1024 * 1024
 """Lance caches every version that was opened; its default of 1 GiB fills within a day of writes."""
 INDEX_BYTES_MAX = 256 * 1024 * 1024
+DATA_STORAGE_VERSION: Final = "2.2"
 
 
 @cache
@@ -53,6 +54,18 @@ class Opener:
         record(opens=1)
         return dataset
 
+    def create(self, uri: str, rows: pa.Table) -> LanceDataset:
+        """Create a dataset with its first rows. The caller translates the errors of Lance."""
+        # Inline commit: there is no version yet that a staged one could follow.
+        return lance.write_dataset(
+            rows,
+            uri,
+            mode="create",
+            enable_stable_row_ids=True,
+            data_storage_version=DATA_STORAGE_VERSION,
+            **self._options,
+        )
+
     def rename_columns(
         self, dataset: LanceDataset, location: TableLocation, names: Mapping[str, str]
     ) -> LanceDataset:
@@ -61,8 +74,7 @@ class Opener:
             return LanceDataset(
                 location.physical_uri,
                 version=dataset.version,
-                storage_options=dict(self.storage_options) or None,
-                session=session(),
+                **self._options,
                 serialized_manifest=rename_in_manifest(manifest_bytes(dataset), names),
             )
 
@@ -87,14 +99,14 @@ class Opener:
         return dataset
 
     def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
-        options = {
-            "storage_options": dict(self.storage_options) or None,
-            "session": session(),
-        }
-        dataset = lance.dataset(location.physical_uri, version=version, **options)
+        dataset = lance.dataset(location.physical_uri, version=version, **self._options)
         if location.branch is None:
             return dataset
-        return relocate_bases(dataset, location, options)
+        return relocate_bases(dataset, location, self._options)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"storage_options": dict(self.storage_options) or None, "session": session()}
 
 
 def _zero_file_error(location: TableLocation, version: int | None) -> StorageError:
@@ -113,7 +125,7 @@ def empty_in_memory(schema: pa.Schema) -> LanceDataset:
         schema.empty_table(),
         f"memory://{uuid4()}",
         enable_stable_row_ids=True,
-        data_storage_version="2.2",
+        data_storage_version=DATA_STORAGE_VERSION,
     )
 
 

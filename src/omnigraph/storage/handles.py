@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
-from omnigraph.errors import InvariantViolated
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import TableLocation
 
@@ -96,28 +95,13 @@ class Fragment:
         return self.fragment_id, self.files
 
 
-class CommitOnce:
-    """Lets one commit through: Lance would apply a transaction committed twice, twice."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._taken = False
-
-    def take(self, uuid: str) -> None:
-        with self._lock:
-            if self._taken:
-                raise InvariantViolated(
-                    f"transaction {uuid} was already handed to commit — stage the write again"
-                )
-            self._taken = True
-
-
 @dataclass(frozen=True, slots=True)
 class StagedTransaction:
     """A write whose files are durable and whose transaction is built; HEAD has not moved.
 
     `uuid` is minted before anything is committed, so that a sidecar can name it and recovery can
-    prove whose commit a version is.
+    prove whose commit a version is. The first commit takes `_once` for good: Lance would apply a
+    transaction committed twice, twice.
     """
 
     uuid: str
@@ -129,9 +113,7 @@ class StagedTransaction:
     checksums: Checksums = field(default_factory=dict, repr=False, compare=False)
     _operation: LanceOperation.BaseOperation = field(repr=False, compare=False, kw_only=True)
     _dataset: LanceDataset = field(repr=False, compare=False, kw_only=True)
-    _once: CommitOnce = field(
-        default_factory=CommitOnce, repr=False, compare=False, init=False, kw_only=True
-    )
+    _once: Lock = field(default_factory=Lock, repr=False, compare=False, init=False, kw_only=True)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a StagedTransaction is committed by the process that staged it")

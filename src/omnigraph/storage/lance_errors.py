@@ -63,19 +63,12 @@ def translate(error: BaseException, *, action: str, location: str) -> OmnigraphE
         )
     if ALREADY_EXISTS in text:
         return TableExists(location)
-    if is_missing(error):
-        return _missing(text, location)
+    if text.startswith("Dataset at path") and NOT_FOUND in text:
+        version = _MISSING_VERSION.search(text)
+        if version is None:
+            return TableNotFound(location)
+        return TableVersionNotFound(location, int(version[1]))
     return StorageError(f"the store failed while {action} at '{location}' — see the cause below")
-
-
-def is_missing(error: BaseException) -> bool:
-    """Whether the dataset, or the version of it, genuinely does not exist."""
-    return NOT_FOUND in str(error) and str(error).startswith("Dataset at path")
-
-
-def _missing(text: str, location: str) -> OmnigraphError:
-    version = _MISSING_VERSION.search(text)
-    return TableVersionNotFound(location, int(version[1])) if version else TableNotFound(location)
 
 
 @contextmanager

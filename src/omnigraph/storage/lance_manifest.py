@@ -27,7 +27,8 @@ _FIELD, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _BASE_PATH = 1, 11, 12, 18
 _FIELD_NAME, _FIELD_ID, _FIELD_PARENT = 2, 3, 4
 _BASE_PATH_NAME, _BASE_PATH_PATH = 2, 4
 _FOOTER_BYTES = 16
-_MAGIC = b"LANC"
+MAGIC = b"LANC"
+"""How every file of Lance ends."""
 _TOP_LEVEL = 2**64 - 1
 """How protobuf spells the parent id -1: the column is not inside another one."""
 
@@ -76,13 +77,8 @@ def rename_in_manifest(manifest: bytes, names: Mapping[str, str]) -> bytes:
     return rewrite(manifest, edit)
 
 
-def base_paths(manifest: bytes) -> list[str]:
-    """Where a fork finds the files it shares with its origins."""
-    return [path for _, path in list_bases(manifest)]
-
-
 def list_bases(manifest: bytes) -> list[tuple[str | None, str]]:
-    """The base paths with the branch each belongs to; None for the main lineage."""
+    """Where a fork finds the files it shares with its origins: (branch, path), None for main."""
     found = []
     for number, value in _fields(manifest):
         if number != _BASE_PATH:
@@ -133,18 +129,13 @@ def message_start(version_file: bytes) -> int | None:
     The magic at its end is not looked at: one wrong byte there is damage, and not a cut.
     """
     try:
-        return _message_span(version_file[:-4] + _MAGIC)[0]
+        return _message_span(version_file[:-4] + MAGIC)[0]
     except ValueError:
         return None
 
 
-def has_magic(version_file: bytes) -> bool:
-    """Whether a file ends as every file of Lance does."""
-    return version_file.endswith(_MAGIC)
-
-
 def _message_span(version_file: bytes) -> tuple[int, int]:
-    if len(version_file) < _FOOTER_BYTES + 4 or version_file[-4:] != _MAGIC:
+    if len(version_file) < _FOOTER_BYTES + 4 or version_file[-4:] != MAGIC:
         raise ValueError("not a version of a Lance dataset")
     (offset,) = struct.unpack("<Q", version_file[-_FOOTER_BYTES : -_FOOTER_BYTES + 8])
     if offset + 4 > len(version_file) - _FOOTER_BYTES:

@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+import obstore
+from obstore.store import S3Store
 
 from omnigraph.storage.checksums import (
     Checksum,
@@ -18,9 +20,7 @@ from omnigraph.storage.checksums import (
 )
 from omnigraph.storage.durability import sync_paths
 from omnigraph.storage.lance_errors import lance_errors
-
-if TYPE_CHECKING:
-    from obstore.store import S3Store
+from omnigraph.storage.text_s3 import s3_bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,6 @@ class Files:
             path = f"{self.uri}/{relative}"
             is_file = os.path.isfile(path)
             return {relative: Listed(os.stat(path).st_size)} if is_file else self.list(relative)
-        import obstore
-
         store, key = self._bucket()
         try:
             found = obstore.head(store, f"{key}/{relative}")
@@ -89,8 +87,6 @@ class Files:
     def write(self, relative: str, data: bytes) -> None:
         """Create or replace a small file as a whole, durably."""
         if not self.is_local:
-            import obstore
-
             store, key = self._bucket()
             obstore.put(store, f"{key}/{relative}", data, use_multipart=False)
             return
@@ -110,12 +106,17 @@ class Files:
                 if self.is_local:
                     os.unlink(f"{self.uri}/{relative}")
                 else:
-                    import obstore
-
                     store, key = self._bucket()
                     obstore.delete(store, f"{key}/{relative}")
             except FileNotFoundError:
                 continue
+
+    def move_object(self, relative: str, target: str) -> None:
+        """Move an object to the same path below `target`, a prefix of the same bucket."""
+        store, key = self._bucket()
+        target_key = target.removeprefix("s3://").partition("/")[2]
+        obstore.copy(store, f"{key}/{relative}", f"{target_key}/{relative}")
+        obstore.delete(store, f"{key}/{relative}")
 
     def is_same(self, relative: str, listed: Listed, expected: Checksum) -> bool | None:
         """Whether a file is as recorded; None when its record cannot tell."""
@@ -138,8 +139,6 @@ class Files:
                 yield relative, Listed(entry.stat().st_size)
 
     def _list_objects(self, below: str) -> Iterator[tuple[str, Listed]]:
-        import obstore
-
         store, key = self._bucket()
         prefix = f"{key}/{below}" if below else key
         for page in obstore.list(store, prefix=prefix):
@@ -148,8 +147,6 @@ class Files:
                 yield relative, Listed(item["size"], item["e_tag"])
 
     def _object_chunks(self, relative: str) -> Iterator[Chunk]:
-        import obstore
-
         store, key = self._bucket()
         for chunk in obstore.get(store, f"{key}/{relative}").stream():
             yield bytes(chunk)
@@ -161,6 +158,4 @@ class Files:
 @lru_cache(maxsize=64)
 def _bucket(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[S3Store, str]:
     """Clients are expensive to create: one serves every file of a dataset."""
-    from omnigraph.storage.text_s3 import s3_bucket
-
     return s3_bucket(uri, dict(options))

@@ -10,13 +10,10 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
-
-if TYPE_CHECKING:
-    from obstore.store import S3Store
+from omnigraph.storage.listing import Files
 
 
 def move_files(
@@ -28,7 +25,10 @@ def move_files(
     """
     with lance_errors("moving the files of a load", target):
         if "://" in target:
-            _move_objects(files, target, storage_options)
+            for directory, name in files:
+                source_files = Files(directory, storage_options)
+                for each in _list_objects(source_files, name):
+                    source_files.move_object(each, target)
             return
         os.makedirs(target, exist_ok=True)
         for directory, name in files:
@@ -41,24 +41,21 @@ def move_files(
 def remove_files(directory: str, names: Iterable[str], storage_options: Mapping[str, str]) -> None:
     """Remove data files and their large blobs; one that is not there is success."""
     with lance_errors("removing the files of a load", directory):
+        files = Files(directory, storage_options)
         for name in names:
-            if "://" in directory:
-                _remove_objects(directory, name, storage_options)
-                continue
-            shutil.rmtree(os.path.join(directory, _stem(name)), ignore_errors=True)
-            path = os.path.join(directory, name)
-            if os.path.exists(path):
-                os.remove(path)
+            if files.is_local:
+                shutil.rmtree(os.path.join(directory, _stem(name)), ignore_errors=True)
+                files.remove([name])
+            else:
+                files.remove(_list_objects(files, name))
 
 
 def read_object(uri: str, storage_options: Mapping[str, str]) -> bytes | None:
     """The bytes of an object; None when it is not there."""
+    top, _, name = uri.rpartition("/")
     with lance_errors("reading a file", uri):
         try:
-            if "://" in uri:
-                return _get_object(uri, storage_options)
-            with open(uri, "rb") as file:
-                return file.read()
+            return Files(top, storage_options).read(name)
         except FileNotFoundError:
             return None
 
@@ -72,7 +69,8 @@ def replace_object(
     """
     with lance_errors("writing a file", uri):
         if "://" in uri:
-            _put_object(uri, data, storage_options)
+            top, _, name = uri.rpartition("/")
+            Files(top, storage_options).write(name, data)
         else:
             _replace_file(uri, data, durability)
 
@@ -92,58 +90,10 @@ def _replace_file(path: str, data: bytes, durability: Durability) -> None:
         raise
 
 
-def _get_object(uri: str, storage_options: Mapping[str, str]) -> bytes:
-    import obstore
-
-    from omnigraph.storage.text_s3 import s3_bucket
-
-    store, key = s3_bucket(uri, storage_options)
-    return bytes(obstore.get(store, key).bytes())
-
-
-def _put_object(uri: str, data: bytes, storage_options: Mapping[str, str]) -> None:
-    import obstore
-
-    from omnigraph.storage.text_s3 import s3_bucket
-
-    store, key = s3_bucket(uri, storage_options)
-    obstore.put(store, key, data)
-
-
 def _stem(name: str) -> str:
     return os.path.splitext(name)[0]
 
 
-def _move_objects(
-    files: Sequence[tuple[str, str]], target: str, storage_options: Mapping[str, str]
-) -> None:
-    import obstore
-
-    from omnigraph.storage.text_s3 import s3_bucket
-
-    store, target_key = s3_bucket(target, storage_options)
-    for directory, name in files:
-        source_key = directory.removeprefix("s3://").partition("/")[2]
-        for key in _keys_of(store, f"{source_key}/{_stem(name)}"):
-            moved = target_key + key.removeprefix(source_key)
-            obstore.copy(store, key, moved)
-            obstore.delete(store, key)
-
-
-def _remove_objects(directory: str, name: str, storage_options: Mapping[str, str]) -> None:
-    import obstore
-
-    from omnigraph.storage.text_s3 import s3_bucket
-
-    store, key = s3_bucket(directory, storage_options)
-    for each in _keys_of(store, f"{key}/{_stem(name)}"):
-        obstore.delete(store, each)
-
-
-def _keys_of(store: S3Store, stem: str) -> list[str]:
-    """The data file of this stem and everything below the directory of this stem."""
-    import obstore
-
-    directory = stem.rpartition("/")[0]
-    found = [item["path"] for page in obstore.list(store, prefix=directory) for item in page]
-    return sorted(key for key in found if key == f"{stem}.lance" or key.startswith(f"{stem}/"))
+def _list_objects(files: Files, name: str) -> list[str]:
+    """The large blobs of a data file in an object store, and the file itself."""
+    return [*files.list(_stem(name)), *files.find(name)]

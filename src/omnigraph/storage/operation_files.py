@@ -74,11 +74,11 @@ def count_staged_bytes(operation: LanceOperation.BaseOperation) -> int:
 def new_fragments(operation: LanceOperation.BaseOperation) -> list[FragmentMetadata]:
     """The fragments whose data files the operation has written."""
     match operation:
-        case LanceOperation.Append(fragments=fragments):
-            return list(fragments)
-        case LanceOperation.Overwrite(fragments=fragments):
-            return list(fragments)
-        case LanceOperation.Update(new_fragments=fragments):
+        case (
+            LanceOperation.Append(fragments=fragments)
+            | LanceOperation.Overwrite(fragments=fragments)
+            | LanceOperation.Update(new_fragments=fragments)
+        ):
             return list(fragments)
         case LanceOperation.Rewrite(groups=groups):
             return [fragment for group in groups for fragment in group.new_fragments]
@@ -90,16 +90,6 @@ def _new_indexes(operation: LanceOperation.BaseOperation) -> list[Index]:
     return list(operation.new_indices) if isinstance(operation, LanceOperation.CreateIndex) else []
 
 
-def _list_updated(operation: LanceOperation.BaseOperation) -> Iterable[FragmentMetadata]:
-    match operation:
-        case LanceOperation.Delete(updated_fragments=fragments):
-            return list(fragments)
-        case LanceOperation.Update(updated_fragments=fragments):
-            return list(fragments)
-        case _:
-            return []
-
-
 def relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
     """The files, and directories of files, that an operation has written, below its lineage."""
     for fragment in new_fragments(operation):
@@ -107,9 +97,10 @@ def relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
             yield f"data/{file.path}"
             # Large blobs lie in a directory named after the data file.
             yield f"data/{os.path.splitext(file.path)[0]}"
-    for fragment in _list_updated(operation):
-        if fragment.deletion_file is not None:
-            yield fragment.deletion_file.path(fragment.id)
+    if isinstance(operation, LanceOperation.Delete | LanceOperation.Update):
+        for fragment in operation.updated_fragments:
+            if fragment.deletion_file is not None:
+                yield fragment.deletion_file.path(fragment.id)
     for index in _new_indexes(operation):
         yield f"_indices/{index.uuid}"
 

@@ -19,7 +19,7 @@ from threading import Lock
 from uuid import uuid4
 
 from lance import LanceDataset
-from lance.dataset import LanceOperation
+from lance.dataset import LanceOperation, Transaction
 
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.storage.checksum_records import DIRECTORY, LOG, Record, encode_record
@@ -37,8 +37,8 @@ from omnigraph.storage.operation_files import existing_files, relative_files
 
 log = logging.getLogger("omnigraph.storage")
 
-_pending: set[Future[None]] = set()
-_pending_lock = Lock()
+_newest: Future[None] | None = None
+_newest_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,14 @@ class Recorder:
         self,
         location: TableLocation,
         version: int,
-        transaction: tuple[int, str],
-        operation: LanceOperation.BaseOperation,
+        transaction: Transaction,
         staged: Checksums,
     ) -> None:
-        """Record one version. `transaction` is the version it was based on, and its UUID."""
+        """Record one version by the transaction that made it."""
         hit(Failpoint.CHECKSUMS_BEFORE_RECORD)
-        base, uuid = transaction
+        base, uuid = transaction.read_version, transaction.uuid
         written = [version_file(version), f"_transactions/{base}-{uuid}.txn"]
-        self._record(location, version, uuid, operation, written, staged)
+        self._record(location, version, uuid, transaction.operation, written, staged)
 
     def record_inline(self, location: TableLocation, dataset: LanceDataset, since: int = 0) -> None:
         """Record every version after `since`, by default the latest, that Lance committed."""
@@ -87,8 +86,7 @@ class Recorder:
                 log.warning("could not record version %d of '%s': %s", version, location, error)
                 continue
             if transaction is not None:
-                key = (transaction.read_version, transaction.uuid)
-                self.record_commit(location, version, key, transaction.operation, {})
+                self.record_commit(location, version, transaction, {})
 
     def record_fork(self, fork: TableLocation, version: int, transaction: str | None) -> None:
         """Record what the creation of a fork wrote: a version, its transaction file, its ref."""
@@ -165,9 +163,8 @@ def _branch_of(path: str) -> str | None:
 
 def wait_for_records() -> None:
     """Wait until what this process has written to object stores is recorded."""
-    with _pending_lock:
-        waiting = set(_pending)
-    wait(waiting)
+    if _newest is not None:
+        wait([_newest])  # one thread works in the order of submission: the others are done
 
 
 @cache
@@ -182,12 +179,6 @@ def _later(work: object, *arguments: object) -> None:
         except Exception as error:
             log.warning("could not record the checksums of '%s': %s", arguments[0], error)
 
-    future = _worker().submit(run)
-    with _pending_lock:
-        _pending.add(future)
-    future.add_done_callback(_forget)
-
-
-def _forget(future: Future[None]) -> None:
-    with _pending_lock:
-        _pending.discard(future)
+    global _newest
+    with _newest_lock:
+        _newest = _worker().submit(run)

@@ -98,14 +98,6 @@ def mend_forks(
         return set().union(*pool.map(mend, files))
 
 
-def replace_version_file(
-    file: str, data: bytes, storage_options: Mapping[str, str], durability: Durability
-) -> None:
-    """Replace a version file by one of the same content. Nothing else rewrites version files."""
-    hit(Failpoint.RELOCATE_BEFORE_VERSION_FILE)
-    replace_object(file, data, storage_options, durability)
-
-
 def _mend_file(
     file: str, uri: str, storage_options: Mapping[str, str], durability: Durability
 ) -> set[str]:
@@ -123,8 +115,10 @@ def _mend_file(
     if not stale:
         return set()
     mended = with_manifest(data, replace_base_paths(manifest, stale))
+    hit(Failpoint.RELOCATE_BEFORE_VERSION_FILE)
     try:
-        replace_version_file(file, mended, storage_options, durability)
+        # The content stays the same. Nothing else rewrites version files.
+        replace_object(file, mended, storage_options, durability)
     except OmnigraphError:
         if read_object(file, storage_options) is not None:
             raise

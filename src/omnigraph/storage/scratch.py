@@ -74,11 +74,14 @@ class Scratch:
         try:
             self._texts.delete_prefix(_move_to_gone(self.uri))
         finally:
-            _release(self)
+            self.leave()
 
     def leave(self) -> None:
         """Release the scratch as it is; the next load removes it."""
-        _release(self)
+        _live.discard(self.load_id)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def abandon(self, tables: TableStorage) -> None:
         """Remove everything a load that failed has written."""
@@ -89,7 +92,7 @@ class Scratch:
                 time.sleep(WRITE_IN_FLIGHT_SECONDS)
                 self._texts.delete_prefix(self.uri)
         finally:
-            _release(self)
+            self.leave()
 
 
 def open_scratch(tables: TableStorage, storage_options: Mapping[str, str]) -> Scratch:
@@ -122,16 +125,12 @@ def sweep(tables: TableStorage, storage_options: Mapping[str, str]) -> int:
     """Remove what dead loads have left; returns how many there were."""
     texts = open_text_store(tables.root, storage_options, "process")
     swept = 0
-    for load_id in _load_ids(tables.root, texts):
+    for load_id in sorted(texts.list_folders(tables.root.child(DIRECTORY))):
         uri = f"{tables.root.child(DIRECTORY)}/{load_id}"
         if load_id not in _live and _is_dead(tables.root, uri, load_id):
             _remove(uri, texts, tables)
             swept += 1
     return swept
-
-
-def _load_ids(root: GraphRoot, texts: TextStore) -> list[str]:
-    return sorted(texts.list_folders(root.child(DIRECTORY)))
 
 
 def _move_to_gone(uri: str) -> str:
@@ -170,13 +169,6 @@ def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
     finally:
         os.close(descriptor)
     return True
-
-
-def _release(scratch: Scratch) -> None:
-    _live.discard(scratch.load_id)
-    if scratch._lock is not None:
-        os.close(scratch._lock)
-        scratch._lock = None
 
 
 def _remove(uri: str, texts: TextStore, tables: TableStorage) -> None:

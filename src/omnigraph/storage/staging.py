@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from omnigraph.errors import BadRequestError, ConstraintError, InvariantViolated
 from omnigraph.storage.blobs import is_blob, to_keyed_schema, to_stored, to_stored_batches
 from omnigraph.storage.counters import record
-from omnigraph.storage.datasets import session
+from omnigraph.storage.datasets import DATA_STORAGE_VERSION, session
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import Predicate
@@ -29,7 +29,6 @@ from omnigraph.storage.row_addresses import to_addresses
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.transactions import Stager
 
-DATA_STORAGE_VERSION: Final = "2.2"
 MERGE_WITH_INDEX_BYTES_MAX = 32 * 1024 * 1024
 
 _Written: TypeAlias = LanceOperation.Append | LanceOperation.Overwrite

@@ -31,11 +31,7 @@ from omnigraph.storage.ancestry import Ancestry
 from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema
 from omnigraph.storage.compaction import CompactionStaging
 from omnigraph.storage.counters import record
-from omnigraph.storage.datasets import (
-    Opener,
-    empty_in_memory,
-    session,
-)
+from omnigraph.storage.datasets import Opener, empty_in_memory
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
 from omnigraph.storage.fold_records import forget_records
 from omnigraph.storage.forks import Forks
@@ -56,7 +52,7 @@ from omnigraph.storage.operation_files import version_files
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.search import Search
-from omnigraph.storage.staging import DATA_STORAGE_VERSION, RowStaging
+from omnigraph.storage.staging import RowStaging
 from omnigraph.storage.text import open_text_store
 from omnigraph.storage.torn import list_torn_versions
 from omnigraph.storage.transactions import (
@@ -176,16 +172,7 @@ class TableStorage:
     def create_table(self, location: TableLocation, schema: pa.Schema) -> CommittedVersion:
         """Create an empty table; TableExists when there is one. `id` becomes the primary key."""
         with lance_errors("creating a table", location):
-            # Inline commit: an empty table has no version yet that a staged one could follow.
-            dataset = lance.write_dataset(
-                to_keyed_schema(schema).empty_table(),
-                location.uri,
-                mode="create",
-                enable_stable_row_ids=True,
-                data_storage_version=DATA_STORAGE_VERSION,
-                storage_options=dict(self._opener.storage_options) or None,
-                session=session(),
-            )
+            dataset = self._opener.create(location.uri, to_keyed_schema(schema).empty_table())
             if self.durability == "power" and self.root.is_local:
                 sync_tree(location.uri)
         self.recorder.record_inline(location, dataset)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from omnigraph.errors import BadRequestError, StorageError
+from omnigraph.errors import BadRequestError, ObjectMissing, StorageError
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.location import GraphRoot
 
@@ -23,6 +23,10 @@ class TextStore(Protocol):
 
     def read_text(self, uri: str) -> str:
         """Return the object; ObjectMissing when there is none."""
+        text = self.read_text_if_exists(uri)
+        if text is None:
+            raise ObjectMissing(uri)
+        return text
 
     def read_text_if_exists(self, uri: str, *, bytes_max: int | None = None) -> str | None:
         """Return the object in one request; None only when it is genuinely not there.

@@ -17,20 +17,20 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.durability import Durability, sync_paths, with_parents
 from omnigraph.storage.lance_errors import translate
 from omnigraph.storage.location import graph_root
-from omnigraph.storage.text import decode_text, is_temporary, refuse_larger, refuse_temporary
+from omnigraph.storage.text import (
+    TextStore,
+    decode_text,
+    is_temporary,
+    refuse_larger,
+    refuse_temporary,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class LocalTextStore:
+class LocalTextStore(TextStore):
     """Text objects as files. Takes plain paths and `file://` URIs."""
 
     durability: Durability = "power"
-
-    def read_text(self, uri: str) -> str:
-        text = self.read_text_if_exists(uri)
-        if text is None:
-            raise ObjectMissing(uri)
-        return text
 
     def read_text_if_exists(self, uri: str, *, bytes_max: int | None = None) -> str | None:
         path = _path(uri)
@@ -93,30 +93,11 @@ class LocalTextStore:
         record(text_deletes=1)
 
     def list_dir(self, uri: str) -> list[str]:
-        path = _path(uri)
-        with _file_errors("listing", uri):
-            try:
-                with os.scandir(path) as entries:
-                    found = [
-                        f"{uri.rstrip('/')}/{entry.name}"
-                        for entry in entries
-                        if entry.is_file() and not is_temporary(entry.name)
-                    ]
-            except (FileNotFoundError, NotADirectoryError):
-                found = []
-        record(text_lists=1)
-        return found
+        found = [entry.name for entry in _list_entries(uri) if entry.is_file()]
+        return [f"{uri.rstrip('/')}/{name}" for name in found if not is_temporary(name)]
 
     def list_folders(self, uri: str) -> list[str]:
-        found: list[str] = []
-        with (
-            _file_errors("listing", uri),
-            suppress(FileNotFoundError, NotADirectoryError),
-            os.scandir(_path(uri)) as entries,
-        ):
-            found = [entry.name for entry in entries if entry.is_dir()]
-        record(text_lists=1)
-        return found
+        return [entry.name for entry in _list_entries(uri) if entry.is_dir()]
 
     def delete_prefix(self, uri: str) -> None:
         path = _path(uri)
@@ -176,6 +157,18 @@ class LocalTextStore:
 def _path(uri: str) -> str:
     refuse_temporary(uri)
     return graph_root(uri).local_path
+
+
+def _list_entries(uri: str) -> list[os.DirEntry[str]]:
+    found: list[os.DirEntry[str]] = []
+    with (
+        _file_errors("listing", uri),
+        suppress(FileNotFoundError, NotADirectoryError),
+        os.scandir(_path(uri)) as entries,
+    ):
+        found = list(entries)
+    record(text_lists=1)
+    return found
 
 
 def _has_file(path: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import obstore
@@ -21,21 +21,21 @@ from omnigraph.nonblocking import may_block
 from omnigraph.storage.counters import record
 from omnigraph.storage.lance_errors import translate
 from omnigraph.storage.location import GraphRoot
-from omnigraph.storage.text import decode_text, is_temporary, refuse_larger, refuse_temporary
+from omnigraph.storage.text import (
+    TextStore,
+    decode_text,
+    is_temporary,
+    refuse_larger,
+    refuse_temporary,
+)
 
 
-class S3TextStore:
+class S3TextStore(TextStore):
     """Text objects of one bucket. Takes `s3://` URIs below the bucket of the graph."""
 
     def __init__(self, root: GraphRoot, storage_options: Mapping[str, str]) -> None:
         self._bucket = root.uri.removeprefix("s3://").partition("/")[0]
         self._store = _s3_store(self._bucket, storage_options)
-
-    def read_text(self, uri: str) -> str:
-        text = self.read_text_if_exists(uri)
-        if text is None:
-            raise ObjectMissing(uri)
-        return text
 
     def read_text_if_exists(self, uri: str, *, bytes_max: int | None = None) -> str | None:
         found = self._get(uri, bytes_max)
@@ -84,19 +84,12 @@ class S3TextStore:
         record(text_deletes=1)
 
     def list_dir(self, uri: str) -> list[str]:
-        key = self._key(uri)
-        with _s3_errors("listing", uri):
-            found = obstore.list_with_delimiter(self._store, prefix=key)
-        record(text_lists=1)
-        names = (item["path"].rpartition("/")[2] for item in found["objects"])
+        names = (item["path"].rpartition("/")[2] for item in self._list(uri)["objects"])
         return [f"{uri.rstrip('/')}/{name}" for name in names if not is_temporary(name)]
 
     def list_folders(self, uri: str) -> list[str]:
-        key = self._key(uri)
-        with _s3_errors("listing", uri):
-            found = obstore.list_with_delimiter(self._store, prefix=key)
-        record(text_lists=1)
-        return [prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"]]
+        prefixes = self._list(uri)["common_prefixes"]
+        return [prefix.rstrip("/").rpartition("/")[2] for prefix in prefixes]
 
     def delete_prefix(self, uri: str) -> None:
         key = self._key(uri)
@@ -116,6 +109,13 @@ class S3TextStore:
             return self._put(uri, text, mode={"e_tag": token})
         except (PreconditionError, FileNotFoundError):
             return None
+
+    def _list(self, uri: str) -> obstore.ListResult[Sequence[obstore.ObjectMeta]]:
+        key = self._key(uri)
+        with _s3_errors("listing", uri):
+            found = obstore.list_with_delimiter(self._store, prefix=key)
+        record(text_lists=1)
+        return found
 
     def _get(self, uri: str, bytes_max: int | None = None) -> tuple[str, str] | None:
         key = self._key(uri)

@@ -24,7 +24,7 @@ from ulid import ULID
 
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.lance_manifest import has_magic, message_start
+from omnigraph.storage.lance_manifest import MAGIC, message_start
 from omnigraph.storage.location import REFS, VERSIONS, TableLocation, parse_version
 
 DAMAGED_DIRECTORY = "_damaged"
@@ -97,7 +97,8 @@ def list_torn_refs(uri: str) -> dict[str, TornFile]:
     return {
         name: TornFile(uri, path)
         for name, path in _refs(uri)
-        if is_torn_ref(_read(path)) or _has_no_version(TableLocation(uri, name))
+        if is_torn_ref(_read(path))
+        or all(_is_torn_version(file) for _, file in _versions(TableLocation(uri, name)))
     }
 
 
@@ -106,25 +107,17 @@ def is_torn_ref(data: bytes) -> bool:
     return not data.rstrip().endswith(b"}") or b"\0" in data
 
 
-def _has_no_version(fork: TableLocation) -> bool:
-    return all(_is_torn_version(path) for _, path in _versions(fork))
-
-
 def _is_torn_version(path: str) -> bool:
     data = _read(path)
-    start, holes = message_start(data), _holes(data)
+    start, holes = message_start(data), find_holes(data)
     if start is None:
-        return not has_magic(data) or bool(holes)
+        return not data.endswith(MAGIC) or bool(holes)
     # Before the message there may be a filter of keys, which is mostly zeros.
     return bool(holes) and (holes[0] == 0 or holes[-1] >= start)
 
 
-def has_holes(data: bytes) -> bool:
-    """Whether a whole block has nothing but zeros in it."""
-    return bool(_holes(data))
-
-
-def _holes(data: bytes) -> list[int]:
+def find_holes(data: bytes) -> list[int]:
+    """Where blocks begin that have nothing but zeros in them."""
     starts = range(0, len(data) - _BLOCK_BYTES + 1, _BLOCK_BYTES)
     return [start for start in starts if not any(data[start : start + _BLOCK_BYTES])]
 
@@ -132,21 +125,22 @@ def _holes(data: bytes) -> list[int]:
 def _versions(location: TableLocation) -> list[tuple[int, str]]:
     """Number and path of every version, newest first."""
     directory = os.path.join(location.physical_uri, VERSIONS)
-    names: list[str] = []
-    with lance_errors("listing versions", location), suppress(*_ABSENT):
-        names = os.listdir(directory)
+    names = _list_names("listing versions", location, directory)
     found = [(parse_version(name), os.path.join(directory, name)) for name in names]
     return sorted(((version, path) for version, path in found if version is not None), reverse=True)
 
 
 def _refs(uri: str) -> Iterator[tuple[str, str]]:
     directory = os.path.join(uri, REFS)
-    names: list[str] = []
-    with lance_errors("listing forks", uri), suppress(*_ABSENT):
-        names = os.listdir(directory)
-    for name in names:
+    for name in _list_names("listing forks", uri, directory):
         if name.endswith(".json"):
             yield unquote(name.removesuffix(".json")), os.path.join(directory, name)
+
+
+def _list_names(action: str, place: object, directory: str) -> list[str]:
+    with lance_errors(action, place), suppress(*_ABSENT):
+        return os.listdir(directory)
+    return []
 
 
 def _read(path: str) -> bytes:

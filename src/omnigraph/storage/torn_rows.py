@@ -16,7 +16,7 @@ from lance import LanceDataset
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import TableLocation
-from omnigraph.storage.torn import has_holes
+from omnigraph.storage.torn import find_holes
 
 _ENDS = {".lance": b"LANC", ".arrow": b"ARROW1"}
 
@@ -59,4 +59,4 @@ def _is_torn(path: str, size: int | None) -> bool:
         return True
     end = _ENDS.get(os.path.splitext(path)[1], b"")
     is_whole = bool(data) and data.endswith(end) and size in (None, len(data))
-    return not is_whole or has_holes(data)
+    return not is_whole or bool(find_holes(data))

@@ -14,6 +14,7 @@ version number and the UUID of its transaction after.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import uuid4
@@ -21,13 +22,10 @@ from uuid import uuid4
 from lance import LanceDataset
 from lance.dataset import LanceOperation, Transaction
 
-from omnigraph.errors import HeadMoved, OmnigraphError, RecoveryRequired
+from omnigraph.errors import HeadMoved, InvariantViolated, OmnigraphError, RecoveryRequired
 from omnigraph.storage.checksums import Checksums
-from omnigraph.storage.counters import record, record_stage
-from omnigraph.storage.datasets import (
-    Opener,
-    manifest_path,
-)
+from omnigraph.storage.counters import record
+from omnigraph.storage.datasets import Opener, manifest_path
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.handles import (
     CommittedVersion,
@@ -80,7 +78,7 @@ class Stager:
             _operation=operation,
             _dataset=handle._dataset,
         )
-        record_stage(kind.value, staged_bytes=size)
+        record(stages=Counter([kind.value]), bytes_staged=size)
         return staged
 
 
@@ -99,7 +97,10 @@ class Committer:
         head = self.opener.head(staged.location).version
         if head != staged.read_version:
             raise HeadMoved(str(staged.location), expected=staged.read_version, actual=head)
-        staged._once.take(staged.uuid)
+        if not staged._once.acquire(blocking=False):
+            raise InvariantViolated(
+                f"transaction {staged.uuid} was already handed to commit — stage the write again"
+            )
         transaction = Transaction(
             staged.read_version, staged._operation, staged.uuid, dict(properties)
         )
@@ -108,10 +109,7 @@ class Committer:
         if self.durability == "power" and staged.location.is_local:
             with lance_errors("flushing a commit", staged.location):
                 sync_paths(commit_files(staged.location, dataset))
-        made_by = (staged.read_version, staged.uuid)
-        self.recorder.record_commit(
-            staged.location, dataset.version, made_by, staged._operation, staged.checksums
-        )
+        self.recorder.record_commit(staged.location, dataset.version, transaction, staged.checksums)
         committed = describe_version(staged.location, dataset, staged.uuid)
         record(commits=1)
         return committed, dataset
@@ -159,13 +157,8 @@ def describe_version(location: TableLocation, dataset: LanceDataset, uuid: str) 
     """Describe a version for the manifest."""
     with lance_errors("counting rows", location):
         rows = int(dataset.count_rows())
-    return CommittedVersion(
-        location,
-        dataset.version,
-        uuid,
-        rows,
-        manifest_path(location, dataset.version),
-    )
+    path = manifest_path(location, dataset.version)
+    return CommittedVersion(location, dataset.version, uuid, rows, path)
 
 
 def read_transaction(dataset: LanceDataset, location: TableLocation) -> TransactionInfo | None:

@@ -25,11 +25,12 @@ from omnigraph.errors import StorageError
 from omnigraph.storage.blobs import to_stored, to_stored_schema
 from omnigraph.storage.checksums import Checksums, checksum_files
 from omnigraph.storage.counters import record
+from omnigraph.storage.datasets import DATA_STORAGE_VERSION
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.objects import move_files
 from omnigraph.storage.operation_files import existing_files
-from omnigraph.storage.staging import DATA_STORAGE_VERSION, write_deletions
+from omnigraph.storage.staging import write_deletions
 from omnigraph.storage.transactions import Stager
 
 ROWS_PER_FRAGMENT_MAX = 1 << 20
