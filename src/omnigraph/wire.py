@@ -1,4 +1,4 @@
-"""The JSON forms of results, for the server and for `--json`: both vocabularies side by side.
+"""A query as callers ask for it, and the JSON forms of results for the server and for `--json`.
 
 The older words (`tables`, `table_key`, `manifest_version`) and the newer ones (`datasets`,
 `type_name`, `graph_manifest_version`) never share a name, so a body carries both and clients of
@@ -8,6 +8,8 @@ every age find theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
@@ -20,6 +22,30 @@ if TYPE_CHECKING:
     from omnigraph.upkeep.apply_schema import SchemaResult
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryText:
+    """The text of a query, and the file that it was read from."""
+
+    text: str
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return "-e" if self.path is None else str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCall:
+    """A query to run on a branch or a snapshot; without a source, `name` is a stored query."""
+
+    source: QueryText | None
+    name: str | None
+    params: Any = None
+    branch: str | None = None
+    snapshot: str | None = None
+    schema_of: str | None = None
 
 
 def commit_to_json(commit: Commit) -> Json:

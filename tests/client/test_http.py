@@ -16,6 +16,9 @@ import pytest
 from omnigraph.client import connect
 from omnigraph.client.http import Http
 from omnigraph.errors import AddressError, MergeConflicts, PreconditionFailed, RemoteError
+from omnigraph.wire import QueryCall, QueryText
+
+QUERY = QueryCall(QueryText("q"), None, branch="main")
 
 
 @dataclass
@@ -118,7 +121,7 @@ def test_an_error_has_the_text_and_details_of_the_server() -> None:
     refusal = as_json(409, error="stale view", code="conflict", **facts)
 
     with server(lambda _: refusal) as odd, pytest.raises(RemoteError) as caught:
-        connect(odd.url, None, "g").mutate("q", None, None, branch="main", if_commit=None)
+        connect(odd.url, None, "g").mutate(QUERY, if_commit=None)
 
     error = caught.value
     assert (str(error), error.status, error.code) == ("stale view", 409, "conflict")
@@ -212,7 +215,7 @@ def test_failed_preconditions_and_merge_conflicts_are_raised_as_such() -> None:
     }
 
     with server(lambda _: lost) as odd, pytest.raises(PreconditionFailed) as failed:
-        connect(odd.url, None, "g").mutate("q", None, None, branch="main", if_commit="a")
+        connect(odd.url, None, "g").mutate(QUERY, if_commit="a")
     merge = as_json(409, error="merge conflicts: …", code="conflict", merge_conflicts=[conflict])
     with server(lambda _: merge) as odd, pytest.raises(MergeConflicts) as found:
         connect(odd.url, None, "g").merge("dev", "main", delete_branch=False)

@@ -15,10 +15,11 @@ from typing import Any
 import typer
 
 from omnigraph.cli.call import Call
-from omnigraph.cli.invocation import QueryInvocation, QueryText, read_query_file
+from omnigraph.cli.invocation import QueryInvocation, read_query_file
 from omnigraph.config.operator import OperatorAlias
 from omnigraph.config.project import ProjectAlias
 from omnigraph.errors import BadRequestError, ConfigError, did_you_mean
+from omnigraph.wire import QueryCall, QueryText
 
 _TEXT_TYPES = frozenset({"String", "Date", "DateTime", "Blob"})
 _TEXT_KINDS = frozenset({"string", "date", "datetime", "blob"})
@@ -57,10 +58,7 @@ def _from_project_alias(
     bound = {name: text if name in plain else _parse_value(text) for name, text in texts.items()}
     return QueryInvocation(
         call if alias.graph is None else call.with_address(target=alias.graph),
-        source,
-        alias.query_name,
-        {**bound, **(given or {})} or None,
-        alias.branch,
+        QueryCall(source, alias.query_name, {**bound, **(given or {})} or None, alias.branch),
         alias.format,
     )
 
@@ -75,7 +73,7 @@ def _from_operator_alias(
         plain = _find_stored_text_params(served, alias.query)
         bound = {name: texts[name] if name in plain else value for name, value in bound.items()}
     params = {**alias.params, **bound, **(given or {})} or None
-    return QueryInvocation(served, None, alias.query, params, None, alias.format)
+    return QueryInvocation(served, QueryCall(None, alias.query, params), alias.format)
 
 
 def _bind_arguments(alias: str, names: Sequence[str], positionals: Sequence[str]) -> dict[str, str]:

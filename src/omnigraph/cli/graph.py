@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -184,22 +185,13 @@ def mutate(
 
 def _run(invocation: QueryInvocation, branch: str | None, if_commit: str | None) -> Json:
     """Run an ad hoc or stored mutation."""
-    call, source = invocation.call, invocation.source
-    chosen = call.branch(branch or invocation.branch)
-    name = invocation.resolve_name()
+    call = invocation.call
+    chosen = call.branch(branch or invocation.query.branch)
+    query = replace(invocation.query, name=invocation.resolve_name(), branch=chosen)
     with call.open_graph("rw", doing="changing") as graph:
-        if source is None:
+        if query.source is None:
             call.refuse_served(if_commit=if_commit)
-            assert name is not None
-            return graph.invoke(name, invocation.params, branch=chosen, is_mutation=True)
-        return graph.mutate(
-            source.text,
-            name,
-            invocation.params,
-            path=source.path,
-            branch=chosen,
-            if_commit=if_commit,
-        )
+        return graph.mutate(query, if_commit=if_commit)
 
 
 def _change_lines(report: Json) -> Iterator[str]:

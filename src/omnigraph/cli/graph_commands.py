@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
+
+from omnigraph.wire import QueryCall
 
 Json = dict[str, Any]
 
@@ -28,47 +29,12 @@ class StoreOptions:
 
 
 class GraphCommands(Protocol):
-    """One graph. `path` is the file that a query's text was read from, for error messages."""
+    """One graph. A stored query must be of the kind of the method that runs it."""
 
     def snapshot(self, branch: str) -> Json: ...
-
-    def query(
-        self,
-        text: str,
-        name: str | None,
-        params: Any,
-        *,
-        path: Path | None = None,
-        branch: str | None,
-        snapshot: str | None,
-        schema_of: str | None = None,
-    ) -> Json: ...
-
-    def mutate(
-        self,
-        text: str,
-        name: str | None,
-        params: Any,
-        *,
-        path: Path | None = None,
-        branch: str,
-        if_commit: str | None,
-    ) -> Json: ...
-
+    def query(self, query: QueryCall) -> Json: ...
+    def mutate(self, query: QueryCall, *, if_commit: str | None) -> Json: ...
     def queries(self) -> Json: ...
-
-    def invoke(
-        self,
-        name: str,
-        params: Any,
-        *,
-        branch: str | None,
-        snapshot: str | None = None,
-        schema_of: str | None = None,
-        is_mutation: bool,
-    ) -> Json:
-        """Run a stored query, which must be of the expected kind."""
-        ...
 
     def load(
         self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool

@@ -15,6 +15,7 @@ from omnigraph.cli.output import read_text_file
 from omnigraph.config.project import Project
 from omnigraph.config.scope import DirectScope
 from omnigraph.errors import BadRequestError, ParamsError
+from omnigraph.wire import QueryCall, QueryText
 
 ParamsOption = Annotated[str | None, typer.Option("--params", help="Parameters as JSON.")]
 ParamsFileOption = Annotated[
@@ -35,35 +36,21 @@ _KINDS: dict[type, str] = {list: "array", str: "string", bool: "bool"}
 
 
 @dataclass(frozen=True, slots=True)
-class QueryText:
-    """The text of a query, and the file that it was read from."""
-
-    text: str
-    path: Path | None = None
-
-    @property
-    def name(self) -> str:
-        return "-e" if self.path is None else str(self.path)
-
-
-@dataclass(frozen=True, slots=True)
 class QueryInvocation:
-    """One query to run. Without a source, `name` is a stored query of the server."""
+    """One query to run, the graph that it addresses, and the format that its alias names."""
 
     call: Call
-    source: QueryText | None
-    name: str | None
-    params: Any = None
-    branch: str | None = None
+    query: QueryCall
     format: str | None = None
 
     def resolve_name(self) -> str | None:
         """Return the name of the query that runs: the given one, or the only one of the text."""
-        if self.source is None or self.name is not None:
-            return self.name
+        source = self.query.source
+        if source is None or self.query.name is not None:
+            return self.query.name
         from omnigraph.syntax import parse_query
 
-        queries = parse_query(self.source.text, name=self.source.name).queries
+        queries = parse_query(source.text, name=source.name).queries
         return queries[0].name if len(queries) == 1 else None
 
 
@@ -99,7 +86,7 @@ def parse_invocation(
         if chosen is None:
             raise typer.BadParameter("give the query with --query <file> or -e <text>")
         source = _find_stored_query(call, chosen)
-    return QueryInvocation(call, source, chosen, given)
+    return QueryInvocation(call, QueryCall(source, chosen, given))
 
 
 def read_params(params: str | None, params_file: Path | None) -> Any:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, StoreOptions
@@ -27,52 +26,30 @@ class LocalGraph:
     def snapshot(self, branch: str) -> Json:
         return wire.snapshot_to_json(self.graph.snapshot(branch))
 
-    def query(
-        self,
-        text: str,
-        name: str | None,
-        params: Any,
-        *,
-        path: Path | None = None,
-        branch: str | None,
-        snapshot: str | None,
-        schema_of: str | None = None,
-    ) -> Json:
+    def query(self, query: wire.QueryCall) -> Json:
         result = self.graph.query(
-            path or text,
-            name,
-            params,
-            branch=branch or "main",
-            commit=snapshot,
+            _require_source(query),
+            query.name,
+            query.params,
+            branch=query.branch or "main",
+            commit=query.snapshot,
             at=self.options.at,
-            schema=schema_of or "commit",
+            schema=query.schema_of or "commit",
         )
-        return wire.read_to_json(result, wire.read_target(result, snapshot))
+        return wire.read_to_json(result, wire.read_target(result, query.snapshot))
 
-    def mutate(
-        self,
-        text: str,
-        name: str | None,
-        params: Any,
-        *,
-        path: Path | None = None,
-        branch: str,
-        if_commit: str | None,
-    ) -> Json:
-        result = self.graph.mutate(path or text, name, params, branch=branch, if_commit=if_commit)
+    def mutate(self, query: wire.QueryCall, *, if_commit: str | None) -> Json:
+        source, branch = _require_source(query), query.branch or "main"
+        result = self.graph.mutate(
+            source, query.name, query.params, branch=branch, if_commit=if_commit
+        )
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
         return wire.change_to_json(
-            result, branch=branch, query_name=name or "", actor=self.actor, commit=commit
+            result, branch=branch, query_name=query.name or "", actor=self.actor, commit=commit
         )
 
     def queries(self) -> Json:
         return {"queries": []}
-
-    def invoke(self, name: str, *_: Any, **__: Any) -> Json:
-        raise BadRequestError(
-            f"'{name}' without --query or -e is a stored query, and those are on a server — "
-            "use --server, or give the query"
-        )
 
     def load(
         self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
@@ -130,3 +107,12 @@ class LocalGraph:
 
     def commit(self, commit_id: str) -> Json:
         return wire.commit_to_json(self.graph.commit(commit_id))
+
+
+def _require_source(query: wire.QueryCall) -> Path | str:
+    if query.source is None:
+        raise BadRequestError(
+            f"'{query.name}' without --query or -e is a stored query, and those are on a server — "
+            "use --server, or give the query"
+        )
+    return query.source.path or query.source.text

@@ -118,12 +118,13 @@ def explain(
         params=params,
         params_file=params_file,
     )
-    assert invocation.source is not None  # only servers have queries without a text
+    source = invocation.query.source
+    assert source is not None  # only servers have queries without a text
     with call.open_store("r") as graph:
         explained = graph.explain(
-            invocation.source.path or invocation.source.text,
-            invocation.name,
-            invocation.params,
+            source.path or source.text,
+            invocation.query.name,
+            invocation.query.params,
             branch=call.branch(branch),
             analyze=analyze,
         )
@@ -149,34 +150,18 @@ def _run(
     schema_of: str | None = None,
 ) -> Json:
     """Run an ad hoc or stored query."""
-    call, source = invocation.call, invocation.source
+    call, query = invocation.call, invocation.query
     call.refuse_served(at=at)
-    chosen = None if snapshot is not None else call.branch(branch or invocation.branch)
+    chosen = None if snapshot is not None else call.branch(branch or query.branch)
     with call.open_graph("r", StoreOptions(at=at), doing="reading") as graph:
-        if source is None:
-            assert invocation.name is not None
-            return graph.invoke(
-                invocation.name,
-                invocation.params,
-                branch=chosen,
-                snapshot=snapshot,
-                schema_of=schema_of,
-                is_mutation=False,
-            )
-        return graph.query(
-            source.text,
-            invocation.name,
-            invocation.params,
-            path=source.path,
-            branch=chosen,
-            snapshot=snapshot,
-            schema_of=schema_of,
-        )
+        return graph.query(replace(query, branch=chosen, snapshot=snapshot, schema_of=schema_of))
 
 
 def _print_rows(result: Json, invocation: QueryInvocation, format_: Format | None) -> None:
     if "rows" not in result:
-        raise BadRequestError(f"'{invocation.name}' did not answer with rows — is it a mutation?")
+        raise BadRequestError(
+            f"'{invocation.query.name}' did not answer with rows — is it a mutation?"
+        )
     settings = invocation.call.settings
     operator, project = settings.operator.defaults, settings.project.cli
     default = operator.output or project.output_format or Format.TABLE

@@ -22,6 +22,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     RemoteError,
 )
+from omnigraph.wire import QueryCall
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 _NO_ROUTE = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
@@ -75,45 +76,15 @@ class RemoteGraph:
     def snapshot(self, branch: str) -> Json:
         return self.http.call("GET", "/snapshot", params={"branch": branch})
 
-    def query(
-        self,
-        text: str,
-        name: str | None,
-        params: Any,
-        *,
-        path: Path | None = None,
-        branch: str | None,
-        snapshot: str | None,
-        schema_of: str | None = None,
-    ) -> Json:
-        body = _drop_missing(
-            query=text,
-            name=name,
-            params=params,
-            branch=branch,
-            snapshot=snapshot,
-            schema_of=schema_of,
-        )
-        with _name_file(_QUERY_NAME, path):
-            return self.http.call("POST", "/query", body=body)
+    def query(self, query: QueryCall) -> Json:
+        return self._run(query, "/query", is_mutation=False)
 
-    def mutate(
-        self,
-        text: str,
-        name: str | None,
-        params: Any,
-        *,
-        path: Path | None = None,
-        branch: str,
-        if_commit: str | None,
-    ) -> Json:
-        body = _drop_missing(query=text, name=name, params=params, branch=branch)
+    def mutate(self, query: QueryCall, *, if_commit: str | None) -> Json:
         route, headers = "/mutate", None
         if if_commit is not None:
             route, headers = "/mutate/if-graph-commit", {IF_COMMIT_HEADER: if_commit}
         try:
-            with _name_file(_QUERY_NAME, path):
-                return self.http.call("POST", route, body=body, headers=headers)
+            return self._run(query, route, is_mutation=True, headers=headers)
         except RemoteError as error:
             failure = error.details.get("precondition_failure")
             if failure is None:
@@ -122,27 +93,31 @@ class RemoteGraph:
                 expected=str(failure.get("expected")), actual=failure.get("actual")
             ) from None
 
+    def _run(
+        self,
+        query: QueryCall,
+        route: str,
+        *,
+        is_mutation: bool,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
+        """Run an ad hoc query, or a stored one, which has to be of the expected kind."""
+        body = _drop_missing(
+            params=query.params,
+            branch=query.branch,
+            snapshot=query.snapshot,
+            schema_of=query.schema_of,
+        )
+        if query.source is None:
+            assert query.name is not None
+            body["expect_mutation"] = is_mutation
+            return self.http.below("queries", query.name).call("POST", "", body=body)
+        body |= _drop_missing(query=query.source.text, name=query.name)
+        with _name_file(_QUERY_NAME, query.source.path):
+            return self.http.call("POST", route, body=body, headers=headers)
+
     def queries(self) -> Json:
         return self.http.call("GET", "/queries")
-
-    def invoke(
-        self,
-        name: str,
-        params: Any,
-        *,
-        branch: str | None,
-        snapshot: str | None = None,
-        schema_of: str | None = None,
-        is_mutation: bool,
-    ) -> Json:
-        body = _drop_missing(
-            params=params,
-            branch=branch,
-            snapshot=snapshot,
-            schema_of=schema_of,
-            expect_mutation=is_mutation,
-        )
-        return self.http.below("queries", name).call("POST", "", body=body)
 
     def load(
         self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
@@ -165,10 +140,7 @@ class RemoteGraph:
                 # No route, or no branch: the older route says which.
                 if error.status not in _NO_ROUTE:
                     raise
-                text = data.decode(errors="replace")
-                body = _drop_missing(
-                    data=text, branch=branch, mode=mode, embed=embed, **{"from": base}
-                )
+                body = {**params, "embed": embed, "data": data.decode(errors="replace")}
                 answer = self.http.call("POST", "/load", body=body)
         return _add_counts({"uri": self.uri, **answer})
 

@@ -22,14 +22,15 @@ PAUSE_SECONDS = 0.001
 _CLOSE = {"Connection": "close"}
 
 
-async def read_json(request: Request, limits: Limits, limit: int, *, may_be_empty: bool) -> Any:
+async def read_json(request: Request, limits: Limits, *, may_be_empty: bool) -> Any:
     """The JSON value of the body.
 
     Raises:
         HttpError: The content type is not JSON (415).
-        BodyTooLarge: It is longer than `limit`.
+        BodyTooLarge: It is longer than `body_bytes_max`.
         BadRequestError: It is not JSON, or nested beyond reason.
     """
+    limit = limits.body_bytes_max
     data = await read_json_bytes(request, limits, limit, may_be_empty=may_be_empty)
     if may_be_empty and not data.strip():
         return None

@@ -116,19 +116,11 @@ class Call:
         self._is_permit_checked = True
         gate.require(self.actor, wanted, branch, target_branch)
 
-    async def body(self, model: type[Model], *, limit: int | None = None) -> Model:
-        """Read the body as the model of the operation."""
+    async def body(self, model: type[Model], *, is_optional: bool = False) -> Model:
+        """Read the body as a model; for an optional one, nothing and `null` are an empty object."""
         limits = self.serving.settings.limits
-        value = await read_json(
-            self.request, limits, limit or limits.body_bytes_max, may_be_empty=False
-        )
-        return validate(model, value)
-
-    async def optional_body(self, model: type[Model]) -> Model:
-        """Read the body; an empty one and `null` stand for an empty object."""
-        limits = self.serving.settings.limits
-        value = await read_json(self.request, limits, limits.body_bytes_max, may_be_empty=True)
-        return validate(model, {} if value is None else value)
+        value = await read_json(self.request, limits, may_be_empty=is_optional)
+        return validate(model, {} if is_optional and value is None else value)
 
     def admit(self, size: int) -> AbstractContextManager[None]:
         """Count the request against the limits of the actor while the block runs."""

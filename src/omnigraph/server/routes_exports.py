@@ -25,14 +25,7 @@ async def export(call: Call) -> Response:
     except BaseException:
         serving.slots.release(opened)
         raise
-    return ExportStream(
-        first,
-        chunks,
-        pool=serving.exporters,
-        slots=serving.slots,
-        opened=opened,
-        stall_seconds=serving.settings.limits.stall_seconds,
-    )
+    return ExportStream(first, chunks, serving, opened)
 
 
 def _begin(

@@ -39,31 +39,18 @@ async def invoke_query_if_graph_commit(call: Call) -> Response:
 
 async def _invoke(call: Call, if_commit: str | None) -> Response:
     stored = _find(call)
-    body = await call.optional_body(InvokeRequest)
+    body = await call.body(InvokeRequest, is_optional=True)
     _check_kind(stored, body, if_commit)
     if not stored.mutation:
-        return await routes_reads.answer(
-            call,
-            routes_reads.Read(
-                stored.source,
-                stored.name,
-                body.params,
-                body.branch,
-                body.snapshot,
-                schema_of=body.schema_of,
-            ),
+        read = routes_reads.Read(
+            stored.source, stored.name, body.params, body.branch, body.snapshot, body.schema_of
         )
-    return await routes_writes.answer(
-        call,
-        routes_writes.Change(
-            stored.source,
-            stored.name,
-            body.params,
-            resolve_branch(body.branch),
-            call.actor,
-            if_commit,
-        ),
+        return await routes_reads.answer(call, read)
+    branch = resolve_branch(body.branch)
+    change = routes_writes.Change(
+        stored.source, stored.name, body.params, branch, call.actor, if_commit
     )
+    return await routes_writes.answer(call, change)
 
 
 def _find(call: Call) -> StoredQuery:

@@ -27,37 +27,24 @@ class Read:
     params: dict[str, Any] | None
     branch: str | None
     snapshot: str | None
-    is_frozen: bool = False
     schema_of: str = "commit"
+    is_frozen: bool = False
 
 
 async def query(call: Call) -> Response:
     """Run a read over one snapshot."""
     body = await call.body(QueryRequest)
-    wanted = Read(
-        query_text(body.query),
-        body.name,
-        body.params,
-        body.branch,
-        body.snapshot,
-        schema_of=body.schema_of,
-    )
+    source = query_text(body.query)
+    wanted = Read(source, body.name, body.params, body.branch, body.snapshot, body.schema_of)
     return await answer(call, wanted)
 
 
 async def read(call: Call) -> Response:
     """Run a read; the body has these members in this order and never any other."""
     body = await call.body(ReadRequest)
-    wanted = Read(
-        query_text(body.query_source),
-        body.query_name,
-        body.params,
-        body.branch,
-        body.snapshot,
-        is_frozen=True,
-    )
-    response = await answer(call, wanted)
-    return mark_deprecated(response, "query")
+    source = query_text(body.query_source)
+    wanted = Read(source, body.query_name, body.params, body.branch, body.snapshot, is_frozen=True)
+    return mark_deprecated(await answer(call, wanted), "query")
 
 
 async def answer(call: Call, wanted: Read) -> Response:

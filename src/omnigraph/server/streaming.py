@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -19,7 +19,9 @@ from omnigraph.pipeline.export import to_line
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.settings import Limits
-from omnigraph.server.worker_pool import WorkerPool
+
+if TYPE_CHECKING:
+    from omnigraph.server.call import Serving
 
 CHUNK_BYTES = 64 * 1024
 CHUNKS_PER_STREAM = 2
@@ -102,20 +104,15 @@ class ExportStream(Response):
         self,
         first: bytes | None,
         chunks: Iterator[bytes],
-        *,
-        pool: WorkerPool,
-        slots: ExportSlots,
+        serving: Serving,
         opened: OpenGraph,
-        stall_seconds: float,
     ) -> None:
         super().__init__(None, media_type=NDJSON_UTF8)
         del self.headers["content-length"]
         self._first = first
         self._chunks = chunks
-        self._pool = pool
-        self._slots = slots
+        self._serving = serving
         self._opened = opened
-        self._stall_seconds = stall_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self._send(send))
@@ -128,18 +125,19 @@ class ExportStream(Response):
             leaving.cancel()
             sending.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
-            self._slots.release(self._opened)
+            self._serving.slots.release(self._opened)
 
     async def _send(self, send: Send) -> None:
+        stall_seconds = self._serving.settings.limits.stall_seconds
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         following: asyncio.Future[bytes | None] | None = None
         try:
             await send(start)
             chunk = self._first
             while chunk is not None:
-                following = self._pool.run(next, self._chunks, None)
+                following = self._serving.exporters.run(next, self._chunks, None)
                 # A client that reads nothing for so long counts as gone.
-                async with asyncio.timeout(self._stall_seconds):
+                async with asyncio.timeout(stall_seconds):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 chunk = await asyncio.shield(following)  # a thread cannot be cancelled
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -152,7 +150,7 @@ class ExportStream(Response):
             await asyncio.wait({following})
         close = getattr(self._chunks, "close", None)
         if close is not None:
-            await self._pool.run(close)
+            await self._serving.exporters.run(close)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
