@@ -79,9 +79,9 @@ def test_lines_are_sorted_by_how_they_begin(heads: list[str]) -> None:
     data = "\n".join(head + ", rest" if head.startswith(("{", " ")) else head for head in heads)
     lines = split_lines(data.encode(), 1)
 
-    by_head = lines.by_head()
+    by_head, others = lines.classify()
 
-    sorted_lines = sorted(int(i) for part in [*by_head.values(), lines.other_lines()] for i in part)
+    sorted_lines = sorted(int(i) for part in [*by_head.values(), others] for i in part)
     expected = [i for i, head in enumerate(heads) if head not in ("", "//")]
     assert sorted_lines == expected
     for (member, name), indexes in by_head.items():

@@ -152,8 +152,7 @@ def plan_unchanged(
     tables: TableStorage, catalog: Catalog, source: Snapshot, target: Snapshot, table_key: str
 ) -> TablePlan:
     """The plan of a table that the source did not change, for a resolution to change it."""
-    entity = catalog.by_table_key(table_key)
-    assert entity is not None, table_key
+    entity = catalog.entity(table_key)
     return _start_plan(tables, entity, source.entries[table_key], target.entries[table_key])
 
 

@@ -206,6 +206,12 @@ class Catalog:
         kind, _, name = table_key.partition(":")
         return self.nodes.get(name) if kind == "node" else self.edges.get(name)
 
+    def entity(self, table_key: str) -> EntityType:
+        """The type of a table that is known to be one of this catalogue."""
+        found = self.by_table_key(table_key)
+        assert found is not None, table_key
+        return found
+
     def edges_of(self, node_name: str) -> tuple[EdgeType, ...]:
         """Every edge type with this node type at either end."""
         return tuple(e for e in self.edges.values() if node_name in (e.source, e.target))

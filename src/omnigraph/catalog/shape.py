@@ -33,29 +33,19 @@ def catalog_of(
     next_id: int,
 ) -> Catalog:
     """Gather checked types, in name order, into a catalogue that knows the hash of its shape."""
-    return Catalog(
-        nodes=nodes,
-        edges=edges,
-        interfaces=interfaces,
-        shape_hash=shape_hash(nodes=nodes, edges=edges, interfaces=interfaces),
-        next_id=next_id,
-        edge_names_folded={name.lower(): name for name in edges},
-    )
-
-
-def shape_hash(
-    *,
-    nodes: Mapping[str, NodeType],
-    edges: Mapping[str, EdgeType],
-    interfaces: Mapping[str, InterfaceType],
-) -> str:
-    """The SHA-256 of the shape, in hexadecimal."""
-    document = {
+    shape = {
         "interfaces": [interface_shape(each) for each in interfaces.values()],
         "nodes": [node_shape(each) for each in nodes.values()],
         "edges": [edge_shape(each) for each in edges.values()],
     }
-    return hashlib.sha256(canonical(document).encode()).hexdigest()
+    return Catalog(
+        nodes=nodes,
+        edges=edges,
+        interfaces=interfaces,
+        shape_hash=hashlib.sha256(canonical(shape).encode()).hexdigest(),
+        next_id=next_id,
+        edge_names_folded={name.lower(): name for name in edges},
+    )
 
 
 def canonical(document: object) -> str:

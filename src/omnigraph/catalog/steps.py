@@ -7,12 +7,11 @@ from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
 from omnigraph.catalog.model import EntityKind, TypeKind
-from omnigraph.json_form import JsonForm
+from omnigraph.json_form import JsonForm, without_empty
 
 Json: TypeAlias = dict[str, Any]
 
 DROP_TYPE_CODES: dict[EntityKind, str] = {"node": "OG-DS-102", "edge": "OG-DS-103"}
-DROP_PROPERTY_CODE = "OG-DS-104"
 ADD_REQUIRED_CODE = "OG-MF-103"
 CHANGE_TYPE_CODE = "OG-MF-106"
 DESTRUCTIVE = "destructive"
@@ -42,6 +41,15 @@ class _Step(JsonForm):
 
 
 @dataclass(frozen=True, slots=True)
+class _PropertyStep(_Step):
+    """A step about one property of one type."""
+
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddType(_Step):
     """A new type; a node or edge type starts with an empty table."""
 
@@ -67,13 +75,10 @@ class RenameType(_Step):
 
 
 @dataclass(frozen=True, slots=True)
-class AddProperty(_Step):
+class AddProperty(_PropertyStep):
     """A new nullable property; rows that exist get null."""
 
     kind: ClassVar = "add_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     property_type: str
 
     def __str__(self) -> str:
@@ -114,13 +119,10 @@ class AddConstraint(_Step):
 
 
 @dataclass(frozen=True, slots=True)
-class ExtendEnum(_Step):
+class ExtendEnum(_PropertyStep):
     """More variants for an enum; the stored values stay valid."""
 
     kind: ClassVar = "extend_enum"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     added_values: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -144,13 +146,10 @@ class UpdateTypeMetadata(_Step):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdatePropertyMetadata(_Step):
+class UpdatePropertyMetadata(_PropertyStep):
     """A changed `@description` of a property."""
 
     kind: ClassVar = "update_property_metadata"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     annotations: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
@@ -180,18 +179,12 @@ class DropType(_Step):
 
 
 @dataclass(frozen=True, slots=True)
-class DropProperty(_Step):
+class DropProperty(_PropertyStep):
     """A property and its values leave the schema."""
 
     kind: ClassVar = "drop_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
+    code: ClassVar = "OG-DS-104"
     mode: DropMode
-
-    @property
-    def code(self) -> str:
-        return DROP_PROPERTY_CODE
 
     def to_json(self) -> Json:
         return _Step.to_json(self) | {"code": self.code, "tier": DESTRUCTIVE}
@@ -217,12 +210,8 @@ class UnsupportedChange:
     rule: tuple[str, tuple[str, ...]] | None = None
 
     def to_json(self) -> Json:
-        document: Json = {
-            "kind": "unsupported_change",
-            "entity": self.entity,
-            "reason": self.reason,
-        }
-        return document if self.code is None else document | {"code": self.code}
+        facts = {"entity": self.entity, "reason": self.reason, "code": self.code}
+        return {"kind": "unsupported_change"} | without_empty(facts)
 
     def __str__(self) -> str:
         code = f"[{self.code}] " if self.code else ""

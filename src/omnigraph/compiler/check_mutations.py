@@ -120,14 +120,17 @@ def _assignments(
 
 
 def _assignment(match: PropertyMatch, owner: EntityType, scope: Scope) -> Assignment:
-    if isinstance(owner, EdgeType) and match.property in ENDPOINTS:
-        slot = Slot(f"`{match.property}` of {owner.name}", _ENDPOINT_TYPE)
-        return Assignment(ENDPOINTS[match.property], check_assigned_value(match.value, slot, scope))
-    found = require_property(
-        owner, match.property, code="T11", span=match.span, also=_endpoints_of(owner)
-    )
-    slot = Slot(f"{owner.name}.{found.name}", found.type)
-    return Assignment(found.name, check_assigned_value(match.value, slot, scope))
+    column, slot = _column(match, owner)
+    return Assignment(column, check_assigned_value(match.value, slot, scope))
+
+
+def _column(written: PropertyMatch | Predicate, owner: EntityType) -> tuple[str, Slot]:
+    """The column that an assignment or a `where` names, a property or an end of an edge (T11)."""
+    name = written.property
+    if isinstance(owner, EdgeType) and name in ENDPOINTS:
+        return ENDPOINTS[name], Slot(f"`{name}` of {owner.name}", _ENDPOINT_TYPE)
+    found = require_property(owner, name, code="T11", span=written.span, also=_endpoints_of(owner))
+    return found.name, Slot(f"{owner.name}.{found.name}", found.type)
 
 
 def _find_required(owner: EntityType, written: set[str]) -> Iterator[str]:
@@ -144,28 +147,19 @@ def _endpoints_of(owner: EntityType) -> tuple[str, ...]:
 
 
 def _predicate(where: Predicate, owner: EntityType, scope: Scope) -> MutationPredicate:
-    kind = COMPARE_KINDS[where.op]
-    if isinstance(owner, EdgeType) and where.property in ENDPOINTS:
-        slot = Slot(f"`{where.property}` of {owner.name}", _ENDPOINT_TYPE)
-        value = check_matched_value(where.value, slot, scope)
-        return MutationPredicate(ENDPOINTS[where.property], kind, value, slot.type)
-    found = require_property(
-        owner, where.property, code="T11", span=where.span, also=_endpoints_of(owner)
-    )
-    slot = Slot(f"{owner.name}.{found.name}", found.type)
-    if found.type.is_blob:
+    column, slot = _column(where, owner)
+    if slot.type.is_blob:
         raise TypeCheckError(
             f"{slot.label} is a Blob and cannot be compared", code="T11", span=where.span
         )
-    if found.type.is_list or found.type.is_vector:
+    if slot.type.is_list or slot.type.is_vector:
         raise TypeCheckError(
-            f"{slot.label} is {found.type}, and `where` compares single values",
+            f"{slot.label} is {slot.type}, and `where` compares single values",
             code="T7",
             span=where.span,
         )
-    return MutationPredicate(
-        found.name, kind, check_matched_value(where.value, slot, scope), found.type
-    )
+    value = check_matched_value(where.value, slot, scope)
+    return MutationPredicate(column, COMPARE_KINDS[where.op], value, slot.type)
 
 
 def _refusals(ir: MutationIR, query: QueryDecl, catalog: Catalog) -> Iterator[Refusal]:

@@ -36,12 +36,10 @@ def text_match(expression: TextSearchExpr | FuzzyExpr, scope: Scope) -> TextMatc
     """Type `search`, `match_text` or `fuzzy`."""
     match expression:
         case FuzzyExpr():
-            target = _text_target(expression.target, "fuzzy", scope)
-            query = _text_query(expression.query, "fuzzy", scope)
+            target, query = _text_arguments(expression, "fuzzy", scope)
             return TextMatch("fuzzy", target, query, _max_edits(expression.max_edits, scope))
         case TextSearchExpr(function="search" | "match_text" as function):
-            target = _text_target(expression.target, function, scope)
-            return TextMatch(function, target, _text_query(expression.query, function, scope))
+            return TextMatch(function, *_text_arguments(expression, function, scope))
         case _:
             raise AssertionError("bm25 ranks and does not filter")
 
@@ -51,8 +49,7 @@ def ranking_arm(expression: NearestExpr | TextSearchExpr, scope: Scope) -> Neare
     if isinstance(expression, NearestExpr):
         return _nearest(expression, scope)
     assert expression.function == "bm25"
-    target = _text_target(expression.target, "bm25", scope)
-    return Bm25(target, _text_query(expression.query, "bm25", scope))
+    return Bm25(*_text_arguments(expression, "bm25", scope))
 
 
 def rank_fusion(expression: RrfExpr, scope: Scope) -> Rrf:
@@ -115,54 +112,46 @@ def _vector_mismatch(expression: Expr, wanted: PropertyType, found: str) -> Type
     )
 
 
-def _text_target(expression: Expr, function: str, scope: Scope) -> PropertyRef:
-    code = _CODES[function]
-    if not isinstance(expression, PropertyExpr):
+def _text_arguments(
+    expression: TextSearchExpr | FuzzyExpr, function: str, scope: Scope
+) -> tuple[PropertyRef, Operand]:
+    """The property that is looked in, and the text that is looked for."""
+    code, looked_in, looked_for = _CODES[function], expression.target, expression.query
+    if not isinstance(looked_in, PropertyExpr):
         raise TypeCheckError(
             f"{function} looks in a String property, as in `{function}($v.property, ...)`",
             code=code,
-            span=expression.span,
+            span=looked_in.span,
         )
-    target = _searchable(expression, scope)
+    target = _searchable(looked_in, scope)
     if not target.type.is_text:
         raise TypeCheckError(
             f"{function} looks in a String property, and `${target.variable}.{target.property}` "
             f"is {target.type}",
             code=code,
-            span=expression.span,
+            span=looked_in.span,
         )
-    return target
-
-
-def _text_query(expression: Expr, function: str, scope: Scope) -> Operand:
-    query = plain_value(expression, scope)
+    query = plain_value(looked_for, scope)
     if query is None or not query.type.is_text:
         found = "no value" if query is None else str(query.type)
         raise TypeCheckError(
             f"{function} looks for a String, and this is {found}",
-            code=_CODES[function],
-            span=expression.span,
+            code=code,
+            span=looked_for.span,
         )
-    return query
+    return target, query
 
 
 def _max_edits(expression: Expr | None, scope: Scope) -> Operand | None:
     if expression is None:
         return None
-    edits = plain_value(expression, scope)
-    if edits is None or edits.type.is_list or not edits.type.scalar.is_integer:
-        raise TypeCheckError(
-            "the edits that fuzzy allows are a whole number", code="T19", span=expression.span
-        )
-    return edits
+    return _whole_number(expression, "the edits that fuzzy allows are", "T19", scope)
 
 
 def _fusion_constant(expression: Expr | None, scope: Scope) -> Operand | None:
     if expression is None:
         return None
-    k = plain_value(expression, scope)
-    if k is None or k.type.is_list or not k.type.scalar.is_integer:
-        raise TypeCheckError("k of rrf is a whole number", code="T21", span=expression.span)
+    k = _whole_number(expression, "k of rrf is", "T21", scope)
     if isinstance(k, Constant) and isinstance(k.value, int) and k.value <= 0:
         raise TypeCheckError(
             f"k of rrf is greater than zero, and this is {k.value}",
@@ -170,6 +159,13 @@ def _fusion_constant(expression: Expr | None, scope: Scope) -> Operand | None:
             span=expression.span,
         )
     return k
+
+
+def _whole_number(expression: Expr, what: str, code: str, scope: Scope) -> Operand:
+    found = plain_value(expression, scope)
+    if found is None or found.type.is_list or not found.type.scalar.is_integer:
+        raise TypeCheckError(f"{what} a whole number", code=code, span=expression.span)
+    return found
 
 
 def _searchable(expression: PropertyExpr, scope: Scope) -> PropertyRef:

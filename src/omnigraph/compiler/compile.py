@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.compiler.check import check_query
 from omnigraph.compiler.lower import lower_read
-from omnigraph.compiler.typed import TypedMutation, TypedQuery, TypedRead
+from omnigraph.compiler.typed import TypedQuery, TypedRead
 from omnigraph.errors import BadRequestError, PlanError, SourceError, with_suggestion
 from omnigraph.ir.query import MutationIR, Parameter, QueryIR
 from omnigraph.nonblocking import may_block
@@ -124,13 +124,6 @@ def _ambiguous(tree: QueryTree) -> str:
 def _finish(query: QueryDecl, typed: TypedQuery) -> CompiledQuery:
     if typed.refusals:
         raise typed.refusals[0].error()
-    ir: QueryIR | MutationIR
-    match typed:
-        case TypedRead():
-            ir = lower_read(typed)
-        case TypedMutation():
-            ir = typed.ir
-        case _:
-            assert_never(typed)
+    ir = lower_read(typed) if isinstance(typed, TypedRead) else typed.ir
     kind: QueryKind = "mutation" if query.is_mutation else "read"
     return CompiledQuery(query.name, kind, ir, ir.params, query.description, query.instruction)

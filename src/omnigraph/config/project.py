@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from omnigraph.config.document import Table, read_document
-from omnigraph.errors import BadRequestError, ConfigError, did_you_mean
+from omnigraph.errors import BadRequestError, ConfigError, with_suggestion
 
 PROJECT_FILE = "omnigraph.yaml"
 FORMATS = ("table", "kv", "csv", "jsonl", "json")
@@ -103,10 +103,8 @@ class Project:
         """
         found = self.graphs.get(name)
         if found is None:
-            hint = did_you_mean(name, self.graphs)
-            raise ConfigError(
-                f"graph '{name}' not found in {PROJECT_FILE}" + (f" — {hint}" if hint else "")
-            )
+            message = f"graph '{name}' not found in {PROJECT_FILE}"
+            raise ConfigError(with_suggestion(message, name, self.graphs))
         ignored = [
             key
             for key, is_set in (("policy.file", self.policy_file), ("queries", self.queries))

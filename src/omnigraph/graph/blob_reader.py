@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 
 from omnigraph.catalog import Catalog
-from omnigraph.errors import BadRequestError, NotFoundError, did_you_mean
+from omnigraph.errors import BadRequestError, NotFoundError, with_suggestion
 from omnigraph.pipeline.frames import table_key
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -67,12 +67,10 @@ def read_blob(
 
 
 def _require_blob(catalog: Catalog, key: str, name: str) -> None:
-    entity = catalog.by_table_key(key)
-    assert entity is not None
-    declared = entity.properties.get(name)
+    properties = catalog.entity(key).properties
+    declared = properties.get(name)
     if declared is None:
-        hint = did_you_mean(name, entity.properties)
-        raise BadRequestError(f"{key} has no property '{name}'" + (f" — {hint}" if hint else ""))
+        raise BadRequestError(with_suggestion(f"{key} has no property '{name}'", name, properties))
     if declared.type.scalar is not Scalar.BLOB:
         raise BadRequestError(
             f"'{name}' of {key} is {declared.type}, not a Blob — query it instead"

@@ -100,7 +100,7 @@ def check_ids(columns: KeyColumns, limit: int | None, threads: int = 1) -> list[
     plan = columns.plan
     keys = [key for key in plan.list_table_keys() if not plan.has_made_ids(key)]
     return run_in_threads(
-        threads, lambda key: _check_ids_of(columns, plan.entity(key), limit), keys
+        threads, lambda key: _check_ids_of(columns, plan.catalog.entity(key), limit), keys
     )
 
 
@@ -116,16 +116,12 @@ def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) ->
             wanted = [ID, "src"] if counts_edges else [ID]
             outcome.replaced = columns.read_committed(key, wanted, among=pc.unique(ids), by=ID)
         case LoadMode.APPEND:
-            outcome.repeated, outcome.repeated_total = _find_repeats(
-                entity, ids, row_numbers, limit
-            )
             committed = columns.read_committed(key, [ID], among=pc.unique(ids), by=ID)
             found = np.flatnonzero(to_mask(pc.is_in(ids, committed[ID].combine_chunks())))[:limit]
             outcome.taken = [(int(row_numbers[row]), ids[row].as_py()) for row in found.tolist()]
-        case LoadMode.OVERWRITE:
-            outcome.repeated, outcome.repeated_total = _find_repeats(
-                entity, ids, row_numbers, limit
-            )
+    if columns.plan.mode is not LoadMode.MERGE:
+        repeats = _find_repeats(entity, ids, row_numbers, limit)
+        outcome.repeated, outcome.repeated_total = repeats
     return outcome
 
 
@@ -186,7 +182,8 @@ class _LoadedGraph:
     replaced: dict[str, pa.Table]
 
     def list_changed_types(self) -> list[EntityType]:
-        return [self.columns.plan.entity(key) for key in self.columns.plan.list_table_keys()]
+        plan = self.columns.plan
+        return [plan.catalog.entity(key) for key in plan.list_table_keys()]
 
     def list_edge_types(self) -> list[EdgeType]:
         loaded = {

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog import Catalog, EntityType
+from omnigraph.catalog import Catalog
 from omnigraph.manifest import TableEntry
 from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.model import LoadMode, StagedPart
@@ -54,11 +54,6 @@ class CheckPlan:
         """The tables that the load has rows for."""
         return list(dict.fromkeys(staged_part.table_key for staged_part in self.parts))
 
-    def entity(self, table_key: str) -> EntityType:
-        found = self.catalog.by_table_key(table_key)
-        assert found is not None, table_key
-        return found
-
     def has_made_ids(self, table_key: str) -> bool:
         """Whether every id of the loaded rows was made by us, and so is new."""
         return all(each.has_made_ids for each in self.parts if each.table_key == table_key)
@@ -88,7 +83,7 @@ class KeyColumns:
         """The rows of this bucket: rows with equal values are always in one bucket."""
         if self.bucket.count == 1 or part.num_rows == 0:
             return part
-        entity = self.plan.entity(table_key)
+        entity = self.plan.catalog.entity(table_key)
         keys = tuple_keys(entity, UniqueGroup(entity.name, tuple(columns)), part)
         return self.bucket.select(part, pa.chunked_array([keys]))
 

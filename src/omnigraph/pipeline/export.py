@@ -131,8 +131,7 @@ def export_records(
 ) -> Iterator[dict[str, Any]]:
     """Every record, in order, in bounded memory."""
     for part in slices(plan, tables, keys):
-        entity = plan.catalog.by_table_key(part.table_key)
-        assert entity is not None
+        entity = plan.catalog.entity(part.table_key)
         for rows in slice_rows(plan, tables, part):
             yield from records_of(entity, rows)
 
@@ -188,8 +187,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 def _write_part(plan: ExportPlan, directory: str, ending: str, part: Slice) -> str:
     tables = TableStorage(graph_root(plan.root), plan.storage_options)
-    entity = plan.catalog.by_table_key(part.table_key)
-    assert entity is not None
+    entity = plan.catalog.entity(part.table_key)
     path = os.path.join(directory, f"{part.number:08d}{ending}")
     temporary = f"{path}.{os.getpid()}"
     with open_output(path, temporary) as file:

@@ -67,9 +67,7 @@ class Frames:
                 ranges += [ParquetRange(key, path) for path in paths]
                 size = part_bytes + 1
                 continue
-            entity = self.catalog.by_table_key(key)
-            assert entity is not None, key
-            table = to_arrow(frame, entity)
+            table = to_arrow(frame, self.catalog.entity(key))
             size += table.nbytes
             ranges += _slices(key, table, part_bytes)
         return Input(ranges, size <= part_bytes, spool.storage_options)
@@ -204,11 +202,8 @@ def _spool(frame: Any, spool: Spool) -> list[str]:
         except OmnigraphError as error:
             # As a value: a raised one would be retried and lose its type.
             failure = pickle.dumps(error)
-        columns = [[number], [path], [failure]]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(each, type_) for each, type_ in zip(columns, _WRITTEN.types, strict=True)],
-            schema=_WRITTEN,
-        )
+        row = {"number": number, "path": path, "failure": failure}
+        yield pa.RecordBatch.from_pylist([row], schema=_WRITTEN)
 
     rows = frame.mapInArrow(write, "number long, path string, failure binary")
     parts = sorted(rows.collect(), key=lambda row: row["number"])

@@ -19,7 +19,7 @@ _NEWLINE = 10
 Indexes = npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Lines:
     """Where each line of `data` starts and ends, and its number."""
 
@@ -27,25 +27,9 @@ class Lines:
     starts: Indexes
     ends: Indexes
     numbers: Indexes
-    _heads: dict[tuple[str, str], Indexes] | None = None
-    _unclassified: Indexes | None = None
 
     def text(self, index: int) -> bytes:
         return self.data[self.starts[index] : self.ends[index]]
-
-    def by_head(self) -> dict[tuple[str, str], Indexes]:
-        """(`type` or `edge`, its value) → the lines that begin so, in order."""
-        if self._heads is None:
-            self._classify()
-        assert self._heads is not None
-        return self._heads
-
-    def other_lines(self) -> Indexes:
-        """The other lines that hold something, comments left out."""
-        if self._unclassified is None:
-            self._classify()
-        assert self._unclassified is not None
-        return self._unclassified
 
     def join(self, indexes: Indexes) -> bytes:
         """These lines, which are in order, one after the other."""
@@ -56,7 +40,11 @@ class Lines:
         runs = zip(self.starts[firsts].tolist(), self.ends[lasts].tolist(), strict=True)
         return b"\n".join([view[start:end] for start, end in runs])
 
-    def _classify(self) -> None:
+    def classify(self) -> tuple[dict[tuple[str, str], Indexes], Indexes]:
+        """(`type` or `edge`, its value) → the lines that begin so, in order; and the other lines.
+
+        Of the others those that hold something: comments are left out.
+        """
         heads: dict[tuple[str, str], list[Indexes]] = {}
         alone: list[Indexes] = []
         pending = np.arange(len(self.starts))
@@ -71,9 +59,9 @@ class Lines:
             head = (found[1].decode(), found[2].decode(errors="replace"))
             heads.setdefault(head, []).append(pending[same])
             pending = pending[~same]
-        self._heads = {head: np.sort(np.concatenate(parts)) for head, parts in heads.items()}
+        by_head = {head: np.sort(np.concatenate(parts)) for head, parts in heads.items()}
         kept = [each for each in alone if not _is_blank(self.text(int(each[0])))]
-        self._unclassified = np.concatenate(kept) if kept else np.empty(0, np.int64)
+        return by_head, np.concatenate(kept) if kept else np.empty(0, np.int64)
 
     def _begins_with(self, indexes: Indexes, head: bytes) -> npt.NDArray[np.bool_]:
         raw = np.frombuffer(self.data, dtype=np.uint8)

@@ -264,5 +264,5 @@ class _Load:
 
 
 def _describe_conflict(check: CheckPlan, table_key: str, entity_id: str) -> BadRow:
-    name = check.entity(table_key).name
+    name = check.catalog.entity(table_key).name
     return BadRow(0, name, "id", "", f"key conflict: '{entity_id}' already exists in '{table_key}'")

@@ -79,8 +79,9 @@ def parse_block(block: Block, catalog: Catalog) -> Parsed:
 
 def _parse_lines(lines: Lines, catalog: Catalog) -> Parsed:
     alike: dict[str, tuple[EntityType, npt.NDArray[np.int64]]] = {}
-    others = [lines.other_lines()]
-    for (member, name), indexes in lines.by_head().items():
+    by_head, unclassified = lines.classify()
+    others = [unclassified]
+    for (member, name), indexes in by_head.items():
         entity = _entity_named(catalog, member, name)
         if isinstance(entity, str):
             others.append(indexes)
@@ -234,8 +235,7 @@ def _parse_values(first: int, records: tuple[Any, ...], catalog: Catalog) -> Par
 
 
 def _to_group(block: RowsBlock, catalog: Catalog) -> Group:
-    entity = catalog.by_table_key(block.table_key)
-    assert entity is not None
+    entity = catalog.entity(block.table_key)
     rows = block.rows
     ends = None
     if isinstance(entity, EdgeType):
@@ -287,9 +287,10 @@ def entity_of(record: object, catalog: Catalog) -> EntityType | str:
 
 
 def _entity_named(catalog: Catalog, member: str, name: str) -> EntityType | str:
-    found = catalog.node(name) if member == "type" else catalog.edge(name)
-    if found is not None:
-        return found
-    kind = "node" if member == "type" else "edge"
-    known = catalog.nodes if member == "type" else catalog.edges
+    if member == "type":
+        return catalog.node(name) or _unknown_type("node", name, catalog.nodes)
+    return catalog.edge(name) or _unknown_type("edge", name, catalog.edges)
+
+
+def _unknown_type(kind: str, name: str, known: Iterable[str]) -> str:
     return with_suggestion(f"unknown {kind} type {excerpt(name)}", name, known)

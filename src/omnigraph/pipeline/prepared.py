@@ -100,7 +100,7 @@ class PreparedLoad:
 
     def _collect_fragments(self, key: str) -> UnattachedFragments:
         fragments = tuple(each for part in self._parts(key) for each in part.fragments)
-        return UnattachedFragments(arrow_schema(self.check.entity(key)), fragments)
+        return UnattachedFragments(arrow_schema(self.check.catalog.entity(key)), fragments)
 
     def _rows(self, key: str) -> pa.Table:
         parts = [part.rows for part in self._parts(key) if part.rows is not None]

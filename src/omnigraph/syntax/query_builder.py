@@ -25,7 +25,6 @@ from omnigraph.syntax.query_tree import (
     AggregateFunction,
     AliasExpr,
     Binding,
-    Clause,
     CompareOp,
     DateText,
     DateTimeText,
@@ -63,15 +62,15 @@ _AGGREGATES = {function.value: function for function in AggregateFunction}
 class QueryBuilder:
     """The actions of the query grammar. Lark calls each with the list of a rule's children."""
 
-    def start(self, queries: list[QueryDecl]) -> tuple[QueryDecl, ...]:
-        return tuple(queries)
+    def start(self, children: list[Any]) -> tuple[Any, ...]:
+        """A rule that is a sequence of other rules."""
+        return tuple(children)
+
+    params = match_clause = return_clause = order_clause = assignments = start
 
     def query_decl(self, children: list[Any]) -> QueryDecl:
         name, params, annotations, body = children
         return QueryDecl(name.value, params, **annotations, **body, span=span_of(name))
-
-    def params(self, params: list[ParamDecl]) -> tuple[ParamDecl, ...]:
-        return tuple(params)
 
     def param(self, children: list[Any]) -> ParamDecl:
         name, (type_name, nullable, end) = children
@@ -109,15 +108,6 @@ class QueryBuilder:
     def mutation_body(self, statements: list[Statement]) -> dict[str, Any]:
         return {"mutations": tuple(statements)}
 
-    def match_clause(self, clauses: list[Clause]) -> tuple[Clause, ...]:
-        return tuple(clauses)
-
-    def return_clause(self, projections: list[Projection]) -> tuple[Projection, ...]:
-        return tuple(projections)
-
-    def order_clause(self, orderings: list[Ordering]) -> tuple[Ordering, ...]:
-        return tuple(orderings)
-
     def limit_clause(self, children: list[Token]) -> int:
         return read_integer(children[0], name="a limit")
 
@@ -132,9 +122,6 @@ class QueryBuilder:
     def delete_stmt(self, children: list[Any]) -> DeleteStatement:
         type_name, where = children
         return DeleteStatement(type_name.value, where, span=span_of(type_name))
-
-    def assignments(self, assignments: list[PropertyMatch]) -> tuple[PropertyMatch, ...]:
-        return tuple(assignments)
 
     def predicate(self, children: list[Any]) -> Predicate:
         name, op, value = children

@@ -6,6 +6,7 @@ import re
 
 from omnigraph.errors import did_you_mean
 from omnigraph.syntax.unexpected import (
+    PUNCTUATION,
     Situation,
     Vocabulary,
     hint_case,
@@ -151,18 +152,7 @@ QUERY_WORDS = Vocabulary(
         "ORDER_DIR": "a direction",
         "COMPARE": "a comparison",
         "VECTOR": "a type",
-        "OPT": "`?`",
-        "COLON": "`:`",
-        "COMMA": "`,`",
-        "DOT": "`.`",
-        "LESS": "`<`",
-        "MORE": "`>`",
-        "LPAR": "`(`",
-        "LSQB": "`[`",
-        "LBRACE": "`{`",
-        "RPAR": "`)`",
-        "RSQB": "`]`",
-        "RBRACE": "`}`",
+        **PUNCTUATION,
     },
     hints=(
         hint_character,

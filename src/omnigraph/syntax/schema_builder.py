@@ -24,7 +24,6 @@ from omnigraph.syntax.schema_tree import (
     Annotation,
     CardinalityDecl,
     ConstraintDecl,
-    Declaration,
     EdgeDecl,
     Identifier,
     InterfaceDecl,
@@ -46,8 +45,11 @@ BodyParts = tuple[tuple[PropertyDecl, ...], tuple[ConstraintDecl, ...]]
 class SchemaBuilder:
     """The actions of the schema grammar. Lark calls each with the list of a rule's children."""
 
-    def start(self, declarations: list[Declaration]) -> tuple[Declaration, ...]:
-        return tuple(declarations)
+    def start(self, children: list[Any]) -> tuple[Any, ...]:
+        """A rule that is a sequence of other rules."""
+        return tuple(children)
+
+    implements = annotations = start
 
     def interface_decl(self, children: list[Any]) -> InterfaceDecl:
         name, *properties = children
@@ -73,14 +75,8 @@ class SchemaBuilder:
             span=span_of(name),
         )
 
-    def implements(self, names: list[TypeRef]) -> tuple[TypeRef, ...]:
-        return tuple(names)
-
     def type_name(self, children: list[Token]) -> TypeRef:
         return TypeRef(children[0].value, span=span_of(children[0]))
-
-    def annotations(self, annotations: list[Annotation]) -> tuple[Annotation, ...]:
-        return tuple(annotations)
 
     def body(self, items: list[PropertyDecl | ConstraintDecl]) -> BodyParts:
         return (
@@ -102,19 +98,13 @@ class SchemaBuilder:
 
     def scalar_type(self, children: list[Token]) -> TypedSpan:
         base, optional = children
-        return (
-            PropertyType(Scalar(base.value), nullable=optional is not None),
-            from_to(base, optional or base),
-        )
+        return _typed(Scalar(base.value), base, base, optional)
 
     def list_type(self, children: list[Token]) -> TypedSpan:
         start, base, end, optional = children
         if base.value == "Blob":
             raise ParseError("list of Blob is not supported", span=from_to(start, end))
-        return (
-            PropertyType(Scalar(base.value), is_list=True, nullable=optional is not None),
-            from_to(start, optional or end),
-        )
+        return _typed(Scalar(base.value), start, end, optional, is_list=True)
 
     def enum_type(self, children: list[Token]) -> TypedSpan:
         start, *variants, end, optional = children
@@ -123,21 +113,11 @@ class SchemaBuilder:
             if variant.value in seen:
                 raise ParseError(f"duplicate enum variant `{variant}`", span=span_of(variant))
             seen.add(variant.value)
-        return (
-            PropertyType(
-                Scalar.STRING, nullable=optional is not None, variants=tuple(sorted(seen))
-            ),
-            from_to(start, optional or end),
-        )
+        return _typed(Scalar.STRING, start, end, optional, variants=tuple(sorted(seen)))
 
     def vector_type(self, children: list[Token]) -> TypedSpan:
         start, size, end, optional = children
-        return (
-            PropertyType(
-                Scalar.VECTOR, nullable=optional is not None, dimension=read_dimension(size)
-            ),
-            from_to(start, optional or end),
-        )
+        return _typed(Scalar.VECTOR, start, end, optional, dimension=read_dimension(size))
 
     def flag(self, children: list[Token]) -> Annotation:
         return Annotation(_word(children[0]), span=span_of(children[0]))
@@ -180,6 +160,14 @@ class SchemaBuilder:
 
     def bool(self, children: list[Token]) -> bool:
         return str(children[0]) == "true"
+
+
+def _typed(
+    scalar: Scalar, start: Token, end: Token, optional: Token | None, **facts: Any
+) -> TypedSpan:
+    """A type and where it is written; `optional` is the `?` behind it, if there is one."""
+    type_ = PropertyType(scalar, nullable=optional is not None, **facts)
+    return type_, from_to(start, optional or end)
 
 
 def _card_bound(bound: Token) -> int:

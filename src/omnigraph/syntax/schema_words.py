@@ -7,6 +7,7 @@ import re
 from omnigraph.errors import did_you_mean
 from omnigraph.syntax.unexpected import (
     END_OF_TEXT,
+    PUNCTUATION,
     Situation,
     Vocabulary,
     hint_case,
@@ -92,19 +93,7 @@ SCHEMA_WORDS = Vocabulary(
         "CARD": "an annotation",
         "ANNOT_NAME": "an annotation",
         "CONSTRAINT_NAME": "a constraint",
-        "OPT": "`?`",
-        "COLON": "`:`",
-        "COMMA": "`,`",
-        "EQUAL": "`=`",
-        "DOTDOT": "`..`",
-        "STAR": "`*`",
-        "__ANON_0": "`->`",
-        "LPAR": "`(`",
-        "LSQB": "`[`",
-        "LBRACE": "`{`",
-        "RPAR": "`)`",
-        "RSQB": "`]`",
-        "RBRACE": "`}`",
+        **PUNCTUATION,
     },
     hints=(
         hint_character,

@@ -35,6 +35,26 @@ _WORD = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LAST_WORD = re.compile(r"([$@]?[A-Za-z0-9_]+)\s*\Z")
+PUNCTUATION = {
+    "OPT": "`?`",
+    "COLON": "`:`",
+    "COMMA": "`,`",
+    "DOT": "`.`",
+    "LESS": "`<`",
+    "MORE": "`>`",
+    "EQUAL": "`=`",
+    "DOTDOT": "`..`",
+    "STAR": "`*`",
+    "__ANON_0": "`->`",
+    "LPAR": "`(`",
+    "LSQB": "`[`",
+    "LBRACE": "`{`",
+    "RPAR": "`)`",
+    "RSQB": "`]`",
+    "RBRACE": "`}`",
+}
+"""The terminals of single characters; each language has some of them."""
+
 _SHOWN_MAX = 40
 _BEFORE_MAX = 200
 

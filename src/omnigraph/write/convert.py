@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType, Property
-from omnigraph.errors import ConstraintError, did_you_mean
+from omnigraph.errors import ConstraintError, with_suggestion
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt
 from omnigraph.write.fit import Fitted, fit_column, fit_values, to_mask
@@ -203,8 +203,8 @@ def _unknown_fields(
     entity: EntityType, source: _Source, rows_with: Mapping[str, Any], limit: int | None
 ) -> BadRows:
     def report(name: str, rows: Any) -> BadRows:
-        hint = did_you_mean(name, entity.properties)
-        reason = f"{entity.name} has no property {excerpt(name)}" + (f" — {hint}" if hint else "")
+        problem = f"{entity.name} has no property {excerpt(name)}"
+        reason = with_suggestion(problem, name, entity.properties)
         return BadRows.at(
             rows,
             lambda index: BadRow(
