@@ -32,6 +32,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from omnigraph.json_form import JsonForm
 from omnigraph.source_text import NO_SPAN, SourceText, Span
 
 
@@ -428,7 +429,7 @@ class KeyConflict(ConflictError):
 
 
 @dataclass(frozen=True, slots=True)
-class MergeConflict:
+class MergeConflict(JsonForm):
     """One thing a merge cannot decide. `kind` is snake case, as on the wire.
 
     `base`, `ours` (the target) and `theirs` (the source) hold the properties that differ, None

@@ -95,7 +95,7 @@ def test_merges_of_an_older_omnigraph_are_known_when_their_source_is_deleted(
     people: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.manifest.publisher._unknown", lambda *_: ())
+        patch.setattr("omnigraph.manifest.publisher._select_unknown", lambda *_: ())
         hotfix_into_both(people, delete=False, is_late=True)
 
     people.delete_branch("hotfix")

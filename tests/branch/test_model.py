@@ -21,7 +21,6 @@ from omnigraph.branch.compare import (
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.merge import MergeOutcome
 from omnigraph.errors import MergeConflicts
-from omnigraph.failpoints import Failpoint
 from omnigraph.testing.inside import inside
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, to_stage
 from omnigraph.write.environment import queue_keys
@@ -192,14 +191,8 @@ def compact(graph: og.Graph, branch: str) -> None:
     staged = environment.tables.compaction.stage(handle)
     if staged is not None:
         work = TableWork(entry, handle, (to_stage(staged),))
-        with environment.queues.acquire_many(queue_keys(frozenset(["node:Person"]), branch)):
-            commit_work(
-                environment,
-                branch,
-                WriterKind.OPTIMIZE,
-                {"node:Person": work},
-                Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT,
-            )
+        with environment.queues.acquire_many(queue_keys(["node:Person"], branch)):
+            commit_work(environment, branch, WriterKind.OPTIMIZE, {"node:Person": work})
 
 
 def check_diffs(world: World) -> None:

@@ -8,19 +8,16 @@ they become visible with the publish.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from ulid import ULID
-
 from omnigraph.branch.compare import take_rows
 from omnigraph.branch.plan import How, TablePlan
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import GraphCommit, Lineage, ManifestState, UpdatePin
+from omnigraph.manifest import GraphCommit, ManifestState, UpdatePin
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import (
     IndexInfo,
@@ -33,7 +30,7 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.fork import fork_for_write
-from omnigraph.write.intent import CommitStep, Intent, TableCommits
+from omnigraph.write.intent import CommitStep, Intent, TableCommits, mint_commit
 from omnigraph.write.pins import handle_to_pin
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.sidecar import WriterKind
@@ -68,30 +65,28 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
             request.target.branch,
             {key: plan.target_entry for key, plan in applied.items()},
         )
-        pins = [_build_pin(environment, request, plan) for plan in request.plans.values()]
+        pointed = tuple(
+            _build_pin(environment, request, plan)
+            for plan in request.plans.values()
+            if plan.how is not How.APPLY
+        )
         tables = [
             TableCommits(
                 key,
-                fork_for_write(
-                    environment.tables,
-                    environment.coordinator,
-                    plan.target_entry,
-                    request.target.branch,
-                ),
+                fork_for_write(environment, plan.target_entry, request.target.branch),
                 tuple(_steps(environment.tables, plan, appended.get(key))),
             )
             for key, plan in applied.items()
         ]
-        pointed = tuple(pin for pin in pins if pin is not None)
         return carry_out(environment, _intent_of(request, state, tuple(tables), pointed)).head
 
 
 def _queue_keys(request: MergeRequest) -> list[tuple[str, str | None]]:
     """Everything the merge writes or trusts, and the source's tables while rows are read there."""
-    touched = frozenset({*request.plans, *request.read_versions})
+    touched = {*request.plans, *request.read_versions}
     return [
         *queue_keys(touched, request.target.branch),
-        *queue_keys(frozenset(request.plans), request.source.branch),
+        *queue_keys(request.plans, request.source.branch),
     ]
 
 
@@ -110,22 +105,11 @@ def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> Mani
     return state
 
 
-def _build_pin(
-    environment: WriteEnvironment, request: MergeRequest, plan: TablePlan
-) -> UpdatePin | None:
+def _build_pin(environment: WriteEnvironment, request: MergeRequest, plan: TablePlan) -> UpdatePin:
     """The pin of a table that is pointed at, or forked from, the source's version."""
-    match plan.how:
-        case How.APPLY:
-            return None
-        case How.SWITCH:
-            handle = plan.source
-        case How.FORK:
-            handle = fork_for_write(
-                environment.tables,
-                environment.coordinator,
-                plan.source_entry,
-                request.target.branch,
-            )
+    handle = plan.source
+    if plan.how is How.FORK:
+        handle = fork_for_write(environment, plan.source_entry, request.target.branch)
     return handle_to_pin(plan.table_key, handle)
 
 
@@ -223,13 +207,10 @@ def _intent_of(
         kind=WriterKind.BRANCH_MERGE,
         branch=request.target.branch,
         branch_id=state.branch_id,
-        actor=request.actor,
         tables=tables,
         expected=dict(request.read_versions),
-        commit=Lineage(
-            commit_id=str(ULID()),
-            actor=request.actor,
-            created_at=time.time_ns() // 1_000,
+        commit=mint_commit(
+            request.actor,
             merged_parent_id=request.source.head.commit_id,
             properties=request.properties,
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from omnigraph.branch.compare import Differences, batch_rows, read_images
 from omnigraph.branch.images import Image, list_changed_properties
 from omnigraph.catalog import EntityType
+from omnigraph.json_form import JsonForm, without_empty
 from omnigraph.manifest.schema_view import GONE
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -71,24 +72,23 @@ class EntityChange:
         return next((old for old, new in self.renamed.items() if new == name), name)
 
     def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = {
-            "kind": self.kind,
-            "type": self.type_name,
-            "id": self.id,
-            "op": self.op.value,
-            "manifest_version": self.manifest_version,
-        }
-        if self.endpoints is not None:
-            value["endpoints"] = dict(zip(("src", "dst"), self.endpoints, strict=True))
-        if self.before is not None:
-            value["before"] = dict(self.before)
-        if self.after is not None:
-            value["after"] = dict(self.after)
-        return value
+        ends = self.endpoints
+        return without_empty(
+            {
+                "kind": self.kind,
+                "type": self.type_name,
+                "id": self.id,
+                "op": self.op.value,
+                "manifest_version": self.manifest_version,
+                "endpoints": None if ends is None else {"src": ends[0], "dst": ends[1]},
+                "before": None if self.before is None else dict(self.before),
+                "after": None if self.after is None else dict(self.after),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeStats:
+class ChangeStats(JsonForm):
     """How much differs. `types_affected` is sorted."""
 
     inserts: int
@@ -99,9 +99,6 @@ class ChangeStats:
     @property
     def total(self) -> int:
         return self.inserts + self.updates + self.deletes
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "types_affected": list(self.types_affected)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +114,9 @@ class TableChanges:
     rows: Differences
     renamed: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """Inserts, updates, deletes."""
-        rows = self.rows
-        return rows.inserts().num_rows, rows.updates().num_rows, rows.deletes().num_rows
-
 
 @dataclass(frozen=True, slots=True)
-class ChangeSet:
+class ChangeSet(JsonForm):
     """The changes between two states. Iterate it for the entities; `len` and `stats` cost nothing.
 
     `branch` is the branch both states are of, None when they are of two. `from_schema` and
@@ -152,7 +143,7 @@ class ChangeSet:
 
     @property
     def stats(self) -> ChangeStats:
-        counts = [each.counts for each in self.table_changes]
+        counts = [each.rows.counts for each in self.table_changes]
         inserts, updates, deletes = (sum(column) for column in zip((0, 0, 0), *counts, strict=True))
         affected = {each.entity.name for each in self.table_changes if len(each.rows)}
         return ChangeStats(inserts, updates, deletes, tuple(sorted(affected)))

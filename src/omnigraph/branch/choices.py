@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.branch.compare import SCHEMA, Differences
-from omnigraph.branch.conflicts import Contest, Edit
+from omnigraph.branch.conflicts import Edit
 from omnigraph.branch.plan import TablePlan
 from omnigraph.errors import BadRequestError, MergeConflict
 
@@ -100,11 +100,6 @@ def _unreadable(value: Any) -> BadRequestError:
         f"cannot resolve with {value!r} — give 'ours' or 'theirs', a mapping of table keys to "
         "these or to row ids, or a list of objects with table_key, row_id and take"
     )
-
-
-def choose_edits(contest: Contest, side: Side) -> Sequence[Edit] | None:
-    """What keeping a side does to the deltas; None when that side cannot be kept."""
-    return contest.ours if side == "ours" else contest.theirs
 
 
 def apply_edits(

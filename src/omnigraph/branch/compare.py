@@ -54,6 +54,11 @@ class Differences:
         is_update = pc.and_(self.rows["before"].is_valid(), self.rows["after"].is_valid())
         return self.rows.filter(is_update)
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many inserts, updates and deletes there are."""
+        return self.inserts().num_rows, self.updates().num_rows, self.deletes().num_rows
+
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 

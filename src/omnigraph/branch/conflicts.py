@@ -28,7 +28,7 @@ from omnigraph.branch.compare import (
 )
 from omnigraph.branch.images import list_changed_properties
 from omnigraph.branch.merge_base import VirtualBase
-from omnigraph.branch.virtual_base import ABSENT, DISPUTED, BaseTable, Rows
+from omnigraph.branch.virtual_base import DISPUTED, BaseTable, Rows
 from omnigraph.catalog import EntityType
 from omnigraph.errors import MergeConflict
 from omnigraph.storage.handles import TableHandle
@@ -98,8 +98,8 @@ def contest_virtual(
     """The same over several bases. `differing` leads from the target's rows to the source's."""
     tables, rows = base_table.tables, differing.rows
     found = base_table.find(base, differing.ids)
-    ours = _rows_in(base_table, target, rows["before"])
-    theirs = _rows_in(base_table, source, rows["after"])
+    ours = base_table.rows_in(target, rows["before"])
+    theirs = base_table.rows_in(source, rows["after"])
     is_theirs = ~base_table.are_equal(found, theirs)
     is_ours = ~base_table.are_equal(found, ours)
     free = rows.filter(pa.array(is_theirs & ~is_ours))
@@ -107,12 +107,6 @@ def contest_virtual(
     unequal = rows.take(pa.array(both)).rename_columns(["id", "target", "after"])
     bases = _base_images(base_table, found.take(both))
     return Differences(free), _contests(tables, entity, bases, (target, source), unequal)
-
-
-def _rows_in(base_table: BaseTable, handle: TableHandle, row_ids: pa.ChunkedArray) -> Rows:
-    number = base_table.add(handle)
-    numbers = np.where(is_valid(row_ids), number, ABSENT).astype(np.int64)
-    return Rows(numbers, to_row_ids(row_ids.fill_null(0)))
 
 
 def _base_images(base_table: BaseTable, rows: Rows) -> list[BaseImage]:

@@ -38,7 +38,6 @@ from omnigraph.manifest import (
 )
 from omnigraph.manifest.branch_names import branch_of_fork, owns_lineage
 from omnigraph.manifest.coordinator import find_commit
-from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 
 log = logging.getLogger("omnigraph.branch")
@@ -58,7 +57,7 @@ def delete_branch(environment: WriteEnvironment, branch: str) -> None:
         state = environment.coordinator.fresh(branch)
         # Writers of the branch have finished before the ref goes, and no writer can write on a new
         # branch of the same name before the old one's forks are gone.
-        keys = queue_keys(frozenset(state.entries), branch)
+        keys = queue_keys(state.entries, branch)
         held.enter_context(environment.queues.acquire_many(keys))
         state = environment.coordinator.fresh(branch)
         _delete_ref(environment, state)
@@ -138,11 +137,8 @@ def _remove_forks(
         try:
             for fork in sorted(environment.tables.forks.names(uri)):
                 if branch_of_fork(fork) == branch and (entry.table_path, fork) not in kept:
-                    _remove_fork(environment.tables, uri, fork)
+                    # Another fork may stand on it; cleanup removes it after that one.
+                    with suppress(ForkInUse):
+                        environment.tables.forks.delete(uri, fork)
         except OmnigraphError as error:
             log.warning("the fork of '%s' for '%s' stays: %s", entry.table_key, branch, error)
-
-
-def _remove_fork(tables: TableStorage, uri: str, fork: str) -> None:
-    with suppress(ForkInUse):  # another fork stands on it; cleanup removes it after that one
-        tables.forks.delete(uri, fork)

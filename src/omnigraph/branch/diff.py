@@ -189,20 +189,22 @@ def _diff_table(
     descent: Descent, before: _Table | None, after: _Table | None, wanted: ChangeFilter
 ) -> TableChanges | None:
     sides = [each for each in (after, before) if each is not None]
-    if not wanted.wants_table([each.entity for each in sides]) or _is_same(before, after):
+    if not wanted.wants_table([each.entity for each in sides]):
         return None
     tables = descent.tables
-    old = open_entry(tables, before.entry) if before is not None else None
-    new = open_entry(tables, after.entry) if after is not None else None
-    renamed: Mapping[str, str] = {}
-    if before is None or after is None or old is None or new is None:
+    if before is None or after is None:
+        old = None if before is None else open_entry(tables, before.entry)
+        new = None if after is None else open_entry(tables, after.entry)
         rows = candidates_of_one(tables, old, new)
-    else:
-        renamed = find_renamed_columns(before.entity, after.entity)
-        shown = _under_later_names(tables, before.entry, old, renamed)
-        rows = _select_rows(candidates(descent, shown, new), wanted)
-        rows = drop_equal_rows(tables, shown, new, rows)
-    return TableChanges(sides[0].entity, old, new, _select_rows(rows, wanted), renamed)
+        return TableChanges(sides[0].entity, old, new, _select_rows(rows, wanted))
+    renamed = find_renamed_columns(before.entity, after.entity)
+    if not renamed and before.entry.shows_same_rows(after.entry):
+        return None
+    old, new = open_entry(tables, before.entry), open_entry(tables, after.entry)
+    shown = _under_later_names(tables, before.entry, old, renamed)
+    rows = _select_rows(candidates(descent, shown, new), wanted)
+    rows = drop_equal_rows(tables, shown, new, rows)
+    return TableChanges(after.entity, old, new, _select_rows(rows, wanted), renamed)
 
 
 def _under_later_names(
@@ -213,14 +215,6 @@ def _under_later_names(
         return handle
     shown = ShownColumns(tuple(sorted(renamed.items())))
     return open_entry(tables, replace(entry, shown=shown))
-
-
-def _is_same(before: _Table | None, after: _Table | None) -> bool:
-    """Whether both sides show one version of one table, in the same columns."""
-    if before is None or after is None:
-        return False
-    is_one = before.entry.shows_same_rows(after.entry)
-    return is_one and not find_renamed_columns(before.entity, after.entity)
 
 
 def _select_rows(rows: Differences, wanted: ChangeFilter) -> Differences:

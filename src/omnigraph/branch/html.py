@@ -52,9 +52,7 @@ svg .delete text { fill: var(--tone); }
 """
 
 
-def diff_to_html(
-    changes: ChangeSet, *, title: str = "Changes", subgraph: Subgraph | None = None
-) -> str:
+def diff_to_html(changes: ChangeSet, *, title: str, subgraph: Subgraph) -> str:
     """The whole page. `subgraph` is what to draw; see `find_changed_subgraph`."""
     style = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
@@ -89,14 +87,14 @@ def _summary(changes: ChangeSet) -> Iterator[str]:
     for each in sorted(changes.table_changes, key=lambda each: each.entity.table_key):
         cells = "".join(
             f'<td class="count {op.value}">{count}</td>'
-            for op, count in zip(ChangeOp, each.counts, strict=True)
+            for op, count in zip(ChangeOp, each.rows.counts, strict=True)
         )
         yield f"<tr><td>{escape_text(each.entity.table_key)}</td>{cells}</tr>"
     yield "</table>"
 
 
-def _picture(subgraph: Subgraph | None) -> Iterator[str]:
-    if subgraph is None or not subgraph.nodes:
+def _picture(subgraph: Subgraph) -> Iterator[str]:
+    if not subgraph.nodes:
         return
     yield "<h2>The changed part of the graph</h2>"
     yield draw(subgraph)

@@ -11,7 +11,7 @@ is written; with none left, `apply.py` publishes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -22,7 +22,7 @@ from omnigraph.branch.choices import Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.merge_base import Base, commits_of, merge_base
-from omnigraph.branch.plan import Snapshots, TablePlan, choose_how, plan_merge
+from omnigraph.branch.plan import Snapshots, choose_how, plan_merge
 from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
 from omnigraph.catalog import Catalog
 from omnigraph.errors import (
@@ -33,6 +33,7 @@ from omnigraph.errors import (
     MergeConflicts,
     OmnigraphError,
 )
+from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.write.environment import WriteEnvironment
 
@@ -46,7 +47,7 @@ class MergeOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TableMerge:
+class TableMerge(JsonForm):
     """How many rows of one table a merge added, changed and removed in the target."""
 
     inserted: int
@@ -69,23 +70,23 @@ class MergeResult:
 
     def to_json(self) -> dict[str, Any]:
         """The wire form, with the commit and the tables besides."""
-        value: dict[str, Any] = {
+        deletion = {
+            "branch_deleted": self.branch_deleted,
+            "branch_delete_error": self.branch_delete_error,
+        }
+        return {
             "source": self.source,
             "target": self.target,
             "outcome": self.outcome.value,
             "actor_id": self.actor,
             "commit_id": self.commit_id,
-            "tables": {key: asdict(each) for key, each in self.tables.items()},
+            "tables": to_json(self.tables),
+            **without_empty(deletion),
         }
-        if self.branch_deleted is not None:
-            value["branch_deleted"] = self.branch_deleted
-        if self.branch_delete_error is not None:
-            value["branch_delete_error"] = self.branch_delete_error
-        return value
 
 
 @dataclass(frozen=True, slots=True)
-class MergePreview:
+class MergePreview(JsonForm):
     """What a merge would do: its outcome, the changes of the target, what stands in the way."""
 
     source: str
@@ -93,15 +94,6 @@ class MergePreview:
     outcome: MergeOutcome
     changes: ChangeSet
     conflicts: Sequence[MergeConflict] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "source": self.source,
-            "target": self.target,
-            "outcome": self.outcome.value,
-            "changes": self.changes.to_json(),
-            "conflicts": [each.to_json() for each in self.conflicts],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +146,8 @@ def merge(
             ancestors=joined.histories.only_one,
         ),
     )
-    return MergeResult(
-        source, target, joined.outcome, commit.commit_id, _counts(plans), actor=actor
-    )
+    tables = {key: TableMerge(*plan.delta.counts) for key, plan in sorted(plans.items())}
+    return MergeResult(source, target, joined.outcome, commit.commit_id, tables, actor=actor)
 
 
 def delete_merged(environment: WriteEnvironment, result: MergeResult) -> MergeResult:
@@ -236,13 +227,14 @@ def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:
 
 def _properties(joined: _Joined) -> dict[str, Any]:
     """What the commit records: where it came from, and how conflicts were resolved."""
+    bases = [each.commit_id for each in commits_of(joined.base)]
     noted: dict[str, Any] = {
         "merged_from": joined.source.branch,
-        "merge_base": commits_of(joined.base)[-1].commit_id,
+        "merge_base": bases[-1],
         "merge_outcome": joined.outcome.value,
     }
-    if len(commits_of(joined.base)) > 1:
-        noted["merge_bases"] = [each.commit_id for each in commits_of(joined.base)]
+    if len(bases) > 1:
+        noted["merge_bases"] = bases
     if joined.result.resolved:
         noted["resolved"] = [
             {
@@ -254,14 +246,3 @@ def _properties(joined: _Joined) -> dict[str, Any]:
             for conflict, side in joined.result.resolved
         ]
     return noted
-
-
-def _counts(plans: Mapping[str, TablePlan]) -> dict[str, TableMerge]:
-    return {
-        key: TableMerge(
-            plan.delta.inserts().num_rows,
-            plan.delta.updates().num_rows,
-            plan.delta.deletes().num_rows,
-        )
-        for key, plan in sorted(plans.items())
-    }

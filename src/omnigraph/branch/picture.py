@@ -21,9 +21,7 @@ SYMBOLS = {ChangeOp.INSERT: "+", ChangeOp.UPDATE: "~", ChangeOp.DELETE: "−", N
 
 
 def draw(graph: Subgraph) -> str:
-    """The subgraph as one `<svg>`; empty when there is nothing to draw."""
-    if not graph.nodes:
-        return ""
+    """The subgraph, which has nodes, as one `<svg>`."""
     keys = list(graph.nodes)
     points = dict(zip(keys, _layout(graph, keys), strict=True))
     parts = [

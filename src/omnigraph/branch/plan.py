@@ -15,7 +15,7 @@ readable and the merge does not depend on the source branch's files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from omnigraph.branch.compare import (
@@ -81,8 +81,7 @@ class Plan:
     """Every table the source changed, and what both sides changed differently."""
 
     tables: Mapping[str, TablePlan]
-    contests: tuple[Contest, ...] = ()
-    read_versions: dict[str, int] = field(default_factory=dict)
+    contests: tuple[Contest, ...]
 
 
 def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan:
@@ -110,8 +109,7 @@ def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan
             planned, found = _plan_table(descent, entity, base, source, target)
         plans[key] = planned
         contests += found
-    read = {key: plan.target_entry.version for key, plan in plans.items()}
-    return Plan(plans, tuple(contests), read)
+    return Plan(plans, tuple(contests))
 
 
 def _plan_table(

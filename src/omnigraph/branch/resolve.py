@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omnigraph.branch.choices import Choices, Side, apply_edits, choose_edits
+from omnigraph.branch.choices import Choices, Side, apply_edits
 from omnigraph.branch.conflicts import Contest, Edit
 from omnigraph.branch.plan import Plan, Snapshots, TablePlan, plan_unchanged
 from omnigraph.branch.rules import MergedGraph
@@ -19,7 +19,7 @@ from omnigraph.errors import MergeConflict
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.tables import TableStorage
 
-_Key = tuple[str, str, str | None, str]
+_Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ def resolve_conflicts(
     for a fast forward.
     """
     round_ = _Round(choices)
-    plans, reads = dict(plan.tables), dict(plan.read_versions)
+    plans = dict(plan.tables)
+    reads = {key: each.target_entry.version for key, each in plans.items()}
     contests: Iterable[Contest] = plan.contests
     while True:
         edits = round_.take(contests)
@@ -65,8 +66,10 @@ def resolve_conflicts(
         contests = round_.unseen(graph.find_contests())
         if not contests:
             break
-    choices.check_used([*round_.open.values(), *(each for each, _ in round_.resolved.values())])
-    return ResolvedMerge(plans, reads, round_.list_resolved(), round_.list_open())
+    resolved = [each for _, each in sorted(round_.resolved.items())]
+    open_ = [each for _, each in sorted(round_.open.items())]
+    choices.check_used([*open_, *(conflict for conflict, _ in resolved)])
+    return ResolvedMerge(plans, reads, resolved, open_)
 
 
 def _rests_on(catalog: Catalog, target: Snapshot, plans: Mapping[str, TablePlan]) -> dict[str, int]:
@@ -101,7 +104,7 @@ class _Round:
         edits: list[Edit] = []
         for each in contests:
             side = self.choices.side_of(each.conflict)
-            found = None if side is None else choose_edits(each, side)
+            found = each.ours if side == "ours" else each.theirs
             if side is None or found is None:
                 self.open[_key(each.conflict)] = each.conflict
             else:
@@ -121,17 +124,7 @@ class _Round:
                 new.append(each)
         return new
 
-    def list_resolved(self) -> list[tuple[MergeConflict, Side]]:
-        return [self.resolved[key] for key in sorted(self.resolved, key=_order)]
-
-    def list_open(self) -> list[MergeConflict]:
-        return [self.open[key] for key in sorted(self.open, key=_order)]
-
 
 def _key(conflict: MergeConflict) -> _Key:
-    return conflict.table_key, conflict.kind, conflict.row_id, conflict.message
-
-
-def _order(key: _Key) -> tuple[str, str, str, str]:
-    table_key, kind, row_id, message = key
-    return table_key, row_id or "", kind, message
+    """What a conflict is known by, in the order of reports."""
+    return conflict.table_key, conflict.row_id or "", conflict.kind, conflict.message

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.branch.compare import to_row_ids
 from omnigraph.branch.conflicts import ConflictKind, Contest, Edit
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.plan import TablePlan
@@ -207,8 +207,7 @@ class MergedGraph:
         return pa.concat_tables(parts) if parts else _schema(handle, columns).empty_table()
 
     def _take(self, handle: TableHandle, rows: pa.ChunkedArray, columns: list[str]) -> pa.Table:
-        row_ids = np.asarray(rows.drop_null().to_numpy(), dtype=np.uint64)
-        batches = self.tables.reads.take_stream(handle, row_ids, columns)
+        batches = self.tables.reads.take_stream(handle, to_row_ids(rows.drop_null()), columns)
         return pa.Table.from_batches(batches, _schema(handle, columns))
 
     def _in_source(self, table_key: str) -> TableHandle:

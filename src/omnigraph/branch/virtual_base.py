@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import equal_content
+from omnigraph.branch.compare import equal_content, is_valid, to_row_ids
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.merge_base import Base, VirtualBase
 from omnigraph.manifest import GraphCommit, Snapshot, TableEntry
@@ -84,11 +84,12 @@ class BaseTable:
     snapshot_of: Callable[[GraphCommit], Snapshot]
     handles: list[TableHandle] = field(default_factory=list)
 
-    def add(self, handle: TableHandle) -> int:
-        """The number by which rows name a handle."""
+    def rows_in(self, handle: TableHandle, row_ids: pa.ChunkedArray) -> Rows:
+        """The rows with these row ids of a handle; absent where the row id is null."""
         if handle not in self.handles:
             self.handles.append(handle)
-        return self.handles.index(handle)
+        numbers = np.where(is_valid(row_ids), self.handles.index(handle), ABSENT)
+        return Rows(numbers.astype(np.int64), to_row_ids(row_ids.fill_null(0)))
 
     def find(self, base: Base, ids: pa.StringArray) -> Rows:
         """The rows of a base with these ids."""
@@ -97,8 +98,7 @@ class BaseTable:
         entry = self.snapshot_of(base).entries.get(self.table_key)
         if entry is None or not len(ids):
             return absent_rows(len(ids))
-        handle = open_entry(self.tables, entry)
-        return self._find_in(handle, self.add(handle), ids)
+        return self._find_in(open_entry(self.tables, entry), ids)
 
     def _find_virtual(self, base: VirtualBase, ids: pa.StringArray) -> Rows:
         one, other = self.find(base.one, ids), self.find(base.other, ids)
@@ -116,15 +116,12 @@ class BaseTable:
         row_ids[differing] = np.where(first_kept, second.row_ids, first.row_ids)
         return Rows(numbers, row_ids)
 
-    def _find_in(self, handle: TableHandle, number: int, ids: pa.StringArray) -> Rows:
+    def _find_in(self, handle: TableHandle, ids: pa.StringArray) -> Rows:
         # Few ids are looked up, many are cheaper found in one pass.
         wanted = IsIn("id", ids) if len(ids) <= _IDS_PER_SCAN else None
         known = self.tables.reads.scan(handle, ["id"], wanted, with_row_id=True)
         at = pc.index_in(ids, value_set=known["id"].combine_chunks())
-        found = known["_rowid"].take(at)
-        there = np.asarray(found.is_valid().to_numpy(), dtype=np.bool_)
-        row_ids = np.asarray(found.fill_null(0).to_numpy(), dtype=np.uint64)
-        return Rows(np.where(there, number, ABSENT).astype(np.int64), row_ids)
+        return self.rows_in(handle, known["_rowid"].take(at))
 
     def are_equal(self, one: Rows, other: Rows) -> Flags:
         """Which rows, of the same id each, have the same content; disputed ones never do."""

@@ -7,7 +7,6 @@ parallel and put together in order.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import os
 import shutil
@@ -21,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from omnigraph.branch.images import plain_values
 from omnigraph.catalog import Catalog, EdgeType, EntityType
 from omnigraph.errors import BadRequestError, with_suggestion
-from omnigraph.executor.result import json_values
 from omnigraph.manifest import Snapshot, TableEntry
 from omnigraph.pipeline.input_files import is_gzip
 from omnigraph.pipeline.output_files import open_output, writing
@@ -110,7 +109,7 @@ def slice_rows(plan: ExportPlan, tables: TableStorage, part: Slice) -> Iterator[
 
 def records_of(entity: EntityType, rows: pa.Table) -> Iterator[dict[str, Any]]:
     """Rows as load records."""
-    columns = {name: _json_column(rows.column(name).combine_chunks()) for name in rows.column_names}
+    columns = {name: plain_values(rows.column(name).combine_chunks()) for name in rows.column_names}
     names = ["id", *entity.properties]
     data = zip(*(columns[name] for name in names), strict=True)
     if not isinstance(entity, EdgeType):
@@ -200,12 +199,3 @@ def _write_part(plan: ExportPlan, directory: str, ending: str, part: Slice) -> s
 def to_line(record: Mapping[str, Any]) -> bytes:
     """One record as one line of JSON."""
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _json_column(column: pa.Array) -> list[Any]:
-    if pa.types.is_large_binary(column.type):
-        return [
-            None if value is None else "base64:" + base64.b64encode(value).decode()
-            for value in column.to_pylist()
-        ]
-    return json_values(column)

@@ -16,17 +16,14 @@ it was published.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from ulid import ULID
-
 from omnigraph.catalog import Catalog, EntityType, MigrationPlan, MigrationStep, plan_migration
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, Lineage, ManifestState, Tombstone, load_contract
+from omnigraph.manifest import MAIN, ManifestState, Tombstone, load_contract
 from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
 from omnigraph.manifest.schemas import keep_schema
@@ -47,7 +44,7 @@ from omnigraph.upkeep.table_changes import (
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import BRANCHES_QUEUE, WriteEnvironment, queue_keys
 from omnigraph.write.fork import open_pin
-from omnigraph.write.intent import Intent, NewTable, TableCommits, to_commit_step
+from omnigraph.write.intent import Intent, NewTable, TableCommits, mint_commit, to_commit_step
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.purge import purge_history
 from omnigraph.write.sidecar import WriterKind
@@ -134,9 +131,9 @@ class _Change:
 
     def run(self) -> SchemaResult:
         changes = table_changes(self.accepted, self.desired)
-        before = frozenset(entity.table_key for entity in self.accepted.entities())
-        after = frozenset(entity.table_key for entity in self.desired.entities())
-        with self.environment.queues.acquire_many(queue_keys(before | after, MAIN)):
+        entities = (*self.accepted.entities(), *self.desired.entities())
+        keys = {entity.table_key for entity in entities}
+        with self.environment.queues.acquire_many(queue_keys(keys, MAIN)):
             state = self.environment.coordinator.fresh(MAIN)
             moved = {
                 each.old.table_key: state.entries[each.old.table_key]
@@ -155,18 +152,12 @@ class _Change:
             kind=WriterKind.SCHEMA_APPLY,
             branch=MAIN,
             branch_id=state.branch_id,
-            actor=self.actor,
             tables=(
                 *(work for each in changes for work in self._work(state, each)),
                 *_hide_tables(state, changes),
             ),
             expected=_read_versions(state, changes),
-            commit=Lineage(
-                str(ULID()),
-                self.actor,
-                created_at=time.time_ns() // 1_000,
-                properties={"schema_hash": self.desired.shape_hash},
-            ),
+            commit=mint_commit(self.actor, properties={"schema_hash": self.desired.shape_hash}),
             schema_hash=self.desired.shape_hash,
             schema_id=schema_id(self.source, self.desired),
             purged=purged,
@@ -226,16 +217,13 @@ class _Change:
         """The tables whose earlier versions hold what a hard drop has to make unreachable."""
         if not self.is_hard:
             return ()
-        paths = []
-        for each in changes:
-            match each:
-                case DropTable(old):
-                    paths.append(state.entries[old.table_key].table_path)
-                case RewriteTable(old, new) | RenameTable(old, new) if drops_columns(old, new):
-                    paths.append(state.entries[old.table_key].table_path)
-                case _:
-                    pass
-        return tuple(sorted(paths))
+        losing = [
+            each.old
+            for each in changes
+            if isinstance(each, DropTable)
+            or (isinstance(each, RewriteTable | RenameTable) and drops_columns(each.old, each.new))
+        ]
+        return tuple(sorted(state.entries[old.table_key].table_path for old in losing))
 
 
 def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict[str, int]:

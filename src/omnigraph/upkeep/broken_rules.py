@@ -13,6 +13,7 @@ from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.bad_rows import BadRow
 from omnigraph.write.integrity import (
+    NO_IDS,
     UniqueGroup,
     cardinality_violations,
     duplicate_tuples,
@@ -20,8 +21,6 @@ from omnigraph.write.integrity import (
     tuple_keys,
 )
 from omnigraph.write.validate import constraint_violations
-
-_NO_IDS = pa.array([], pa.utf8())
 
 
 def breaking(
@@ -85,7 +84,7 @@ def _outside(
 
 
 def _beyond_bounds(edge: EdgeType, sources: pa.Array) -> pa.Array:
-    found = cardinality_violations(edge, written=sources, surviving=_NO_IDS, limit=None)
+    found = cardinality_violations(edge, written=sources, surviving=NO_IDS, limit=None)
     return find_touched_sources(sources, None, None).take(_indexes_of(found))
 
 

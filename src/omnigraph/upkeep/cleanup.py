@@ -16,6 +16,7 @@ read. A failure at one table is reported and does not stop the others; running a
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -94,12 +95,10 @@ class _Policy:
 
 @dataclass(slots=True)
 class _Needed:
-    """What must stay. Versions of a table from its floor on, and single ones below it."""
+    """What must stay, by path. Versions of a table from its floor on, and single ones below it."""
 
     floors: dict[str, int] = field(default_factory=dict)
-    single: dict[str, set[int]] = field(default_factory=dict)
-    manifest_floor: int = 0
-    manifest_single: set[int] = field(default_factory=set)
+    single: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     bases: Mapping[str, GraphCommit] = field(default_factory=dict)
 
     def from_here_on(self, snapshot: Snapshot) -> None:
@@ -109,7 +108,7 @@ class _Needed:
 
     def just_this(self, snapshot: Snapshot) -> None:
         for entry in snapshot.entries.values():
-            self.single.setdefault(entry.table_path, set()).add(entry.version)
+            self.single[entry.table_path].add(entry.version)
 
 
 def cleanup(
@@ -195,14 +194,14 @@ def _find_needed(
         oldest = _oldest_readable(coordinator, retained)
         needed.from_here_on(coordinator.snapshot_of(oldest))
         if branch == MAIN:
-            needed.manifest_floor = oldest.manifest_version
-        needed.manifest_single |= {c.manifest_version for c in retained if c.branch == MAIN}
+            needed.floors[MANIFEST] = oldest.manifest_version
+        needed.single[MANIFEST] |= {c.manifest_version for c in retained if c.branch == MAIN}
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
         with suppress(CommitStateGone):  # an earlier Omnigraph removed it
             needed.just_this(coordinator.snapshot_of(base))
         if base.branch == MAIN:
-            needed.manifest_single.add(base.manifest_version)
+            needed.single[MANIFEST].add(base.manifest_version)
     return needed
 
 
@@ -251,38 +250,34 @@ class _Job:
     confirm: bool
 
     def clean_table(self, key: str, path: str, *, error: str | None) -> TableCleaned:
-        location = self.environment.tables.root.table(path)
-        keys = queue_keys(frozenset({key}), MAIN)
-        with self.environment.queues.acquire_many(keys):
-            return self._row(key, lambda: self._clean_table(path, location), error)
+        with self.environment.queues.acquire_many(queue_keys([key], MAIN)):
+            return self._row(key, lambda: self._clean_table(path), error)
 
-    def _clean_table(self, path: str, location: TableLocation) -> Removed:
+    def _clean_table(self, path: str) -> Removed:
         hit(Failpoint.CLEANUP_TABLE_GC)
+        tables = self.environment.tables
         is_needed = path in self.needed.floors or path in self.needed.single
         if not is_needed and self.confirm:
             # Dropped, and in no commit that is kept: even its latest version may be removed.
-            empty_table(self.environment.tables, location)
+            empty_table(tables, tables.root.table(path))
+        removed = self._remove_unneeded(path)
+        tables.forget()
+        return removed
+
+    def clean_manifest(self) -> TableCleaned:
+        with publish_turn(self.environment, MAIN):
+            return self._row(MANIFEST, lambda: self._remove_unneeded(MANIFEST), None)
+
+    def _remove_unneeded(self, path: str) -> Removed:
+        """Remove the versions that are outside the policy and that nothing needs."""
+        location = self.environment.tables.root.table(path)
         floor = self.needed.floors.get(path)
         single = self.needed.single.get(path, set()) | self.garbage.list_tagged(location)
         candidates = self.policy.outside(self.garbage, location, self.garbage.versions(location))
         versions = [
             each for each in candidates if each not in single and (floor is None or each < floor)
         ]
-        removed = self.garbage.remove(location, versions, is_dry_run=not self.confirm)
-        self.environment.tables.forget()
-        return removed
-
-    def clean_manifest(self) -> TableCleaned:
-        location = self.environment.tables.root.table(MANIFEST)
-
-        def clean() -> Removed:
-            keep = self.needed.manifest_single | self.garbage.list_tagged(location)
-            versions = self.policy.outside(self.garbage, location, self.garbage.versions(location))
-            going = [v for v in versions if v < self.needed.manifest_floor and v not in keep]
-            return self.garbage.remove(location, going, is_dry_run=not self.confirm)
-
-        with publish_turn(self.environment, MAIN):
-            return self._row(MANIFEST, clean, None)
+        return self.garbage.remove(location, versions, is_dry_run=not self.confirm)
 
     def clean_projection(self, table: ControlTable) -> TableCleaned:
         """History and audit are read at their latest version only."""

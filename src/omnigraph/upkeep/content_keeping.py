@@ -24,6 +24,11 @@ from omnigraph.write.recovery import list_queues
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.sidecar_files import list_sidecars, read_sidecar_if_exists
 
+_BEFORE_PUBLISH = {
+    WriterKind.ENSURE_INDICES: Failpoint.ENSURE_INDICES_POST_PHASE_B_PRE_MANIFEST_COMMIT,
+    WriterKind.OPTIMIZE: Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT,
+}
+
 Stage = Callable[[TableHandle], StagedTransaction]
 """Stages one step at the version that the step before it has made."""
 
@@ -47,7 +52,6 @@ def commit_work(
     branch: str,
     kind: WriterKind,
     works: Mapping[str, TableWork],
-    before_publish: Failpoint,
 ) -> ManifestState:
     """Carry the work out. The caller holds the queue of every table and has checked its HEAD.
 
@@ -65,7 +69,7 @@ def commit_work(
             ),
             expected={key: work.entry.version for key, work in works.items()},
             after_table=Failpoint.COMMIT_AFTER_TABLE,
-            before_publish=lambda: hit(before_publish),
+            before_publish=lambda: hit(_BEFORE_PUBLISH[kind]),
         ),
     )
 

@@ -83,7 +83,7 @@ def examine(environment: WriteEnvironment, catalog: Catalog, history: ControlTab
         advice=(),
         tables=tables,
     )
-    return _with_advice(report)
+    return replace(report, advice=tuple(_advice(report)))
 
 
 def _tables(environment: WriteEnvironment, catalog: Catalog) -> Iterator[TableHealth]:
@@ -105,10 +105,6 @@ def _tables(environment: WriteEnvironment, catalog: Catalog) -> Iterator[TableHe
             indexes_missing=tuple(spec.column for spec in plan.missing),
             indexes_lagging=tuple(spec.column for spec in (*plan.anew, *plan.extended)),
         )
-
-
-def _with_advice(report: DoctorReport) -> DoctorReport:
-    return replace(report, advice=tuple(_advice(report)))
 
 
 def _advice(report: DoctorReport) -> Iterator[str]:

@@ -7,7 +7,7 @@ staged without any lock; one that another writer moved meanwhile is staged again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omnigraph.catalog import Catalog, EntityType
@@ -63,7 +63,7 @@ def ensure_indices(
         state = environment.coordinator.fresh(branch)
         check_heads(environment, branch, state.entries)
         built = _stage_all(environment, state, entities, built)
-        keys = frozenset(key for key, each in built.items() if each.staged.transaction)
+        keys = [key for key, each in built.items() if each.staged.transaction]
         if not keys:
             return _report(state, built)
         with environment.queues.acquire_many(queue_keys(keys, branch)):
@@ -71,7 +71,7 @@ def ensure_indices(
             if all(now.entries.get(key) == built[key].entry for key in keys):
                 return _commit(environment, now, built)
     # Under constant writes the attempts above never succeed: hold the queues while staging.
-    with environment.queues.acquire_many(queue_keys(frozenset(entities), branch)):
+    with environment.queues.acquire_many(queue_keys(entities, branch)):
         now = environment.coordinator.fresh(branch)
         return _commit(environment, now, _stage_all(environment, now, entities, built))
 
@@ -84,7 +84,9 @@ def _stage_all(
 ) -> dict[str, _Built]:
     """Stage every table that lacks an index; what is staged already at the same pin stays."""
     found: dict[str, _Built] = {}
-    for key, entry in _own_entries(state):
+    for key, entry in state.entries.items():
+        if state.branch != MAIN and entry.table_branch is None:
+            continue  # shared with main, where it is indexed
         if key in known and known[key].entry == entry:
             found[key] = known[key]
             continue
@@ -95,13 +97,6 @@ def _stage_all(
             found[key] = _Built(entry, handle, staged)
     hit(Failpoint.ENSURE_INDICES_POST_STAGE_PRE_COMMIT_BTREE)
     return found
-
-
-def _own_entries(state: ManifestState) -> Iterable[tuple[str, TableEntry]]:
-    """The tables with a lineage of this branch: all but those it shares with main."""
-    for key, entry in state.entries.items():
-        if state.branch == MAIN or entry.table_branch is not None:
-            yield key, entry
 
 
 def _commit(
@@ -116,18 +111,12 @@ def _commit(
         handle, staged = each.handle, each.staged
         if not owns_lineage(branch, each.entry.table_branch):
             # A table of an ancestor branch: the index belongs on a lineage of our own.
-            handle = fork_for_write(environment.tables, environment.coordinator, each.entry, branch)
+            handle = fork_for_write(environment, each.entry, branch)
             staged = environment.tables.indexes.stage_create(handle, staged.built)
         assert staged.transaction is not None
         works[key] = TableWork(each.entry, handle, (to_stage(staged.transaction),))
     if works:
-        state = commit_work(
-            environment,
-            branch,
-            WriterKind.ENSURE_INDICES,
-            works,
-            Failpoint.ENSURE_INDICES_POST_PHASE_B_PRE_MANIFEST_COMMIT,
-        )
+        state = commit_work(environment, branch, WriterKind.ENSURE_INDICES, works)
     return _report(state, built)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from omnigraph.json_form import to_json
+from omnigraph.json_form import JsonForm, to_json
 
 _MEMBERS = (
     "severity", "check", "subject", "branch", "message", "fix", "file", "branches", "commit", "rows"
@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(JsonForm):
     """One thing that is not as it should be. `subject` is a table, a branch or a file.
 
     A finding about a file names it, the branches that show it, the commit that wrote it and how
@@ -43,6 +43,9 @@ class Finding:
     def __str__(self) -> str:
         where = f" on branch '{self.branch}'" if self.branch is not None else ""
         return f"{self.severity}: {self.subject}{where}: {self.message} — {self.fix}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: to_json(getattr(self, name)) for name in _MEMBERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,5 @@ class Verification:
             "rows_checked": self.rows_checked,
             "files_checked": self.files_checked,
             "bytes_compared": self.bytes_compared,
-            "findings": [
-                {name: to_json(getattr(each, name)) for name in _MEMBERS} for each in self.findings
-            ],
+            "findings": to_json(self.findings),
         }

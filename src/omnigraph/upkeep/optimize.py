@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.catalog import Catalog, EntityType
-from omnigraph.failpoints import Failpoint
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.storage.handles import IndexKind, NotTrainable, StagedTransaction, TableHandle
@@ -95,7 +94,7 @@ def _optimize_tables(environment: WriteEnvironment, catalog: Catalog) -> dict[st
     prepared: dict[str, _Prepared] = {}
     for _ in range(ATTEMPTS_WITHOUT_LOCK):
         prepared = _prepare_all(environment, catalog, prepared)
-        keys = frozenset(key for key, each in prepared.items() if each.work is not None)
+        keys = [key for key, each in prepared.items() if each.work is not None]
         if not keys:
             return prepared
         with environment.queues.acquire_many(queue_keys(keys, MAIN)):
@@ -103,7 +102,7 @@ def _optimize_tables(environment: WriteEnvironment, catalog: Catalog) -> dict[st
                 _commit(environment, prepared)
                 return prepared
     # Under constant writes the attempts above never succeed: hold the queues while staging.
-    every = frozenset(entity.table_key for entity in catalog.entities())
+    every = [entity.table_key for entity in catalog.entities()]
     with environment.queues.acquire_many(queue_keys(every, MAIN)):
         prepared = _prepare_all(environment, catalog, prepared)
         _commit(environment, prepared)
@@ -113,13 +112,7 @@ def _optimize_tables(environment: WriteEnvironment, catalog: Catalog) -> dict[st
 def _commit(environment: WriteEnvironment, prepared: Mapping[str, _Prepared]) -> None:
     works = {key: each.work for key, each in prepared.items() if each.work is not None}
     if works:
-        commit_work(
-            environment,
-            MAIN,
-            WriterKind.OPTIMIZE,
-            works,
-            Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT,
-        )
+        commit_work(environment, MAIN, WriterKind.OPTIMIZE, works)
 
 
 def _has_moved(environment: WriteEnvironment, prepared: Mapping[str, _Prepared]) -> bool:

@@ -14,8 +14,8 @@ from omnigraph.errors import ForkInUse, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import ManifestState
 from omnigraph.manifest.branch_names import branch_of_fork
-from omnigraph.storage.handles import BranchInfo
 from omnigraph.write.environment import WriteEnvironment
+from omnigraph.write.purge import children_first
 
 
 def reclaim_forks(
@@ -45,16 +45,6 @@ def reclaim_forks(
         except OmnigraphError as error:
             errors[key] = error.message
     return removed, errors
-
-
-def children_first(forks: Mapping[str, BranchInfo]) -> list[str]:
-    """Every fork after those that came from it, which is the order they can be deleted in."""
-
-    def depth(name: str) -> int:
-        parent = forks[name].parent_branch
-        return 0 if parent is None or parent not in forks else 1 + depth(parent)
-
-    return sorted(forks, key=lambda name: (-depth(name), name))
 
 
 def _reclaim(

@@ -11,7 +11,6 @@ Nothing is rewritten: existing HEADs are published in one commit. Covered drift 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,12 +20,13 @@ from ulid import ULID
 
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.json_form import JsonForm
-from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, TableEntry, publish
+from omnigraph.manifest import MAIN, ManifestState, Publish, TableEntry, publish
 from omnigraph.storage.handles import TransactionInfo
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.write.drift import read_head
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
+from omnigraph.write.intent import mint_commit
 from omnigraph.write.pins import handle_to_pin
 
 REPAIR_ACTOR = "omnigraph:repair"
@@ -96,7 +96,7 @@ def repair(
     if force and not confirm:
         raise BadRequestError("force needs confirm as well — repair without both only looks")
     refuse_while_pending(environment, "repair")
-    keys = frozenset(environment.coordinator.fresh(MAIN).entries)
+    keys = environment.coordinator.fresh(MAIN).entries
     with environment.queues.acquire_many(queue_keys(keys, MAIN)):
         state = environment.coordinator.fresh(MAIN)
         rows = [
@@ -174,13 +174,7 @@ def _publish(
                 branch=MAIN,
                 changes=tuple(_pins(environment.tables, state, shown)),
                 expected={key: row.manifest_version for key, row in shown.items()},
-                commits=(
-                    Lineage(
-                        str(ULID()),
-                        FORCED_ACTOR if is_forced else REPAIR_ACTOR,
-                        created_at=time.time_ns() // 1_000,
-                    ),
-                ),
+                commits=(mint_commit(FORCED_ACTOR if is_forced else REPAIR_ACTOR),),
             ),
         )
 

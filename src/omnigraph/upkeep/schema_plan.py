@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +28,7 @@ from omnigraph.catalog import (
     build_catalog,
     plan_migration,
 )
+from omnigraph.json_form import JsonForm
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax import parse_schema
@@ -49,21 +49,13 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class StepEffect:
+class StepEffect(JsonForm):
     """One step and the rows it concerns; for a refused one, the rows that stand in its way."""
 
     step: MigrationStep
     effect: Effect
     rows: int = 0
     samples: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "step": self.step.to_json(),
-            "effect": self.effect.value,
-            "rows": self.rows,
-            "samples": list(self.samples),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +164,11 @@ class _Look:
         self, old: EntityType, held: Property | None, wanted: Property
     ) -> Iterator[pa.Array]:
         handle = open_pin(self.tables, self.snapshot.entries[old.table_key])
-        columns = ["id"] if held is None or held.type.is_blob else ["id", held.name]
-        for batch in self.tables.reads.scan_stream(handle, columns):
-            ids = batch.column("id")
-            yield (
-                ids
-                if len(columns) == 1
-                else ids.filter(
-                    _misfits(batch.column(1), held, wanted)  # type: ignore[arg-type]
-                )
-            )
+        if held is None or held.type.is_blob:
+            yield from (b.column("id") for b in self.tables.reads.scan_stream(handle, ["id"]))
+            return
+        for batch in self.tables.reads.scan_stream(handle, ["id", held.name]):
+            yield batch.column("id").filter(_misfits(batch.column(1), held, wanted))
 
 
 def _count(found: Iterable[pa.Array]) -> tuple[int, tuple[str, ...]]:

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Iterable
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.failpoints import Failpoint
 from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, to_stage
 from omnigraph.upkeep.index_work import existing_btrees
 from omnigraph.write.environment import WriteEnvironment, publish_turn
+from omnigraph.write.fork import open_pin
 from omnigraph.write.sidecar import WriterKind
 
 CHECK_EVERY_VERSIONS = 32
@@ -50,8 +50,7 @@ def _compact_table_if_due(environment: WriteEnvironment, branch: str, table_key:
     if not owns_lineage(branch, entry.table_branch):
         return
     tables = environment.tables
-    location = tables.root.table(entry.table_path, entry.table_branch)
-    handle = tables.open_at(location, entry.version, incarnation=entry.transaction_uuid)
+    handle = open_pin(tables, entry)
     if tables.table_state(handle).small_fragments < SMALL_FRAGMENTS_MAX:
         return
     staged = tables.compaction.stage(handle, MERGED_FRAGMENT_ROWS)
@@ -83,10 +82,4 @@ def _commit_compaction(environment: WriteEnvironment, branch: str, work: TableWo
         now = environment.coordinator.fresh(branch).entries.get(entry.table_key)
         if now != entry or environment.tables.head_version(location) != entry.version:
             return  # another writer came first and compacts in turn
-        commit_work(
-            environment,
-            branch,
-            WriterKind.OPTIMIZE,
-            {entry.table_key: work},
-            Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT,
-        )
+        commit_work(environment, branch, WriterKind.OPTIMIZE, {entry.table_key: work})

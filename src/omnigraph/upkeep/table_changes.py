@@ -10,7 +10,7 @@ Types and properties are paired by identity, so a rename is a rename wherever it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -44,23 +44,19 @@ TableChange: TypeAlias = AddTable | RewriteTable | RenameTable | DropTable
 
 def table_changes(accepted: Catalog, desired: Catalog) -> tuple[TableChange, ...]:
     """Every table that a change of schema touches, in table order; metadata touches none."""
-    return tuple(_changes(accepted, desired))
-
-
-def _changes(accepted: Catalog, desired: Catalog) -> Iterator[TableChange]:
+    changes: list[TableChange] = []
     before = {entity.type_id: entity for entity in accepted.entities()}
     after = {entity.type_id: entity for entity in desired.entities()}
     for type_id, new in after.items():
         old = before.get(type_id)
         if old is None:
-            yield AddTable(new)
+            changes.append(AddTable(new))
         elif old.table_key != new.table_key:
-            yield RenameTable(old, new)
+            changes.append(RenameTable(old, new))
         elif has_other_columns(old, new):
-            yield RewriteTable(old, new)
-    for type_id, old in before.items():
-        if type_id not in after:
-            yield DropTable(old)
+            changes.append(RewriteTable(old, new))
+    changes += [DropTable(old) for type_id, old in before.items() if type_id not in after]
+    return tuple(changes)
 
 
 def has_other_columns(old: EntityType, new: EntityType) -> bool:

@@ -42,9 +42,11 @@ from omnigraph.write.bad_rows import BadRows
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.fork import open_pin
 from omnigraph.write.integrity import (
+    NO_IDS,
     cardinality_violations,
     duplicate_ids,
     duplicate_tuples,
+    edge_ends,
     missing_endpoints,
     tuple_keys,
     unique_groups,
@@ -180,14 +182,14 @@ class _Verifier:
     def _open(self, entry: TableEntry, branch: str) -> Generator[Finding, None, TableHandle | None]:
         """Open what a branch shows, unless that is known to be damaged."""
         subject, fork = f"'{entry.table_key}'", entry.table_branch
-        uri = self.tables.root.child(entry.table_path)
-        problem = self.files.version_problem(uri, fork, entry.version)
+        location = self.tables.root.table(entry.table_path, fork)
+        problem = self.files.version_problem(location, entry.version)
         if problem is not None:
             message = f"its pinned version {entry.version} {problem}"
             yield Finding("pins", subject, message, BACKUP)
             return None
-        if fork is not None and not self.files.names_ref(uri, fork):
-            ref = f"{uri}/{ref_file(fork)}"
+        if fork is not None and not self.files.names_ref(location):
+            ref = f"{location.uri}/{ref_file(fork)}"
             message = f"its fork '{fork}' has lost its ref '{ref}'"
             yield Finding("pins", subject, message, BACKUP, file=ref)
         try:
@@ -290,16 +292,15 @@ class _Verifier:
         rows = self._read(edge.table_key, snapshot, handles)
         if rows is None:
             return
-        for side, node_name in (("src", edge.source), ("dst", edge.target)):
+        for side, node_name in edge_ends(edge):
             nodes = self._read(f"node:{node_name}", snapshot, handles)
             if nodes is not None:
                 ends, ids = rows[side].combine_chunks(), nodes["id"].combine_chunks()
-                bad = missing_endpoints(edge, side, ends, ids)  # type: ignore[arg-type]
+                bad = missing_endpoints(edge, side, ends, ids)
                 yield from _bad("endpoints", edge, bad)
         if not edge.cardinality.is_default:
             sources = rows["src"].combine_chunks()
-            none = pa.array([], pa.utf8())
-            bad = cardinality_violations(edge, written=sources, surviving=none)
+            bad = cardinality_violations(edge, written=sources, surviving=NO_IDS)
             yield from _bad("cardinality", edge, bad)
 
     def _read(

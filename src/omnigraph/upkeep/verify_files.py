@@ -7,6 +7,7 @@ listed, so that a finding can name the branches, the commit and the rows.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,7 +29,7 @@ from omnigraph.storage.content import (
     latest_version_file,
 )
 from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.location import parse_version, version_file
+from omnigraph.storage.location import TableLocation, parse_version, version_file
 from omnigraph.storage.version_files import VersionFile, list_needed_files
 from omnigraph.upkeep.findings import Finding, Severity
 from omnigraph.write.environment import WriteEnvironment
@@ -94,10 +95,9 @@ class FileCheck:
         """A damaged file that the manifest of a branch needs; None when it can be read."""
         location = self._tables.root.table("__manifest", None if branch == MAIN else branch)
         content = self.datasets[location.uri]
-        prefix = "" if location.branch is None else f"tree/{location.branch}/"
-        latest = latest_version_file(content.listed, prefix)
+        latest = latest_version_file(content.listed, location.prefix)
         if latest is None or latest in content.corrupt_paths:
-            return latest or f"{prefix}_versions"
+            return latest or f"{location.prefix}_versions"
         version = parse_version(latest)
         assert version is not None
         handle = self._tables.open_at(location, version)
@@ -114,19 +114,18 @@ class FileCheck:
                 damaged = file.uri
         return damaged
 
-    def version_problem(self, uri: str, branch: str | None, version: int) -> str | None:
+    def version_problem(self, location: TableLocation, version: int) -> str | None:
         """Why a version must not be opened; None when nothing is known against it."""
-        prefix = "" if branch is None else f"tree/{branch}/"
-        name = f"{prefix}{version_file(version)}"
-        content = self.datasets.get(uri)
+        name = f"{location.prefix}{version_file(version)}"
+        content = self.datasets.get(location.uri)
         if content is None or name not in content.corrupt_paths:
             return None
         return "is damaged" if name in content.listed else MISSING
 
-    def names_ref(self, uri: str, branch: str) -> bool:
+    def names_ref(self, fork: TableLocation) -> bool:
         """Whether a fork has its ref."""
-        content = self.datasets.get(uri)
-        return content is None or f"tree/{branch}/" not in content.ownerless
+        content = self.datasets.get(fork.uri)
+        return content is None or fork.prefix not in content.ownerless
 
     def knows(self, uri: str) -> bool:
         """Whether a problem of this file, or below this directory, is reported here."""
@@ -235,11 +234,10 @@ class FileCheck:
     def _concern(
         self, needs: list[Need], branches: tuple[str, ...], commit: str | None, rows: int | None
     ) -> str:
+        since = f" since commit {commit}" if commit else ""
         if not branches:
-            since = f" since commit {commit}" if commit else ""
             return f"no branch shows it now, older commits{since} do"
         shown = ", ".join(f"'{each}'" for each in branches)
-        since = f" since commit {commit}" if commit else ""
         if rows is None:
             return f"shown by {shown}{since}"
         deleted = "deleted " if needs[0].file.kind == "deletion" else ""
@@ -272,15 +270,9 @@ class FileCheck:
 
     def _first_showing(self, branch: str, table_key: str, version: int) -> str | None:
         commits = self._oldest_first(branch)
-        low, high = 0, len(commits)
-        while low < high:
-            middle = (low + high) // 2
-            if self._version_at(commits[middle], table_key) >= version:
-                high = middle
-            else:
-                low = middle + 1
+        first = bisect_left(commits, version, key=lambda each: self._version_at(each, table_key))
         # Upkeep makes versions without a commit: then the head shows them.
-        return commits[min(low, len(commits) - 1)].commit_id if commits else None
+        return commits[min(first, len(commits) - 1)].commit_id if commits else None
 
     def _version_at(self, commit: GraphCommit, table_key: str) -> int:
         if table_key == "__manifest":

@@ -7,13 +7,10 @@ nothing it relied on can move in between. What happens with the queues held is `
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-from ulid import ULID
 
 from omnigraph.errors import (
     ConflictError,
@@ -23,20 +20,14 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import (
-    GraphCommit,
-    Lineage,
-    ManifestState,
-    Snapshot,
-    TableEntry,
-)
+from omnigraph.manifest import GraphCommit, ManifestState, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.queues import QueueKey
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.fork import fork_for_write, open_pin
-from omnigraph.write.intent import Intent, TableCommits, to_commit_step
+from omnigraph.write.intent import Intent, TableCommits, mint_commit, to_commit_step
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.recovery import retry_after_recovery
 from omnigraph.write.sidecar import WriterKind
@@ -73,14 +64,6 @@ class WriteRequest:
     if_commit: str | None = None
     properties: Callable[[], Mapping[str, Any]] = dict
     """What the commit will say of itself; asked for when the change is final."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Staged:
-    """The files of a write: one transaction for each table, and the handle it was staged on."""
-
-    handles: Mapping[str, TableHandle]
-    transactions: Mapping[str, StagedTransaction]
 
 
 def run_write(environment: WriteEnvironment, request: WriteRequest) -> GraphCommit | None:
@@ -162,24 +145,32 @@ def _prepare(
 
 def _stage_without_lock(
     environment: WriteEnvironment, request: WriteRequest, prepared: PreparedWrite
-) -> _Staged | None:
+) -> tuple[TableCommits, ...] | None:
     """Stage at the pins, or nothing yet when a table has to be forked first."""
     entries = prepared.list_pins()
     if not all(owns_lineage(request.branch, each.table_branch) for each in entries.values()):
         return None
-    handles = {key: open_pin(environment.tables, entry) for key, entry in entries.items()}
-    return _Staged(handles, prepared.stage(handles))
+    return _stage(
+        prepared, {key: open_pin(environment.tables, entry) for key, entry in entries.items()}
+    )
 
 
 def _stage_on_own_lineage(
     environment: WriteEnvironment, request: WriteRequest, prepared: PreparedWrite
-) -> _Staged:
+) -> tuple[TableCommits, ...]:
     """Stage with the queues held, each table forked first where the branch has none of its own."""
     handles = {
-        key: fork_for_write(environment.tables, environment.coordinator, entry, request.branch)
+        key: fork_for_write(environment, entry, request.branch)
         for key, entry in prepared.list_pins().items()
     }
-    return _Staged(handles, prepared.stage(handles))
+    return _stage(prepared, handles)
+
+
+def _stage(prepared: PreparedWrite, handles: Mapping[str, TableHandle]) -> tuple[TableCommits, ...]:
+    return tuple(
+        TableCommits(key, handles[key], (to_commit_step(transaction),))
+        for key, transaction in prepared.stage(handles).items()
+    )
 
 
 def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState) -> bool:
@@ -202,25 +193,18 @@ def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState)
 
 
 def _intent_of(
-    request: WriteRequest, prepared: PreparedWrite, staged: _Staged, state: ManifestState
+    request: WriteRequest,
+    prepared: PreparedWrite,
+    tables: tuple[TableCommits, ...],
+    state: ManifestState,
 ) -> Intent:
-    commit = Lineage(
-        str(ULID()),
-        request.actor,
-        created_at=time.time_ns() // 1_000,
-        properties=dict(request.properties()),
-    )
     return Intent(
         kind=request.kind,
         branch=request.branch,
         branch_id=state.branch_id,
-        actor=request.actor,
-        tables=tuple(
-            TableCommits(key, staged.handles[key], (to_commit_step(transaction),))
-            for key, transaction in staged.transactions.items()
-        ),
+        tables=tables,
         expected=dict(prepared.read_versions),
-        commit=commit,
+        commit=mint_commit(request.actor, properties=request.properties()),
         if_commit=request.if_commit,
         after_table=Failpoint.COMMIT_AFTER_TABLE,
         before_publish=lambda: hit(Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER),

@@ -68,9 +68,7 @@ def columns_from_records(
     rows_with = {
         name: np.flatnonzero([name in record for record in records]) for name in sorted(unknown)
     }
-    return _columns(
-        entity, source, _unknown_fields(entity, source, rows_with, limit), deferred, limit
-    )
+    return _columns(entity, source, rows_with, deferred, limit)
 
 
 def columns_from_arrow(
@@ -96,9 +94,7 @@ def columns_from_arrow(
     unknown = whole.keys() - entity.properties.keys() - {ID}
     # A reader gives every row the column; only where it holds something was the field there.
     rows_with = {name: np.flatnonzero(to_mask(whole[name].is_valid())) for name in sorted(unknown)}
-    return _columns(
-        entity, source, _unknown_fields(entity, source, rows_with, limit), deferred, limit
-    )
+    return _columns(entity, source, rows_with, deferred, limit)
 
 
 def scalar_from_value(type_: PropertyType, value: object, *, name: str = "value") -> pa.Scalar:
@@ -143,11 +139,12 @@ def _json_type(type_: PropertyType) -> pa.DataType:
 def _columns(
     entity: EntityType,
     source: _Source,
-    unknown: BadRows,
+    rows_with: Mapping[str, Any],
     deferred: Collection[str],
     limit: int | None,
 ) -> Columns:
     ids = source.fit(ID, _ID_TYPE)
+    unknown = _unknown_fields(entity, source, rows_with, limit)
     parts = [unknown, _misfits(entity, ID, _ID_TYPE, ids, source, limit)]
     arrays: list[pa.Array] = []
     for each in entity.properties.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from omnigraph.manifest import Coordinator
@@ -42,7 +43,7 @@ class WriteEnvironment:
         return self.tables.root.is_local
 
 
-def queue_keys(table_keys: frozenset[str], branch: str) -> list[QueueKey]:
+def queue_keys(table_keys: Iterable[str], branch: str) -> list[QueueKey]:
     return [(key, lance_branch(branch)) for key in table_keys]
 
 

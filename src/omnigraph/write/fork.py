@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from omnigraph.errors import ConflictError, ForkExists, ForkInUse, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import Coordinator, TableEntry
+from omnigraph.manifest import TableEntry
 from omnigraph.manifest.branch_names import fork_names, owns_lineage
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
+from omnigraph.write.environment import WriteEnvironment
 
 
 def open_pin(tables: TableStorage, entry: TableEntry) -> TableHandle:
@@ -24,9 +25,7 @@ def open_pin(tables: TableStorage, entry: TableEntry) -> TableHandle:
     )
 
 
-def fork_for_write(
-    tables: TableStorage, coordinator: Coordinator, entry: TableEntry, branch: str
-) -> TableHandle:
+def fork_for_write(environment: WriteEnvironment, entry: TableEntry, branch: str) -> TableHandle:
     """Open a table on the branch's own lineage, forking it first when it has none.
 
     The caller holds the table's queue.
@@ -35,22 +34,23 @@ def fork_for_write(
         ConflictError: Another writer has the fork, or its owner cannot be determined. Retry.
     """
     if owns_lineage(branch, entry.table_branch):
-        return open_pin(tables, entry)
-    forks = (_fork(tables, coordinator, entry, branch, name) for name in fork_names(branch))
+        return open_pin(environment.tables, entry)
+    forks = (_fork(environment, entry, branch, name) for name in fork_names(branch))
     fork = next(each for each in forks if each is not None)
     hit(Failpoint.FORK_AFTER_CREATE)
     return fork
 
 
 def _fork(
-    tables: TableStorage, coordinator: Coordinator, entry: TableEntry, branch: str, name: str
+    environment: WriteEnvironment, entry: TableEntry, branch: str, name: str
 ) -> TableHandle | None:
     """Fork a table under this name; None when a fork of that name is still needed."""
+    tables = environment.tables
     source = tables.root.table(entry.table_path, entry.table_branch)
     try:
         return tables.fork_branch(source, entry.version, name)
     except ForkExists as collision:
-        if not _reclaim(tables, coordinator, entry, branch, collision):
+        if not _reclaim(environment, entry, branch, collision):
             return None
     try:
         return tables.fork_branch(source, entry.version, name)
@@ -61,14 +61,10 @@ def _fork(
 
 
 def _reclaim(
-    tables: TableStorage,
-    coordinator: Coordinator,
-    entry: TableEntry,
-    branch: str,
-    collision: ForkExists,
+    environment: WriteEnvironment, entry: TableEntry, branch: str, collision: ForkExists
 ) -> bool:
     """Remove a fork that nothing needs, decided from the manifest as it stands now; else False."""
-    key = entry.table_key
+    tables, coordinator, key = environment.tables, environment.coordinator, entry.table_key
     hit(Failpoint.FORK_BEFORE_CLASSIFY)
     try:
         hit(Failpoint.CLASSIFY_FRESH_READ)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ulid import ULID
 
@@ -82,7 +83,6 @@ class Intent:
     branch_id: str | None
     tables: tuple[TableCommits | NewTable | Tombstone, ...]
     expected: Mapping[str, int]
-    actor: str | None = None
     commit: Lineage | None = None
     if_commit: str | None = None
     pointed: tuple[UpdatePin, ...] = ()
@@ -98,6 +98,17 @@ class Intent:
     withdraw: Callable[[], None] = lambda: None
 
 
+def mint_commit(
+    actor: str | None,
+    *,
+    merged_parent_id: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+) -> Lineage:
+    """A new graph commit, made now."""
+    now = time.time_ns() // 1_000
+    return Lineage(str(ULID()), actor, now, merged_parent_id, dict(properties or {}))
+
+
 def build_sidecar(intent: Intent) -> Sidecar:
     """The whole intent, with every id minted, so that recovery can finish exactly this write."""
     commit = intent.commit
@@ -106,7 +117,7 @@ def build_sidecar(intent: Intent) -> Sidecar:
         writer_kind=intent.kind,
         started_at=commit.created_at if commit is not None else time.time_ns() // 1_000,
         branch=lance_branch(intent.branch),
-        actor_id=intent.actor,
+        actor_id=None if commit is None else commit.actor,
         commit_id=None if commit is None else commit.commit_id,
         branch_id=intent.branch_id,
         merge_source_commit_id=None if commit is None else commit.merged_parent_id,

@@ -18,13 +18,14 @@ from omnigraph.embed import Embedder, fill_vectors
 from omnigraph.errors import ResourceLimitError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.ir import MutationIR
-from omnigraph.ir.expressions import CompareKind, Constant, Param
+from omnigraph.ir.expressions import Constant, Param
 from omnigraph.ir.query import Assignment, Delete, Insert, MutationPredicate, Update
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Or, Predicate
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral, LiteralValue
 from omnigraph.types import PropertyType, repeat
 from omnigraph.write.convert import columns_from_records, scalar_from_value
 from omnigraph.write.embedding import embed_columns
+from omnigraph.write.integrity import NO_IDS
 from omnigraph.write.keys import edge_rows, node_rows
 from omnigraph.write.staging import MutationStaging, PendingMode
 
@@ -157,7 +158,7 @@ def _delete_matching(
     """Delete the matching rows that are not deleted yet; returns their ids."""
     pending = staging.touch(entity)
     found = staging.scan(entity, predicate, ["id"])["id"].combine_chunks()
-    gone = affected.deleted.get(entity.table_key, pa.array([], pa.utf8()))
+    gone = affected.deleted.get(entity.table_key, NO_IDS)
     new = found.filter(pc.invert(pc.is_in(found, gone)))
     pending.is_strict = True
     if len(new):
@@ -166,23 +167,13 @@ def _delete_matching(
     return new
 
 
-_OPS = {
-    CompareKind.EQUAL: CompareOp.EQ,
-    CompareKind.NOT_EQUAL: CompareOp.NE,
-    CompareKind.LESS: CompareOp.LT,
-    CompareKind.LESS_EQUAL: CompareOp.LE,
-    CompareKind.GREATER: CompareOp.GT,
-    CompareKind.GREATER_EQUAL: CompareOp.GE,
-}
-
-
 def _predicate(predicate: MutationPredicate, params: Params) -> Predicate:
     """The predicate with its value filled in, at the value's own type: 2.7 is not a 2."""
     value = _value(predicate.value, params)
     given = predicate.value.type
     type_ = predicate.type if not given.is_numeric else given
     scalar = scalar_from_value(_nullable(type_), value, name=predicate.column)
-    return Compare(predicate.column, _OPS[predicate.kind], scalar)
+    return Compare(predicate.column, CompareOp(predicate.kind.value), scalar)
 
 
 def _nullable(type_: PropertyType) -> PropertyType:

@@ -15,10 +15,11 @@ from collections.abc import Collection, Iterable
 
 from omnigraph.errors import ConflictError, OmnigraphError, StorageError
 from omnigraph.storage.control import ControlTable
+from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.storage.queues import WriterQueues
 from omnigraph.write.environment import PUBLISH_QUEUE
 from omnigraph.write.sidecar import DIRECTORY
-from omnigraph.write.sidecar_files import SidecarStore, read_sidecar_if_exists
+from omnigraph.write.sidecar_files import read_sidecar_if_exists
 
 _TORN_QUEUE = "__torn__"
 
@@ -26,7 +27,7 @@ log = logging.getLogger("omnigraph.recovery")
 
 
 def set_torn_aside(
-    texts: SidecarStore,
+    texts: GraphTexts,
     manifest: ControlTable,
     history: ControlTable,
     audit: ControlTable,
@@ -62,7 +63,7 @@ def _log(paths: Iterable[str]) -> None:
         log.warning("a write was cut off by a loss of power; its file is now '%s'", path)
 
 
-def look_past_torn(texts: SidecarStore, manifest: ControlTable) -> None:
+def look_past_torn(texts: GraphTexts, manifest: ControlTable) -> None:
     """Let a handle that may not write read what was there before the power cut.
 
     Raises:
@@ -73,7 +74,7 @@ def look_past_torn(texts: SidecarStore, manifest: ControlTable) -> None:
     refuse_damaged(manifest, suspects)
 
 
-def find_unfinished_branches(texts: SidecarStore) -> set[str | None]:
+def find_unfinished_branches(texts: GraphTexts) -> set[str | None]:
     """The Lance branches on which a publish may have been under way; recovery also uses main."""
     names = [name for name in texts.list_dir(DIRECTORY) if name.endswith(".json")]
     found: set[str | None] = {None} if names else set()

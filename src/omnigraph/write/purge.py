@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 
 from omnigraph.errors import ForkInUse, OmnigraphError
 from omnigraph.storage.garbage import Garbage
+from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
 
@@ -43,15 +45,16 @@ def empty_table(tables: TableStorage, location: TableLocation) -> None:
 
 def _remove_forks(tables: TableStorage, uri: str) -> None:
     """Forks of deleted branches would keep the versions they came from."""
-    left = set(tables.forks.list(uri))
-    while left:
-        removed = set()
-        for branch in left:
-            try:
-                tables.forks.delete(uri, branch)
-            except ForkInUse:
-                continue  # its child goes first
-            removed.add(branch)
-        if not removed:
-            return
-        left -= removed
+    for fork in children_first(tables.forks.list(uri)):
+        with suppress(ForkInUse):
+            tables.forks.delete(uri, fork)
+
+
+def children_first(forks: Mapping[str, BranchInfo]) -> list[str]:
+    """Every fork after those that came from it, which is the order they can be deleted in."""
+
+    def depth(name: str) -> int:
+        parent = forks[name].parent_branch
+        return 0 if parent is None or parent not in forks else 1 + depth(parent)
+
+    return sorted(forks, key=lambda name: (-depth(name), name))

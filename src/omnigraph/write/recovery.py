@@ -80,9 +80,9 @@ def list_queues(sidecar: Sidecar) -> list[QueueKey]:
     """Every queue that the writer of a sidecar holds while it is alive."""
     moved = {pin.table_key for pin in sidecar.pins} | {each.table_key for each in sidecar.switches}
     keys = moved | set(sidecar.read_versions) | sidecar.schema.table_keys
-    queues = queue_keys(frozenset(keys), sidecar.branch or MAIN)
+    queues = queue_keys(keys, sidecar.branch or MAIN)
     if sidecar.merge_source_branch is not None:
-        queues += queue_keys(frozenset(moved), sidecar.merge_source_branch)
+        queues += queue_keys(moved, sidecar.merge_source_branch)
     if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
         queues += [(BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]
     return queues

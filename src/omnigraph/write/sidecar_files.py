@@ -11,10 +11,10 @@ import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
 
 from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.write.sidecar import (
     DIRECTORY,
     Sidecar,
@@ -28,16 +28,7 @@ BYTES_MAX = 16 * 1024 * 1024
 """No sidecar of ours comes near this: a table takes a few hundred bytes."""
 
 
-class SidecarStore(Protocol):
-    """The part of the text store that sidecars need."""
-
-    def read_text_if_exists(self, path: str, *, bytes_max: int | None = None) -> str | None: ...
-    def write_text(self, path: str, text: str) -> None: ...
-    def delete(self, path: str) -> None: ...
-    def list_dir(self, path: str) -> list[str]: ...
-
-
-def write_sidecar(store: SidecarStore, sidecar: Sidecar) -> None:
+def write_sidecar(store: GraphTexts, sidecar: Sidecar) -> None:
     """Phase A: make the intent durable. A failure here leaves nothing to recover."""
     hit(Failpoint.RECOVERY_SIDECAR_WRITE)
     path = sidecar_path(sidecar.operation_id)
@@ -51,7 +42,7 @@ def write_sidecar(store: SidecarStore, sidecar: Sidecar) -> None:
     hit(Failpoint.COMMIT_AFTER_SIDECAR)
 
 
-def confirm_sidecar(store: SidecarStore, sidecar: Sidecar, achieved: Mapping[str, int]) -> Sidecar:
+def confirm_sidecar(store: GraphTexts, sidecar: Sidecar, achieved: Mapping[str, int]) -> Sidecar:
     """Phase B is complete: write down the version that each table has reached.
 
     Replaces the file as a whole, so a reader finds it confirmed in full or not at all.
@@ -72,14 +63,14 @@ def confirm_sidecar(store: SidecarStore, sidecar: Sidecar, achieved: Mapping[str
     return confirmed
 
 
-def delete_sidecar(store: SidecarStore, operation_id: str) -> None:
+def delete_sidecar(store: GraphTexts, operation_id: str) -> None:
     """Phase D: the write is published, the intent is history."""
     hit(Failpoint.RECOVERY_SIDECAR_DELETE)
     store.delete(sidecar_path(operation_id))
     hit(Failpoint.RECOVERY_AFTER_SIDECAR_DELETE)
 
 
-def list_sidecars(store: SidecarStore) -> list[str]:
+def list_sidecars(store: GraphTexts) -> list[str]:
     """Operation ids of every sidecar there is, oldest first. A failed listing is loud."""
     hit(Failpoint.RECOVERY_SIDECAR_LIST)
     return sorted(
@@ -87,13 +78,13 @@ def list_sidecars(store: SidecarStore) -> list[str]:
     )
 
 
-def read_sidecar_if_exists(store: SidecarStore, operation_id: str) -> Sidecar | None:
+def read_sidecar_if_exists(store: GraphTexts, operation_id: str) -> Sidecar | None:
     """Read a sidecar, or None when its writer has deleted it meanwhile."""
     text = store.read_text_if_exists(sidecar_path(operation_id), bytes_max=BYTES_MAX)
     return None if text is None else sidecar_from_json(text, operation_id)
 
 
-def relocate_sidecars(store: SidecarStore, former: Collection[str], root: str) -> None:
+def relocate_sidecars(store: GraphTexts, former: Collection[str], root: str) -> None:
     """Point the sidecars of a graph that lay at one of `former` to where it lies now.
 
     One that names any other place, or is damaged, stays as it is: recovery refuses it.

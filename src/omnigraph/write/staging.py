@@ -147,14 +147,13 @@ class MutationStaging:
     ) -> pa.Table:
         """Committed rows with the pending ones laid over them: what the write would leave."""
         pending = self.touch(entity)
-        shown = pending.upserts() if pending.batches else None
-        if shown is None:
+        if not pending.batches:
             return self.tables.reads.scan(
                 pending.handle, columns=columns, predicate=predicate, include_blobs=True
             )
         return self.tables.reads.scan_with_pending(
             pending.handle,
-            shown,
+            pending.upserts(),
             columns=columns,
             predicate=predicate,
             key_column="id",
