@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias, assert_never
 
 from omnigraph.config.operator import Operator, Profile, load_operator, server_url
-from omnigraph.config.project import Project, ProjectGraph, StoredEntry, load_project
+from omnigraph.config.project import Project, StoredEntry, load_project
 from omnigraph.config.tokens import token_for
 from omnigraph.errors import AddressError, BadRequestError, ConfigError
 
@@ -183,10 +183,7 @@ def _location(text: str) -> str:
 
 
 def _target_scope(name: str, settings: Settings) -> Scope:
-    return _graph_scope(settings.project.graph(name))
-
-
-def _graph_scope(graph: ProjectGraph) -> Scope:
+    graph = settings.project.graph(name)
     if graph.is_served:
         served = _to_served_scope(server_url(graph.uri, f"graphs.{graph.name}.uri"))
         return replace(served, queries=graph.queries, token_variable=graph.bearer_token_env)
