@@ -14,6 +14,9 @@ import pytest
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "omnigraph"
 
+# One worker parses the source for all of them.
+pytestmark = pytest.mark.xdist_group("privacy")
+
 PLANTS = "breaks one step of the protocol on purpose"
 BETWEEN = "does something between two steps of one call"
 BOUNDED = "what is kept has a bound that no answer shows"
