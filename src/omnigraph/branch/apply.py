@@ -184,7 +184,7 @@ def _steps(
     if is_rewrite and indexes and plan.delta.rows["after"].null_count < len(plan.delta):
 
         def cover(handle: TableHandle) -> StagedTransaction | None:
-            return tables.indexes.stage_fold(handle, (), indexes).transaction
+            return tables.indexes.stage_create(handle, (), indexes).transaction
 
         yield CommitStep(str(uuid4()), cover)
 

@@ -65,12 +65,12 @@ class Serving:
 class Call:
     """One request: its actor, its graph, and whether it was authorized yet."""
 
-    __slots__ = ("_graph", "_is_permit_checked", "_operation", "actor", "request", "serving")
+    __slots__ = ("_graph", "_is_permit_checked", "actor", "operation", "request", "serving")
 
     def __init__(self, serving: Serving, operation: Operation, request: Request) -> None:
         self.serving = serving
         self.request = request
-        self._operation = operation
+        self.operation = operation
         self._is_permit_checked = False
         self._graph: OpenGraph | None = None
         self.actor: str | None = None
@@ -90,13 +90,13 @@ class Call:
 
     @property
     def graph(self) -> OpenGraph:
-        assert self._graph is not None, f"{self._operation.operation_id} does not address one graph"
+        assert self._graph is not None, f"{self.operation.operation_id} does not address one graph"
         return self._graph
 
     @property
     def is_permit_checked(self) -> bool:
         """Whether the policy was checked, as it must be before anything is read or written."""
-        return self._is_permit_checked or self._operation.action is None
+        return self._is_permit_checked or self.operation.action is None
 
     def permit(
         self,
@@ -110,8 +110,8 @@ class Call:
         Raises:
             PolicyError: The actor may not do that.
         """
-        wanted = action or self._operation.action
-        assert wanted is not None, f"{self._operation.operation_id} has no action"
+        wanted = action or self.operation.action
+        assert wanted is not None, f"{self.operation.operation_id} has no action"
         gate = self._graph.gate if self._graph is not None else self.serving.gate
         self._is_permit_checked = True
         gate.require(self.actor, wanted, branch, target_branch)

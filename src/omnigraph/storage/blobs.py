@@ -58,14 +58,13 @@ def to_logical_schema(stored: pa.Schema) -> pa.Schema:
 
 def to_stored(rows: pa.Table, stored: pa.Schema) -> pa.Table:
     """Return logical rows in the form Lance writes, columns in the order of `stored`."""
+    fields = [field for field in stored if field.name in rows.column_names]
     columns = [
         _blob_chunks(rows.column(field.name))
         if isinstance(field.type, BlobType)
         else rows.column(field.name)
-        for field in stored
-        if field.name in rows.column_names
+        for field in fields
     ]
-    fields = [field for field in stored if field.name in rows.column_names]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 

@@ -14,10 +14,9 @@ with that path cut down to what is below the table, so that it stays right when 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -31,7 +30,6 @@ from omnigraph.storage.location import VERSIONS
 
 CHUNK_BYTES = 1 << 20
 _CRC, _ETAG = "crc32:", "etag:"
-_MD5_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,11 @@ class Checksum:
 
     def to_json(self) -> list[Any]:
         return [self.size, self.digest]
+
+    @property
+    def etag(self) -> str | None:
+        """What an object store said the object is, if that is what was recorded."""
+        return self.digest.removeprefix(_ETAG) if self.digest.startswith(_ETAG) else None
 
 
 Chunk: TypeAlias = bytes | memoryview
@@ -87,23 +90,6 @@ def checksum_chunks(chunks: Iterable[Chunk], dataset: str, relative: str) -> Che
     for chunk in chunks:
         crc, size = zlib.crc32(chunk, crc), size + len(chunk)
     return Checksum(size, f"{_CRC}{crc:08x}")
-
-
-def is_same(
-    expected: Checksum, dataset: str, relative: str, size: int, read: Callable[[], Iterable[Chunk]]
-) -> bool | None:
-    """Whether a file is as recorded; None when its record cannot tell."""
-    if size != expected.size and not is_fork_version(relative):
-        return False
-    if not expected.digest.startswith(_ETAG):
-        return checksum_chunks(read(), dataset, relative) == expected
-    etag = expected.digest.removeprefix(_ETAG)
-    if len(etag) != _MD5_LENGTH:
-        return None  # of an upload in parts: it depends on how large they were
-    digest = hashlib.md5(usedforsecurity=False)
-    for chunk in read():
-        digest.update(chunk)
-    return digest.hexdigest() == etag
 
 
 def is_fork_version(relative: str) -> bool:

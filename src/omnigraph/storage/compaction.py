@@ -82,7 +82,9 @@ def _groups(
 
 
 def _worthwhile(group: list[LanceFragment]) -> Iterator[list[LanceFragment]]:
-    if len(group) > 1 or any(_has_much_deleted(each) for each in group):
+    if len(group) > 1 or any(
+        count_deleted(each) > DELETED_SHARE_MAX * each.metadata.physical_rows for each in group
+    ):
         yield group
 
 
@@ -94,10 +96,6 @@ def _covering_segments(dataset: LanceDataset, without: Collection[str]) -> Any:
         for segment in index.segments
     ]
     return lambda fragment_id: frozenset(uuid for uuid, ids in kept if fragment_id in ids)
-
-
-def _has_much_deleted(fragment: LanceFragment) -> bool:
-    return count_deleted(fragment) > DELETED_SHARE_MAX * fragment.metadata.physical_rows
 
 
 def _execute(dataset: LanceDataset, group: list[LanceFragment], target_rows: int) -> RewriteResult:

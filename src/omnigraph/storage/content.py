@@ -87,19 +87,15 @@ class _Inspection:
     def run(self) -> DatasetContent:
         lineages = find_lineages(self.listed)
         ownerless = {each for each in lineages if each and not self._has_ref(each)}
-        found = DatasetContent(
-            self.files.uri,
-            self.listed,
-            ownerless=tuple(sorted(ownerless)),
-            is_being_cleaned=f"{DIRECTORY}/{CLEANING}" in self.listed,
-        )
+        is_being_cleaned = f"{DIRECTORY}/{CLEANING}" in self.listed
         records: list[Record] = []
+        records_torn = 0
         problems: list[FileProblem] = []
         for path in self._logs(lineages - ownerless):
             read = decode_records(self.files.read(path))
             torn = self._find_torn_version(path.rpartition(DIRECTORY)[0])
             records += [each for each in read.records if torn is None or each.version < torn]
-            found = replace(found, records_torn=found.records_torn + read.torn)
+            records_torn += read.torn
             if read.damaged:
                 problem = f"is damaged: {read.damaged} of its records do not fit their checksum"
                 problems.append(FileProblem(path, problem))
@@ -107,13 +103,17 @@ class _Inspection:
         written = {path: each.version for each in records for path in each.files}
         problems += [
             replace(each, version=written[each.path])
-            for each in self._compare(recorded, found.is_being_cleaned)
+            for each in self._compare(recorded, is_being_cleaned)
         ]
         there = [self.listed[path].size for path in recorded if path in self.listed]
-        return replace(
-            found,
-            recorded=recorded,
-            problems=tuple(problems),
+        return DatasetContent(
+            self.files.uri,
+            self.listed,
+            recorded,
+            tuple(problems),
+            tuple(sorted(ownerless)),
+            is_being_cleaned,
+            records_torn,
             bytes_read=sum(there) if self.content else 0,
         )
 

@@ -116,7 +116,11 @@ class ControlTable:
     ) -> ControlRows:
         """Return the rows at a version, or at the latest, in one scan."""
         location = TableLocation(self.uri, branch)
-        dataset = self._open(location, version)
+        dataset = (
+            self.power_cut.open_head(location)
+            if version is None
+            else self._opener.at(location, version)
+        )
         handle = TableHandle(location, dataset.version, dataset.schema, 0, dataset)
         rows = self._reads.scan(handle, columns, predicate)
         record(control_reads=1)
@@ -269,11 +273,6 @@ class ControlTable:
     @property
     def _is_power(self) -> bool:
         return self._is_local and self._durability == "power"
-
-    def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
-        if version is None:
-            return self.power_cut.open_head(location)
-        return self._opener.at(location, version)
 
     def _refuse_unfenced(self, dataset: LanceDataset) -> None:
         marked = _primary_key(dataset)

@@ -28,6 +28,7 @@ from omnigraph.storage.predicates import (
     Predicate,
     TextContains,
     TextStartsWith,
+    leaves,
 )
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -56,7 +57,7 @@ def _is_safe(bound: Predicate, depth: int) -> bool:
             # Balanced text nests log2(n) deep; Lance refuses to parse very deep nesting.
             inner = depth + 1 + max(len(parts), 1).bit_length()
             return all(_is_safe(part, inner) for part in parts) and inner <= _DEPTH_MAX
-        case Not(And() | Or() as part) if _has_lists(part):
+        case Not(And() | Or() as part) if any(isinstance(leaf, IsIn) for leaf in leaves(part)):
             # Lance folds `x in (…) and not x in (…)` to false, also where x is null: negated, a
             # null would be kept.
             return False
@@ -67,16 +68,6 @@ def _is_safe(bound: Predicate, depth: int) -> bool:
             return _is_plain(column) and not pa.types.is_floating(value.type)
         case _:
             return _is_plain(bound.column)
-
-
-def _has_lists(bound: Predicate) -> bool:
-    match bound:
-        case And(parts) | Or(parts):
-            return any(map(_has_lists, parts))
-        case Not(part):
-            return _has_lists(part)
-        case _:
-            return isinstance(bound, IsIn)
 
 
 def _is_plain(column: str) -> bool:

@@ -5,7 +5,7 @@ Records of a write that a power cut has interrupted are dropped when its version
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -17,10 +17,12 @@ from omnigraph.storage.checksum_records import (
     encode_record,
     fold_records,
 )
+from omnigraph.storage.durability import Durability
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.listing import Files
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.recorder import wait_for_records
+from omnigraph.storage.torn import TornFile
 
 
 @contextmanager
@@ -53,7 +55,15 @@ def _fold(files: Files, directory: str) -> None:
     files.remove(logs)
 
 
-def forget_records(location: TableLocation, version: int) -> None:
+def quarantine_torn(torn: Collection[TornFile], durability: Durability) -> list[str]:
+    """Quarantine torn files without their records; returns where the files are now."""
+    for each in torn:
+        if each.location is not None:
+            _forget_records(each.location, each.version)
+    return [each.quarantine(durability) for each in torn]
+
+
+def _forget_records(location: TableLocation, version: int) -> None:
     """Drop what was recorded of a version, and of later ones, that were never acknowledged."""
     files = Files(location.uri, {})
     log = f"{location.prefix}{DIRECTORY}/{LOG}"

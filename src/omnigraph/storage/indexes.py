@@ -54,14 +54,13 @@ class Indexes:
             rows = {fragment.fragment_id: count_live(fragment) for fragment in fragments}
         return [_info(index, rows) for index in found]
 
-    def stage_create(self, handle: TableHandle, specs: Sequence[IndexSpec]) -> StagedIndexes:
-        """Build every index that can be built; an index of the same name is replaced."""
-        return self.stage_fold(handle, specs, ())
-
-    def stage_fold(
-        self, handle: TableHandle, specs: Sequence[IndexSpec], extended: Sequence[IndexSpec]
+    def stage_create(
+        self, handle: TableHandle, specs: Sequence[IndexSpec], extended: Sequence[IndexSpec] = ()
     ) -> StagedIndexes:
-        """Build `specs` anew, and give each of `extended` one more segment over what it lacks."""
+        """Build `specs` anew, and give each of `extended` one more segment over what it lacks.
+
+        What cannot be built yet is pending; an index of the same name is replaced.
+        """
         lacking = _list_uncovered(handle)
         built: list[tuple[IndexSpec, Index]] = []
         pending: list[NotTrainable] = []
@@ -75,13 +74,11 @@ class Indexes:
         if not built:
             return StagedIndexes(None, (), tuple(pending))
         anew = {spec.name for spec, _ in built if spec in specs}
-        continued = {spec.name for spec, _ in built} - anew
-        replaced = _existing_segments(handle._dataset, anew)
         # A compaction leaves segments behind that cover nothing any more.
-        replaced += [
+        replaced = [
             segment
-            for segment in _existing_segments(handle._dataset, continued)
-            if not segment.fragment_ids
+            for segment in _existing_segments(handle._dataset, {spec.name for spec, _ in built})
+            if segment.name in anew or not segment.fragment_ids
         ]
         operation = LanceOperation.CreateIndex([index for _, index in built], replaced)
         staged = self.stager.stage(

@@ -20,7 +20,9 @@ Pending: TypeAlias = Sequence[pa.RecordBatch] | pa.Table
 
 def to_pending_table(pending: Pending, schema: pa.Schema, *, include_blobs: bool) -> pa.Table:
     """The pending rows under the schema of the table; absent columns are null."""
-    rows = pending if isinstance(pending, pa.Table) else _from_batches(pending, schema)
+    rows = pending
+    if not isinstance(rows, pa.Table):
+        rows = pa.Table.from_batches(pending) if pending else schema.empty_table()
     names = projection(schema, None, include_blobs=include_blobs)
     fields = [schema.field(name) for name in names]
     columns = [
@@ -39,7 +41,3 @@ def hide_pending(committed: pa.Table, pending: pa.Table, key_column: str) -> pa.
     keys = pending.column(key_column).combine_chunks().drop_null()
     hidden = pc.is_in(committed.column(key_column), value_set=keys)
     return committed.filter(pc.invert(hidden))
-
-
-def _from_batches(pending: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches(pending) if pending else schema.empty_table()

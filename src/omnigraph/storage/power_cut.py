@@ -14,7 +14,7 @@ from lance import LanceDataset
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.datasets import Opener
-from omnigraph.storage.fold_records import forget_records
+from omnigraph.storage.fold_records import quarantine_torn
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.torn import TornFile, list_torn_refs, list_torn_versions, newest_version
@@ -72,11 +72,7 @@ class PowerCut:
 
     def quarantine(self, suspects: Collection[str | None]) -> list[str]:
         """Move torn files to the quarantine of the table; returns where they are now."""
-        torn = self.find_torn(suspects)
-        for each in torn:
-            if each.location is not None:
-                forget_records(each.location, each.version)
-        return [each.quarantine(self._forks.durability) for each in torn]
+        return quarantine_torn(self.find_torn(suspects), self._forks.durability)
 
     def ignore_torn(self, suspects: Collection[str | None]) -> None:
         """Read as if torn files were not there; for a handle that may not move them."""

@@ -112,10 +112,11 @@ Predicate: TypeAlias = Leaf | And | Or | Not
 
 def columns_of(predicate: Predicate) -> list[str]:
     """The columns a predicate reads, each once, in order of first use."""
-    return list(dict.fromkeys(leaf.column for leaf in _leaves(predicate)))
+    return list(dict.fromkeys(leaf.column for leaf in leaves(predicate)))
 
 
-def _leaves(predicate: Predicate) -> Iterator[Leaf]:
+def leaves(predicate: Predicate) -> Iterator[Leaf]:
+    """The conditions on single columns that a predicate consists of, in order."""
     pending: list[Predicate] = [predicate]
     while pending:
         match pending.pop():

@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from types import TracebackType
 from typing import TypeAlias
 
 from omnigraph.errors import ConflictError, InvariantViolated
@@ -42,10 +41,6 @@ class Guard:
     def keys(self) -> frozenset[QueueKey]:
         return frozenset(queue.key for queue in self._held)
 
-    def covers(self, keys: Iterable[QueueKey]) -> bool:
-        """Whether every one of `keys` is held."""
-        return self.keys.issuperset(keys)
-
     def release(self) -> None:
         """Let the next writers in; safe to call again."""
         held, self._held = self._held, []
@@ -55,12 +50,7 @@ class Guard:
     def __enter__(self) -> Guard:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 

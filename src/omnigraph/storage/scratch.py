@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from ulid import ULID
 
@@ -205,7 +206,7 @@ def _to_json(moved: MovedFiles, root: str) -> dict[str, object]:
     }
 
 
-def _from_json(value: dict[str, object], root: GraphRoot) -> MovedFiles | None:
+def _from_json(value: dict[str, Any], root: GraphRoot) -> MovedFiles | None:
     """What was moved, in this graph; None when it was moved where this graph was before.
 
     Earlier loads wrote whole URIs: in a copy these name tables of the original.
@@ -213,12 +214,4 @@ def _from_json(value: dict[str, object], root: GraphRoot) -> MovedFiles | None:
     uri = root.child(str(value["table"])) if "table" in value else str(value["uri"])
     if not uri.startswith(f"{root.uri}/"):
         return None
-    names = value["names"]
-    assert isinstance(names, list)
-    branch = value["branch"]
-    return MovedFiles(
-        uri,
-        None if branch is None else str(branch),
-        int(str(value["version"])),
-        tuple(map(str, names)),
-    )
+    return MovedFiles(uri, value["branch"], value["version"], tuple(value["names"]))

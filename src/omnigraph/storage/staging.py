@@ -82,7 +82,7 @@ class RowStaging:
             operation: _Written = LanceOperation.Overwrite(handle._dataset.schema, [])
         else:
             conformed = conform(rows, handle.schema)
-            operation = self._write(handle, iter(conformed.to_batches()), mode="overwrite")
+            operation, _ = self._write(handle, iter(conformed.to_batches()), mode="overwrite")
         return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows.num_rows)
 
     def stage_rewrite(
@@ -90,8 +90,7 @@ class RowStaging:
     ) -> StagedTransaction:
         """Stage the replacement of all rows and columns; `batches` are in the new `schema`."""
         stored = to_keyed_schema(schema)
-        written = self._write(handle, iter(batches), mode="overwrite", stored=stored)
-        rows = sum(fragment.physical_rows for fragment in written.fragments)
+        written, rows = self._write(handle, iter(batches), mode="overwrite", stored=stored)
         operation = written if rows else LanceOperation.Overwrite(stored, [])
         return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows)
 
@@ -119,7 +118,7 @@ class RowStaging:
 
         No join: the caller knows which rows go. They get new row ids.
         """
-        written = self._write(handle, _conform_stream(batches, handle.schema), mode="append")
+        written, rows = self._write(handle, _conform_stream(batches, handle.schema), mode="append")
         with lance_errors("staging a replacement", handle.location):
             updated, removed = write_deletions(handle._dataset, addresses)
         operation = LanceOperation.Update(
@@ -127,7 +126,6 @@ class RowStaging:
             updated_fragments=updated,
             new_fragments=list(written.fragments),
         )
-        rows = sum(fragment.physical_rows for fragment in written.fragments)
         staged = self.stager.stage(handle, StageKind.UPDATE, operation, rows=rows)
         record(stage_update_rows=rows)
         return staged
@@ -141,8 +139,7 @@ class RowStaging:
     def _stage_append(
         self, handle: TableHandle, batches: Iterator[pa.RecordBatch]
     ) -> StagedTransaction:
-        operation = self._write(handle, batches, mode="append")
-        rows = sum(fragment.physical_rows for fragment in operation.fragments)
+        operation, rows = self._write(handle, batches, mode="append")
         if rows == 0:
             raise BadRequestError("there are no rows to append")
         staged = self.stager.stage(handle, StageKind.APPEND, operation, rows=rows)
@@ -156,7 +153,8 @@ class RowStaging:
         *,
         mode: str,
         stored: pa.Schema | None = None,
-    ) -> _Written:
+    ) -> tuple[_Written, int]:
+        """Write the rows to files: the operation that adds them, and how many they are."""
         source = _Remembering(batches)
         stored = handle._dataset.schema if stored is None else stored
         reader = pa.RecordBatchReader.from_batches(stored, to_stored_batches(source, stored))
@@ -175,7 +173,7 @@ class RowStaging:
             raise source.error or error from None
         operation = transaction.operation
         assert isinstance(operation, _Written)
-        return operation
+        return operation, sum(fragment.physical_rows for fragment in operation.fragments)
 
 
 class _Remembering:

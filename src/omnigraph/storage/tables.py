@@ -33,7 +33,7 @@ from omnigraph.storage.compaction import CompactionStaging
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, empty_in_memory
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
-from omnigraph.storage.fold_records import forget_records
+from omnigraph.storage.fold_records import quarantine_torn
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import (
     CommittedVersion,
@@ -123,7 +123,9 @@ class TableStorage:
         if shown is None:
             return _to_handle(location, self._opener.at(location, version))
         if version == 0:
-            return _to_empty_handle(location, shown)
+            assert shown.schema is not None
+            handle = _to_handle(location, empty_in_memory(to_keyed_schema(shown.schema)))
+            return replace(handle, version=0, schema=shown.schema, shown=shown)
         dataset = self._opener.at(location, version)
         if shown.renamed:
             dataset = self._opener.rename_columns(dataset, location, dict(shown.renamed))
@@ -228,10 +230,7 @@ class TableStorage:
 
         The caller holds the writer queue of the table.
         """
-        torn = list_torn_versions(location, above)
-        for each in torn:
-            forget_records(location, each.version)
-        return [each.quarantine(self.durability) for each in torn]
+        return quarantine_torn(list_torn_versions(location, above), self.durability)
 
     def flush(self, location: TableLocation, version: int) -> None:
         """Sync the files of a version: its writer may have died before it did."""
@@ -250,13 +249,6 @@ class TableStorage:
         """Fork a table at an exact version and open it; ForkExists when the name is taken."""
         fork = self.forks.create(location, version, branch)
         return _to_handle(fork, self._opener.at(fork, version))
-
-
-def _to_empty_handle(location: TableLocation, shown: ShownColumns) -> TableHandle:
-    """A table before it was created: it has no rows."""
-    assert shown.schema is not None
-    dataset = empty_in_memory(to_keyed_schema(shown.schema))
-    return replace(_to_handle(location, dataset), version=0, schema=shown.schema, shown=shown)
 
 
 def _show_as(handle: TableHandle, shown: ShownColumns) -> TableHandle:

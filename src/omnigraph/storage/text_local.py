@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -83,14 +83,7 @@ class LocalTextStore(TextStore):
         record(text_writes=1)
 
     def delete(self, uri: str) -> None:
-        path = _path(uri)
-        with _file_errors("deleting", uri):
-            try:
-                os.unlink(path)
-            except (FileNotFoundError, NotADirectoryError):
-                return
-            self._sync_entry(path)
-        record(text_deletes=1)
+        self._remove(uri, os.unlink)
 
     def list_dir(self, uri: str) -> list[str]:
         found = [entry.name for entry in _list_entries(uri) if entry.is_file()]
@@ -100,10 +93,13 @@ class LocalTextStore(TextStore):
         return [entry.name for entry in _list_entries(uri) if entry.is_dir()]
 
     def delete_prefix(self, uri: str) -> None:
+        self._remove(uri, shutil.rmtree)
+
+    def _remove(self, uri: str, remove: Callable[[str], None]) -> None:
         path = _path(uri)
         with _file_errors("deleting", uri):
             try:
-                shutil.rmtree(path)
+                remove(path)
             except (FileNotFoundError, NotADirectoryError):
                 return
             self._sync_entry(path)

@@ -73,22 +73,14 @@ def write_unattached(
             enable_stable_row_ids=True,
             storage_options=dict(storage_options or {}) or None,
         )
-        return [
-            UnattachedFragment(
-                uri,
-                fragment.physical_rows,
-                json.dumps(fragment.to_json()),
-                _checksums(uri, fragment),
-            )
-            for fragment in written
-        ]
+        return [_describe(uri, fragment) for fragment in written]
 
 
-def _checksums(uri: str, fragment: FragmentMetadata) -> Checksums:
-    """Taken where the files are written, so that the tasks of a load do it in parallel."""
-    if "://" in uri:
-        return {}
-    return checksum_files(existing_files(LanceOperation.Append([fragment]), uri), uri)
+def _describe(uri: str, fragment: FragmentMetadata) -> UnattachedFragment:
+    # Checksums are taken where files are written, so that the tasks of a load do it in parallel.
+    files = [] if "://" in uri else existing_files(LanceOperation.Append([fragment]), uri)
+    metadata = json.dumps(fragment.to_json())
+    return UnattachedFragment(uri, fragment.physical_rows, metadata, checksum_files(files, uri))
 
 
 def read_unattached(

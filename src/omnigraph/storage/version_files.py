@@ -32,8 +32,13 @@ class VersionFile:
 
 
 def list_needed_files(handle: TableHandle) -> list[VersionFile]:
-    """Every file that a read of this version may touch, its own included."""
-    return [*_own_files(handle), *_content_files(handle)]
+    """Every file that a read of this version may touch, and that of its transaction."""
+    top = handle.location.physical_uri
+    files = [VersionFile(f"{top}/{version_file(handle.version)}", "version")]
+    transaction = transaction_file(handle._dataset)
+    if transaction is not None:
+        files.append(VersionFile(f"{top}/_transactions/{transaction}", "transaction"))
+    return files + _content_files(handle)
 
 
 def find_damaged_files(handle: TableHandle, options: Mapping[str, str]) -> dict[str, str]:
@@ -45,19 +50,7 @@ def find_damaged_files(handle: TableHandle, options: Mapping[str, str]) -> dict[
 def _content_files(handle: TableHandle) -> list[VersionFile]:
     """Every data file, deletion file and index of the version."""
     with lance_errors("listing the files of a table", handle.location):
-        dataset = handle._dataset
-        bases = {base.id: base.path for base in dataset.base_paths().values()}
-        return [*_fragment_files(dataset, bases, handle), *_index_files(dataset, bases, handle)]
-
-
-def _own_files(handle: TableHandle) -> list[VersionFile]:
-    """The file of the version itself, and that of its transaction."""
-    top = handle.location.physical_uri
-    files = [VersionFile(f"{top}/{version_file(handle.version)}", "version")]
-    transaction = transaction_file(handle._dataset)
-    if transaction is not None:
-        files.append(VersionFile(f"{top}/_transactions/{transaction}", "transaction"))
-    return files
+        return list(_walk_content(handle._dataset, handle.location.physical_uri))
 
 
 def _find_problem(file: VersionFile, options: Mapping[str, str]) -> str | None:
@@ -73,32 +66,23 @@ def _find_problem(file: VersionFile, options: Mapping[str, str]) -> str | None:
     return None
 
 
-def _fragment_files(
-    dataset: LanceDataset, bases: dict[int, str], handle: TableHandle
-) -> Iterator[VersionFile]:
+def _walk_content(dataset: LanceDataset, own: str) -> Iterator[VersionFile]:
+    bases = {base.id: base.path for base in dataset.base_paths().values()}
+
+    def find_top(base_id: int | None) -> str:
+        # A version that names a base it does not have is damaged: its files are nowhere.
+        return own if base_id is None else bases.get(base_id, f"{own}/base-{base_id}")
+
     for fragment in dataset.get_fragments():
         number, metadata = fragment.fragment_id, fragment.metadata
         for file in fragment.data_files():
-            uri = f"{_top(file.base_id, bases, handle)}/data/{file.path}"
+            uri = f"{find_top(file.base_id)}/data/{file.path}"
             yield VersionFile(uri, "data", file.file_size_bytes, metadata.num_rows, number)
         deleted = metadata.deletion_file
         if deleted is not None:
-            uri = f"{_top(deleted.base_id, bases, handle)}/{deleted.path(number)}"
+            uri = f"{find_top(deleted.base_id)}/{deleted.path(number)}"
             yield VersionFile(uri, "deletion", None, deleted.num_deleted_rows, number)
-
-
-def _index_files(
-    dataset: LanceDataset, bases: dict[int, str], handle: TableHandle
-) -> Iterator[VersionFile]:
     for index in dataset.describe_indices():
         for segment in index.segments:
-            top = _top(segment.base_id, bases, handle)
-            size = getattr(segment, "size_bytes", None)
-            yield VersionFile(f"{top}/_indices/{segment.uuid}", "index", size or None)
-
-
-def _top(base_id: int | None, bases: dict[int, str], handle: TableHandle) -> str:
-    if base_id is None:
-        return handle.location.physical_uri
-    # A version that names a base it does not have is damaged: its files are nowhere.
-    return bases.get(base_id, f"{handle.location.physical_uri}/base-{base_id}")
+            uri = f"{find_top(segment.base_id)}/_indices/{segment.uuid}"
+            yield VersionFile(uri, "index", getattr(segment, "size_bytes", None) or None)

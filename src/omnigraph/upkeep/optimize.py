@@ -154,7 +154,7 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
         left = plan_indexes(tables, at, wanted)
         if left.is_empty:
             return None
-        staged = tables.indexes.stage_fold(at, left.to_build, left.extended)
+        staged = tables.indexes.stage_create(at, left.to_build, left.extended)
         pending[:] = staged.pending
         return staged.transaction
 

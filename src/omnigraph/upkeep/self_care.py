@@ -69,7 +69,7 @@ def _steps(
         return (to_stage(compaction),)
 
     def catch_up(at: TableHandle) -> StagedTransaction:
-        staged = tables.indexes.stage_fold(at, (), btrees).transaction
+        staged = tables.indexes.stage_create(at, (), btrees).transaction
         assert staged is not None, "a compaction always takes coverage away"
         return staged
 
