@@ -5,12 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from omnigraph.catalog import (
-    IndexKind,
-    arrow_schema,
-    index_kind,
-    list_declared_indexes,
-)
+from omnigraph.catalog import IndexKind, arrow_schema, index_kind, list_declared_indexes
 from tests.catalog.reading import catalog
 
 

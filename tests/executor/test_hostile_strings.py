@@ -21,10 +21,10 @@ from omnigraph.errors import OmnigraphError, ParseError
 from omnigraph.index import RuntimeCache, thresholds
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.storage.tokens import query_forms
+from omnigraph.syntax.write_literals import write_string
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
 from omnigraph.testing.inside import inside
 from tests.executor.running import run_query
-from tests.syntax.write_literals import write_string
 
 PAYLOADS = [
     *("", " ", "'", "''", '"', '""', "`", "``", "\\", "\\\\", "\\'", '\\"', "'\"", "%", "_", "a%"),

@@ -23,18 +23,7 @@ from omnigraph.storage.queues import Guard, WriterQueues
 from omnigraph.storage.transactions import Committer, describe_version
 from omnigraph.write.fork import open_pin
 from omnigraph.write.staging import MutationStaging
-from tests.graph.reading import (
-    add,
-    ages,
-    heads,
-    links,
-    names,
-    pins,
-    reopen,
-    rows,
-    run,
-    sidecars,
-)
+from tests.graph.reading import add, ages, heads, links, names, pins, reopen, rows, run, sidecars
 
 Write = Callable[[og.Graph], object]
 

@@ -13,17 +13,7 @@ import omnigraph as og
 from omnigraph.errors import BadRequestError, GraphExists, GraphNotFound, SourceError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.testing.inside import inside
-from tests.graph.reading import (
-    SCHEMA,
-    TABLES,
-    add,
-    names,
-    new_graph,
-    pins,
-    reopen,
-    run,
-    standing,
-)
+from tests.graph.reading import SCHEMA, TABLES, add, names, new_graph, pins, reopen, run, standing
 
 KNOWN_AT_ROOT = {
     "__schemas",

@@ -14,18 +14,7 @@ import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, FailpointError, arm_failpoints
 from omnigraph.testing.inside import inside
 from omnigraph.write.sidecar import SCHEMA_VERSION
-from tests.graph.reading import (
-    ADD,
-    add,
-    heads,
-    links,
-    names,
-    pins,
-    reopen,
-    run,
-    sidecars,
-    standing,
-)
+from tests.graph.reading import ADD, add, heads, links, names, pins, reopen, run, sidecars, standing
 
 TWO_TABLES = ("edge:Knows", "node:Person")
 

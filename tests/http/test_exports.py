@@ -14,16 +14,7 @@ import pytest
 from omnigraph.pipeline import export as export_module
 from omnigraph.server.settings import Limits
 from omnigraph.server.streaming import CHUNK_BYTES, chunks_of
-from tests.http.serving import (
-    INSERT,
-    SCHEMA,
-    Client,
-    Served,
-    make_graph,
-    new_graph,
-    served,
-    single,
-)
+from tests.http.serving import INSERT, SCHEMA, Client, Served, make_graph, new_graph, served, single
 
 PEOPLE_MANY = 40_000
 LEAVING_SECONDS = 0.3

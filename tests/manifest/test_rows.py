@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequestError, InvariantViolated
 from omnigraph.manifest.branch_names import canonical_branch
-from omnigraph.manifest.model import (
-    MAIN,
-    GraphCommit,
-    RegisterTable,
-    Tombstone,
-    UpdatePin,
-)
+from omnigraph.manifest.model import MAIN, GraphCommit, RegisterTable, Tombstone, UpdatePin
 from omnigraph.manifest.rows import (
     LINEAGE_KEY,
     change_to_row,

@@ -13,15 +13,7 @@ import pytest
 from omnigraph.failpoints import Failpoint
 from omnigraph.testing.crash import Outcome, run_spawned
 from tests.depth import IS_TORTURE, cover, depth
-from tests.recovery.cells import (
-    BACK,
-    FORWARD,
-    GRAPH_CELLS,
-    INIT_CELLS,
-    MATRIX_MIN,
-    Cell,
-    features,
-)
+from tests.recovery.cells import BACK, FORWARD, GRAPH_CELLS, INIT_CELLS, MATRIX_MIN, Cell, features
 from tests.recovery.conftest import ACKED, WORK, Cellar
 
 # One worker builds the graphs that the sample starts from.

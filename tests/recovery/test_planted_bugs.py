@@ -21,14 +21,7 @@ from omnigraph.manifest import MAIN, Publish, publish
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.tables import TableStorage
 from omnigraph.testing.inside import inside
-from omnigraph.write import (
-    evidence,
-    intent,
-    protocol,
-    recovery,
-    recovery_actions,
-    sidecar,
-)
+from omnigraph.write import evidence, intent, protocol, recovery, recovery_actions, sidecar
 from omnigraph.write import sidecar_files as store
 from omnigraph.write.audit import RecoveryKind, record_recovery
 from omnigraph.write.classify import Decision, Mode, TableClass

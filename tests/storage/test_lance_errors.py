@@ -26,10 +26,7 @@ from omnigraph.errors import (
     TableNotFound,
     TableVersionNotFound,
 )
-from omnigraph.storage.lance_errors import (
-    lance_errors,
-    translate,
-)
+from omnigraph.storage.lance_errors import lance_errors, translate
 from omnigraph.storage.tables import TableStorage
 from tests.storage.conftest import Store
 from tests.storage.racers import row

@@ -7,17 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.http.serving import (
-    ADA,
-    DELETE,
-    GRACE,
-    INSERT,
-    KNOWS,
-    PEOPLE,
-    SCHEMA,
-    UPDATE,
-    ndjson,
-)
+from tests.http.serving import ADA, DELETE, GRACE, INSERT, KNOWS, PEOPLE, SCHEMA, UPDATE, ndjson
 from tests.surfaces.surfaces import Surface
 
 pytestmark = pytest.mark.slow

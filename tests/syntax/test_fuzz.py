@@ -16,10 +16,10 @@ import pytest
 
 from omnigraph.errors import ParseError
 from omnigraph.syntax import parse_query, parse_schema
+from omnigraph.syntax.print_query import print_query
+from omnigraph.syntax.print_schema import print_schema
 from omnigraph.testing.strategies import HOSTILE_NAMES, HOSTILE_VARIANTS
 from tests.depth import depth
-from tests.syntax.print_query import print_query
-from tests.syntax.print_schema import print_schema
 
 EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", depth(12_000, 1_000_000)))
 BATCHES = depth(1, 4)

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.errors import ParseError
 from omnigraph.syntax import NESTING_MAX, SOURCE_BYTES_MAX, parse_query, parse_schema
-from tests.syntax.print_query import print_query
+from omnigraph.syntax.print_query import print_query
 
 Parse = Callable[[str], Any]
 both = pytest.mark.parametrize("parse", [parse_schema, parse_query])

@@ -8,13 +8,7 @@ from omnigraph.catalog.annotations import PropertyDraft
 from omnigraph.catalog.identity import Identities, TypeKey, resolve_identities
 from omnigraph.catalog.model import Catalog, EdgeType, InterfaceType, NodeType, Property
 from omnigraph.catalog.shape import catalog_of
-from omnigraph.catalog.validate import (
-    EdgeDraft,
-    InterfaceDraft,
-    NodeDraft,
-    SchemaDraft,
-    validate,
-)
+from omnigraph.catalog.validate import EdgeDraft, InterfaceDraft, NodeDraft, SchemaDraft, validate
 from omnigraph.errors import SourceError
 from omnigraph.source_text import SourceText
 from omnigraph.syntax.schema_tree import SchemaTree

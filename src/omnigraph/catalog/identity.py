@@ -15,13 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from omnigraph.catalog.annotations import PropertyDraft, RenameHint
-from omnigraph.catalog.model import (
-    Catalog,
-    EdgeType,
-    InterfaceType,
-    NodeType,
-    TypeKind,
-)
+from omnigraph.catalog.model import Catalog, EdgeType, InterfaceType, NodeType, TypeKind
 from omnigraph.catalog.validate import EdgeDraft, InterfaceDraft, NodeDraft, SchemaDraft
 from omnigraph.errors import IdentityError, did_you_mean
 

@@ -14,12 +14,7 @@ describe.py           what a query returns, reads and writes
 lint.py               all of a file's queries, with everything that is wrong with them
 """
 
-from omnigraph.compiler.compile import (
-    CompiledQuery,
-    compile_query,
-    require_mutation,
-    require_read,
-)
+from omnigraph.compiler.compile import CompiledQuery, compile_query, require_mutation, require_read
 from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.lint import Finding, LintReport, lint
 from omnigraph.compiler.params import ParamValue, bind_params

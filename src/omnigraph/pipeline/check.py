@@ -40,13 +40,7 @@ from omnigraph.write.integrity import (
     last_by_id,
     split_surviving,
 )
-from omnigraph.write.rules import (
-    BrokenCardinality,
-    BrokenRule,
-    OrphanedEdges,
-    Rule,
-    check_rules,
-)
+from omnigraph.write.rules import BrokenCardinality, BrokenRule, OrphanedEdges, Rule, check_rules
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

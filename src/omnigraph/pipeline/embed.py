@@ -13,12 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from omnigraph.catalog import EntityType
-from omnigraph.embed import (
-    Embedder,
-    Filled,
-    embedder_of_documents,
-    fill_vectors,
-)
+from omnigraph.embed import Embedder, Filled, embedder_of_documents, fill_vectors
 from omnigraph.write.embedding import embed_columns
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]

@@ -11,12 +11,7 @@ from typing import TypeAlias
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.ir.expressions import AliasRef, Projected, SortKey
-from omnigraph.ir.print import (
-    format_expression,
-    format_predicate,
-    format_variable,
-    format_where,
-)
+from omnigraph.ir.print import format_expression, format_predicate, format_variable, format_where
 from omnigraph.ir.query import OrderItem, ReturnItem
 from omnigraph.planner.pattern import Hop, Pattern
 from omnigraph.planner.trees import Tree

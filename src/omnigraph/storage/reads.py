@@ -22,13 +22,7 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.masks import keep, to_mask
 from omnigraph.storage.pending import Pending, hide_pending, to_pending_table
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate, columns_of
-from omnigraph.storage.projection import (
-    ROW_ADDRESS,
-    ROW_ID,
-    projection,
-    result_schema,
-    to_schema,
-)
+from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID, projection, result_schema, to_schema
 from omnigraph.storage.row_addresses import AddressCache, take_at, take_by_id
 from omnigraph.storage.row_ids import RowIds
 

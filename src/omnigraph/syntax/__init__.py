@@ -1,4 +1,4 @@
-"""Syntax: `.pg` and `.gq` text to trees with spans.
+"""Syntax: `.pg` and `.gq` text to trees with spans, and back to text.
 
 In goes text, out comes a `SchemaTree` or a `QueryTree`, or a `ParseError` that shows the line. The
 trees hold what was written and no judgement about it; catalog/ and compiler/ judge.
@@ -13,12 +13,15 @@ trees hold what was written and no judgement about it; catalog/ and compiler/ ju
     schema_tree.py    query_tree.py      the trees; spanned.py their base
     unexpected.py                        failures as error messages
     schema_words.py   query_words.py     the words and hints of each language
+    print_schema.py   print_query.py     trees → canonical text; write_literals.py their literals
 """
 
 from __future__ import annotations
 
 from omnigraph.syntax.parse_query import parse_query
 from omnigraph.syntax.parse_schema import parse_schema
+from omnigraph.syntax.print_query import print_query
+from omnigraph.syntax.print_schema import print_schema
 from omnigraph.syntax.query_tree import QueryTree
 from omnigraph.syntax.schema_tree import SchemaTree
 from omnigraph.syntax.source import NESTING_MAX, SOURCE_BYTES_MAX
@@ -30,4 +33,6 @@ __all__ = [
     "SchemaTree",
     "parse_query",
     "parse_schema",
+    "print_query",
+    "print_schema",
 ]

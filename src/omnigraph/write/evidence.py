@@ -14,12 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import (
-    BadRequestError,
-    RecoveryRequired,
-    TableNotFound,
-    TableVersionNotFound,
-)
+from omnigraph.errors import BadRequestError, RecoveryRequired, TableNotFound, TableVersionNotFound
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import TransactionInfo

@@ -44,14 +44,7 @@ from omnigraph.errors import (
     StorageFull,
 )
 from omnigraph.failpoints import FailpointError, hit
-from omnigraph.manifest import (
-    ManifestState,
-    Publish,
-    RegisterTable,
-    Tombstone,
-    UpdatePin,
-    publish,
-)
+from omnigraph.manifest import ManifestState, Publish, RegisterTable, Tombstone, UpdatePin, publish
 from omnigraph.manifest.model import Change
 from omnigraph.storage.handles import CommittedVersion
 from omnigraph.storage.queues import Guard

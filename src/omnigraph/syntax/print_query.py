@@ -43,7 +43,7 @@ from omnigraph.syntax.query_tree import (
     UpdateStatement,
     VariableExpr,
 )
-from tests.syntax.write_literals import write_literal, write_string
+from omnigraph.syntax.write_literals import write_literal, write_string
 
 _INDENT = "    "
 

@@ -23,7 +23,7 @@ from omnigraph.syntax.schema_tree import (
     RangeBound,
     SchemaTree,
 )
-from tests.syntax.write_literals import write_literal
+from omnigraph.syntax.write_literals import write_literal
 
 
 def print_schema(tree: SchemaTree) -> str:
