@@ -535,14 +535,12 @@ class EmbeddingFailed(OmnigraphError):
     """The provider did not give usable vectors. Nothing was written."""
 
     kind = "embedding_failed"
-    http_status = 500
 
 
 class StorageError(OmnigraphError):
     """The store did not do what was asked: disk full, permission, a damaged file."""
 
     kind = "storage"
-    http_status = 500
 
 
 class ObjectMissing(StorageError):
@@ -590,7 +588,6 @@ class RemoteError(OmnigraphError):
     """
 
     kind = "remote"
-    http_status = 500
 
     def __init__(
         self,

@@ -47,32 +47,16 @@ Steps: TypeAlias = Iterator[MigrationStep]
 
 def compare(accepted: Catalog, desired: Catalog, mode: DropMode) -> tuple[MigrationStep, ...]:
     """Return the steps from `accepted` to `desired`, which must carry its identities on."""
-    endpoints = _Endpoints(accepted, desired)
-    steps: tuple[MigrationStep, ...] = (
-        *_kind_steps("interface", accepted.interfaces, desired.interfaces, endpoints, mode),
-        *_kind_steps("node", accepted.nodes, desired.nodes, endpoints, mode),
-        *_kind_steps("edge", accepted.edges, desired.edges, endpoints, mode),
+    steps = tuple(
+        step
+        for kind in desired.types_by_kind()
+        for step in _kind_steps(kind, accepted, desired, mode)
     )
     if not steps and accepted.shape_hash != desired.shape_hash:
         return (
             UnsupportedChange("schema", "the schema changes its meaning in a way no step covers"),
         )
     return steps
-
-
-@dataclass(frozen=True, slots=True)
-class _Endpoints:
-    """Tells whether an edge still connects the same node types, whatever they are called now."""
-
-    accepted: Catalog
-    desired: Catalog
-
-    def same(self, old: EdgeType, new: EdgeType) -> bool:
-        return self._ids(self.accepted, old) == self._ids(self.desired, new)
-
-    @staticmethod
-    def _ids(catalog: Catalog, edge: EdgeType) -> tuple[int, int]:
-        return catalog.nodes[edge.source].type_id, catalog.nodes[edge.target].type_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +97,14 @@ class _Pair:
         return f"{self.kind} {self.new.name}"
 
 
-def _kind_steps(
-    kind: TypeKind,
-    accepted: Mapping[str, AnyType],
-    desired: Mapping[str, AnyType],
-    endpoints: _Endpoints,
-    mode: DropMode,
-) -> Steps:
-    by_id = {each.type_id: each for each in accepted.values()}
-    for name, new in desired.items():
+def _kind_steps(kind: TypeKind, accepted: Catalog, desired: Catalog, mode: DropMode) -> Steps:
+    by_id = {each.type_id: each for each in accepted.types_by_kind()[kind].values()}
+    for name, new in desired.types_by_kind()[kind].items():
         old = by_id.pop(new.type_id, None)
         if old is None:
             yield AddType(kind, name)
         else:
-            yield from _type_steps(_Pair.of(kind, old, new), endpoints, mode)
+            yield from _type_steps(_Pair.of(kind, old, new), accepted, desired, mode)
     for old in by_id.values():
         if kind == "interface":
             yield UnsupportedChange(
@@ -136,7 +114,7 @@ def _kind_steps(
             yield DropType(kind, old.name, mode)
 
 
-def _type_steps(pair: _Pair, endpoints: _Endpoints, mode: DropMode) -> Steps:
+def _type_steps(pair: _Pair, accepted: Catalog, desired: Catalog, mode: DropMode) -> Steps:
     if pair.old.name != pair.new.name:
         yield RenameType(pair.kind, pair.old.name, pair.new.name)
     match pair.old, pair.new:
@@ -148,7 +126,8 @@ def _type_steps(pair: _Pair, endpoints: _Endpoints, mode: DropMode) -> Steps:
                 )
         case (EdgeType() as old_edge, EdgeType() as new_edge):
             yield from _note_steps(pair, old_edge, new_edge)
-            yield from _topology_steps(pair, old_edge, new_edge, endpoints)
+            has_moved = _end_ids(accepted, old_edge) != _end_ids(desired, new_edge)
+            yield from _topology_steps(pair, old_edge, new_edge, has_moved)
     for name, property_ in pair.new.properties.items():
         previous = pair.kept.get(name)
         if previous is None:
@@ -169,8 +148,13 @@ def _note_steps(pair: _Pair, old: NodeType | EdgeType, new: NodeType | EdgeType)
         yield _annotations_changed(pair.entity, pair.words)
 
 
-def _topology_steps(pair: _Pair, old: EdgeType, new: EdgeType, endpoints: _Endpoints) -> Steps:
-    if not endpoints.same(old, new):
+def _end_ids(catalog: Catalog, edge: EdgeType) -> tuple[int, int]:
+    """The node types that an edge connects, whatever they are called now."""
+    return catalog.nodes[edge.source].type_id, catalog.nodes[edge.target].type_id
+
+
+def _topology_steps(pair: _Pair, old: EdgeType, new: EdgeType, has_moved: bool) -> Steps:
+    if has_moved:
         yield UnsupportedChange(
             pair.entity,
             f"the endpoints of {pair.words} cannot change from {old.source} -> {old.target} "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.executor.values import Values
-from omnigraph.index import EdgeIndex, RuntimeCache, TableView, open_tables
+from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, TableView, open_tables
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 
@@ -36,27 +36,21 @@ class Trace:
         self.stages.append(Stage(text, rows, (perf_counter() - self.started) * 1000))
 
 
+@dataclass(slots=True, eq=False)
 class Run:
     """One execution. Views and indexes are shared by all of its parts."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        catalog: Catalog,
-        tables: TableStorage,
-        cache: RuntimeCache,
-        values: Values,
-        embedder: Any = None,
-        trace: Trace | None = None,
-    ) -> None:
-        self.snapshot = snapshot
-        self.catalog = catalog
-        self.tables = tables
-        self.cache = cache
-        self.values = values
-        self.embedder = embedder
-        self.trace = trace
-        self._open = open_tables(snapshot, catalog, tables, cache)
+    snapshot: Snapshot
+    catalog: Catalog
+    tables: TableStorage
+    cache: RuntimeCache
+    values: Values
+    embedder: Any = None
+    trace: Trace | None = None
+    _open: OpenTables = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._open = open_tables(self.snapshot, self.catalog, self.tables, self.cache)
 
     def note(self, text: str, rows: int | None = None) -> None:
         """Record what was done, when the query is explained."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -29,13 +29,13 @@ FEW = 4
 """Runs are few when there is less than one entry for this many positions."""
 
 
+@dataclass(eq=False)
 class Csr:
     """For each position: `targets[offsets[p]:offsets[p + 1]]`, ascending, and their edges."""
 
-    def __init__(self, offsets: IntArray, targets: IntArray, edges: IntArray | None) -> None:
-        self.offsets = offsets
-        self.targets = targets
-        self.edges = edges
+    offsets: IntArray
+    targets: IntArray
+    edges: IntArray | None
 
     @cached_property
     def degree(self) -> IntArray:
@@ -87,19 +87,16 @@ class Csr:
         return int(self.offsets.nbytes * 2 + self.size * 2 + self.targets.nbytes + edges)
 
 
+@dataclass(eq=False)
 class FewRuns:
     """The same for a few positions only: `sources` and `targets` pair by pair, both ascending."""
 
-    is_total = False
-    is_function = False
-
-    def __init__(
-        self, sources: IntArray, targets: IntArray, edges: IntArray | None, size: int
-    ) -> None:
-        self.sources = sources
-        self.targets = targets
-        self.edges = edges
-        self.size = size
+    is_total: ClassVar = False
+    is_function: ClassVar = False
+    sources: IntArray
+    targets: IntArray
+    edges: IntArray | None
+    size: int
 
     @cached_property
     def degree(self) -> IntArray:
@@ -160,20 +157,14 @@ class Relation:
         return Relation(self.backward, self.forward)
 
 
+@dataclass(eq=False)
 class Pairs:
     """A relation made for one query: each side is sorted when it is first used."""
 
-    def __init__(
-        self,
-        sources: IntArray,
-        targets: IntArray,
-        edges: IntArray | None,
-        sizes: tuple[int, int],
-    ) -> None:
-        self._sources = sources
-        self._targets = targets
-        self._edges = edges
-        self.sizes = sizes
+    _sources: IntArray
+    _targets: IntArray
+    _edges: IntArray | None
+    sizes: tuple[int, int]
 
     @cached_property
     def forward(self) -> Runs:

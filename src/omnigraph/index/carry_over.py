@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.cache import RuntimeCache, Sized
-from omnigraph.index.columns import Column, RowIds
+from omnigraph.index.columns import Column, RowIds, build_row_ids
 from omnigraph.index.keys import (
     ColumnKey,
     DeltaKey,
@@ -115,16 +115,14 @@ class Carried(Generic[_T]):
     delta: RowDelta
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PreviousVersion:
     """The earlier versions of one table, seen from one version of it."""
 
-    def __init__(
-        self, table_id: TableId, handle: TableHandle, tables: TableStorage, cache: RuntimeCache
-    ) -> None:
-        self._id = table_id
-        self._handle = handle
-        self._tables = tables
-        self._cache = cache
+    _id: TableId
+    _handle: TableHandle
+    _tables: TableStorage
+    _cache: RuntimeCache
 
     def remember(self) -> None:
         """Let later versions go on from what is being derived of this one."""
@@ -192,19 +190,19 @@ class PreviousVersion:
         gone = self._tables.ancestry.find_deleted(self._handle, before)
         if gone is None:
             return _NONE
-        ids = self._base_row_ids(before, base)
-        order = None if bool(np.all(ids[:-1] < ids[1:])) else np.argsort(ids)
+        known = self._base_row_ids(before, base)
+        ids, order = known.ids, known.order
         wanted = np.concatenate([gone, self.tail_row_ids(delta)])
         at = np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)
         at = at if order is None else order[at]
         return np.unique(at[ids[at] == wanted])
 
-    def _base_row_ids(self, before: TableHandle, base: TableId) -> np.ndarray:
+    def _base_row_ids(self, before: TableHandle, base: TableId) -> RowIds:
         cached = self._cache.peek(RowIdsKey(base))
         if isinstance(cached, RowIds):
-            return cached.ids
+            return cached
         rows = self._tables.reads.scan(before, [], with_row_id=True)
-        return np.asarray(rows.column(ROW_ID).to_numpy())
+        return build_row_ids(rows.column(ROW_ID).to_numpy())
 
 
 def _compare_fragments(before: tuple[Fragment, ...], now: tuple[Fragment, ...]) -> RowDelta | None:

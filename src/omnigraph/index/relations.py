@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
@@ -58,6 +59,10 @@ class Walk:
     both: bool
     is_stored: bool = False
     hops: int = 1
+
+
+_Edges: TypeAlias = "tuple[IntArray, IntArray, IntArray | None]"
+"""Positions of near and far ends, and of the edges between them in a stored walk."""
 
 
 class EdgeIndex:
@@ -124,7 +129,7 @@ class EdgeIndex:
             return None
         frontier = near.positions()
         seen = frontier
-        found: list[tuple[IntArray, IntArray, IntArray | None]] = []
+        found: list[_Edges] = []
         for _ in range(walk.hops):
             if len(frontier) > thresholds.FEW_IDS and _read_mode() is None:
                 return None
@@ -169,10 +174,8 @@ class EdgeIndex:
                 cost += walk.hops * self.edges.size
         return cost
 
-    def _edges_at(
-        self, positions: IntArray, walk: Walk, keep: Selection | None
-    ) -> tuple[IntArray, IntArray, IntArray | None]:
-        """(near, far, edge) of the edges at these positions; edges only of a stored walk."""
+    def _edges_at(self, positions: IntArray, walk: Walk, keep: Selection | None) -> _Edges:
+        """The edges at these positions."""
         parts = [
             self._one_way(positions, from_source, walk, keep)
             for from_source in ((True, False) if walk.both else (walk.from_source,))
@@ -183,15 +186,11 @@ class EdgeIndex:
             assert edges is not None
             other = nears != fars
             parts[1] = (nears[other], fars[other], edges[other])
-        nears = np.concatenate([part[0] for part in parts])
-        fars = np.concatenate([part[1] for part in parts])
-        if not walk.is_stored:
-            return nears, fars, None
-        return nears, fars, np.concatenate([part[2] for part in parts if part[2] is not None])
+        return _concatenate(parts)
 
     def _one_way(
         self, positions: IntArray, from_source: bool, walk: Walk, keep: Selection | None
-    ) -> tuple[IntArray, IntArray, IntArray | None]:
+    ) -> _Edges:
         near, far, columns = self._sources, self._targets, ("src", "dst")
         if not from_source:
             near, far, columns = far, near, ("dst", "src")
@@ -209,14 +208,10 @@ class EdgeIndex:
             is_kept &= keep.contains(edges)
         return nears[is_kept], fars[is_kept], edges[is_kept]
 
-    def _pairs(self, found: list[tuple[IntArray, IntArray, IntArray | None]], walk: Walk) -> Pairs:
-        nears = np.concatenate([part[0] for part in found])
-        fars = np.concatenate([part[1] for part in found])
+    def _pairs(self, found: list[_Edges], walk: Walk) -> Pairs:
+        nears, fars, edges = _concatenate(found)
         near_size, far_size = self._sizes if walk.from_source else self._sizes[::-1]
-        edges = None
-        if walk.is_stored:
-            edges = np.concatenate([part[2] for part in found if part[2] is not None])
-        else:
+        if edges is None:
             keys = sort_distinct(nears * max(far_size, 1) + fars)
             nears, fars = np.divmod(keys, max(far_size, 1))
         pairs = Pairs(nears, fars, edges, (near_size, far_size))
@@ -227,7 +222,7 @@ class EdgeIndex:
     def _map_or_build(self, both: bool) -> Relation:
         store = self._cache.derived
         found = store.load(self._name(both)) if store is not None else None
-        if found is not None and self._fits(found):
+        if found is not None and found.sizes == self._sizes:
             note(f"mapped the adjacency of {self.edges.table_key}")
             return found
         is_first = not self._cache.other_versions(EndpointsKey(self._ids))
@@ -237,9 +232,6 @@ class EdgeIndex:
         if store is not None and is_first and self.edges.size > thresholds.SMALL_TABLE_ROWS:
             store.save(self._name(both), built)
         return built
-
-    def _fits(self, relation: Relation) -> bool:
-        return (relation.forward.size, relation.backward.size) == self._sizes
 
     def _is_on_disk(self, walk: Walk) -> bool:
         store = self._cache.derived
@@ -283,6 +275,16 @@ class EdgeIndex:
             ends("src", cached.sources, self._sources, sources),
             ends("dst", cached.targets, self._targets, targets),
         )
+
+
+def _concatenate(parts: list[_Edges]) -> _Edges:
+    nears, fars, edges = zip(*parts, strict=True)
+    is_stored = edges[0] is not None
+    return (
+        np.concatenate(nears),
+        np.concatenate(fars),
+        np.concatenate(edges) if is_stored else None,
+    )
 
 
 def _read_mode() -> str | None:

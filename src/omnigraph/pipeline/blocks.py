@@ -107,14 +107,10 @@ def _read_lines(range_: LineRange, options: Options) -> bytes:
             return b""
         data = file.read(range_.end - position)
         if not data.endswith(b"\n"):
-            data += _rest_of_line(file, range_.path)
+            rest = file.readline(RECORD_BYTES_MAX + 1)
+            _refuse_endless(rest, range_.path)
+            data += rest
     return data.removeprefix(_BYTE_ORDER_MARK) if range_.start == 0 else data
-
-
-def _rest_of_line(file: BinaryIO, path: str) -> bytes:
-    rest = file.readline(RECORD_BYTES_MAX + 1)
-    _refuse_endless(rest, path)
-    return rest
 
 
 def _refuse_endless(line: bytes, path: str) -> None:

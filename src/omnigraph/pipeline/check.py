@@ -24,11 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, EntityType, NodeType
-from omnigraph.pipeline.columns import ROW_NUMBER, CheckPlan, KeyColumns, RowNumbers
+from omnigraph.pipeline.columns import ROW_NUMBER, KeyColumns, RowNumbers
 from omnigraph.pipeline.model import LoadMode
-from omnigraph.storage.location import graph_root
 from omnigraph.storage.projection import ROW_ADDRESS
-from omnigraph.storage.tables import TableStorage
 from omnigraph.write.bad_rows import BadRow
 from omnigraph.write.convert import ID
 from omnigraph.write.fit import to_mask
@@ -69,11 +67,6 @@ class IdOutcome:
     taken: list[tuple[int, str]] = field(default_factory=list)
     lost: RowNumbers = field(default_factory=lambda: np.empty(0, np.int64))
     replaced: pa.Table | None = None
-
-
-def tables_for(plan: CheckPlan) -> TableStorage:
-    """Storage for a check that runs in another process."""
-    return TableStorage(graph_root(plan.root), plan.storage_options)
 
 
 def run_in_threads(

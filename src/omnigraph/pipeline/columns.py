@@ -39,6 +39,11 @@ _ROW_BITS = 32
 RowNumbers = npt.NDArray[np.int64]
 
 
+def split_row_number(row_number: int) -> tuple[int, int]:
+    """The number of the staged part that holds a row, and the row in that part."""
+    return row_number >> _ROW_BITS, row_number & ((1 << _ROW_BITS) - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckPlan:
     """What a check has to know: the staged parts in input order, and the pins to check against."""
@@ -58,9 +63,11 @@ class CheckPlan:
         """Whether every id of the loaded rows was made by us, and so is new."""
         return all(each.has_made_ids for each in self.parts if each.table_key == table_key)
 
-    def find_row(self, row_number: int) -> tuple[StagedPart, int]:
-        """The staged part that holds a row, and the row in that part."""
-        return self.parts[row_number >> _ROW_BITS], row_number & ((1 << _ROW_BITS) - 1)
+    def find_record(self, row_number: int) -> tuple[int, str, int]:
+        """The record that a row was: its range, its table key, and its ordinal there."""
+        number, row = split_row_number(row_number)
+        part = self.parts[number]
+        return part.range_index, part.table_key, part.ordinal(row)
 
 
 @dataclass(slots=True)

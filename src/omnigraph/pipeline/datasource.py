@@ -35,7 +35,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.frames import ParquetParts, fresh_spool, partition_number, table_key
-from omnigraph.pipeline.scan import Pin, open_pinned
+from omnigraph.pipeline.scan import Pin, open_pinned, require_columns
 from omnigraph.storage.predicates import (
     And,
     Compare,
@@ -172,11 +172,7 @@ class _Reader(DataSourceReader):
             self._pin: Pin = scan.pin()
             self._schema: pa.Schema = scan.schema
         self._predicates = read_filters(target.filters, self._schema)
-        unknown = [name for name in self._names if name not in self._schema.names]
-        if unknown:
-            raise BadRequestError(
-                f"there is no column '{unknown[0]}' — the table has {self._schema.names}"
-            )
+        require_columns(self._names, self._schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         tables, handle = open_pinned(self._pin)
@@ -288,8 +284,7 @@ def read_filters(text: str | None, schema: pa.Schema) -> list[Predicate]:
 
 
 def _predicate(name: str, sign: str, rest: list[Any], schema: pa.Schema) -> Predicate:
-    if name not in schema.names:
-        raise BadRequestError(f"there is no column '{name}' — the table has {schema.names}")
+    require_columns([name], schema)
     type_ = schema.field(name).type
     try:
         match sign, rest:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from omnigraph.branch.images import plain_values
 from omnigraph.catalog import Catalog, EdgeType, EntityType
 from omnigraph.errors import BadRequestError, with_suggestion
-from omnigraph.manifest import Snapshot, TableEntry
+from omnigraph.manifest import TableEntry
 from omnigraph.pipeline.input_files import is_gzip
 from omnigraph.pipeline.output_files import open_output, writing
 from omnigraph.pipeline.progress import Reporter
@@ -73,11 +73,6 @@ def select_tables(catalog: Catalog, types: Sequence[str] | None) -> list[str]:
             raise BadRequestError(with_suggestion(f"unknown type '{name}'", name, names))
         chosen |= found
     return sorted(chosen)
-
-
-def plan_export(tables: TableStorage, catalog: Catalog, snapshot: Snapshot) -> ExportPlan:
-    """Pin what is exported."""
-    return ExportPlan(catalog, snapshot.entries, str(tables.root), tables.storage_options)
 
 
 def slices(plan: ExportPlan, tables: TableStorage, keys: Iterable[str]) -> Iterator[Slice]:

@@ -28,6 +28,7 @@ _GLOB = "*?["
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _GLOB_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
 _REQUEST_BYTES = 1 << 20
+_DENIED = ("PermissionDeniedError", "UnauthenticatedError")
 _DEVICE = "it is a device or socket, not a file"
 
 
@@ -126,7 +127,6 @@ def reading(path: str) -> Iterator[None]:
 
 def cannot_read(path: str, error: Exception) -> BadRequestError:
     """What is wrong with an input file."""
-    reason = "reading it failed"
     match error:
         case FileNotFoundError():
             reason = "no such file"
@@ -134,10 +134,10 @@ def cannot_read(path: str, error: Exception) -> BadRequestError:
             reason = "it is a directory"
         case EOFError() | zlib.error() | gzip.BadGzipFile():
             reason = "it is damaged or cut off"
-        case _ if isinstance(error, PermissionError) or _is_denied(error):
+        case _ if isinstance(error, PermissionError) or type(error).__name__ in _DENIED:
             reason = "permission denied"
         case _:
-            pass
+            reason = "reading it failed"
     return _unreadable(path, reason)
 
 
@@ -154,10 +154,6 @@ def _irregular(mode: int) -> str | None:
     if stat.S_ISFIFO(mode):
         return "it is a pipe, and a load reads its input more than once; write it to a file first"
     return _DEVICE
-
-
-def _is_denied(error: Exception) -> bool:
-    return type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
 
 
 class _ObjectFile(io.RawIOBase):

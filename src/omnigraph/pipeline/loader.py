@@ -117,40 +117,36 @@ def run_load(
     return outcome
 
 
+@dataclass(slots=True)
 class _Load:
     """One load on its way."""
 
-    def __init__(
-        self,
-        tables: TableStorage,
-        catalog: Catalog,
-        request: LoadRequest,
-        runner: Runner,
-        reporter: Reporter,
-        scratch: Scratch | None,
-        quarantine: Quarantine,
-    ) -> None:
-        self._tables = tables
-        self._catalog = catalog
-        self._request = request
-        self._runner = runner
-        self._reporter = reporter
-        self._scratch = scratch
-        self._quarantine = quarantine
+    _tables: TableStorage
+    _catalog: Catalog
+    _request: LoadRequest
+    _runner: Runner
+    _reporter: Reporter
+    _scratch: Scratch | None
+    _quarantine: Quarantine
+    _staged: StagedLoad = field(init=False)
+    _checks: LoadChecks = field(init=False)
+
+    def __post_init__(self) -> None:
+        request, tables = self._request, self._tables
         plan = LoadPlan(
-            catalog=catalog,
+            catalog=self._catalog,
             mode=request.mode,
             on_error=request.on_error,
-            scratch_uri=scratch.uri if scratch is not None else None,
+            scratch_uri=self._scratch.uri if self._scratch is not None else None,
             storage_options=tables.storage_options,
             part_bytes=part_bytes(),
             input_options=request.input.options,
             embeds=request.embeds,
             embed_settings=embed_settings(os.environ),
         )
-        self._staged = StagedLoad(plan, runner, reporter)
+        self._staged = StagedLoad(plan, self._runner, self._reporter)
         limit = None if self._quarantines else SHOWN_MAX
-        self._checks = LoadChecks(tables, runner, reporter, limit)
+        self._checks = LoadChecks(tables, self._runner, self._reporter, limit)
 
     @property
     def _quarantines(self) -> bool:

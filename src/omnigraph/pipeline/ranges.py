@@ -98,15 +98,6 @@ def location_text(range_: Range, line: int, column: int | None) -> str:
             return f"{name}:{line}" if column is None else f"{name}:{line}:{column}"
 
 
-def as_document(range_: Range) -> Range | None:
-    """The same input read from front to back, or None when a range is only a part of it."""
-    match range_:
-        case LineRange(path) | StreamRange(path):
-            return StreamRange(path, is_document=True)
-        case _:
-            return None
-
-
 def _files_input(paths: list[str], part_bytes: int, options: Options) -> Input:
     files = [(path, size_of(path, options)) for path in paths]
     ranges = chain.from_iterable(_file_ranges(*file, part_bytes, options) for file in files)

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.pipeline.buckets import Bucket
-from omnigraph.pipeline.check import IdOutcome, Violation, check_bucket, check_ids, tables_for
+from omnigraph.pipeline.check import IdOutcome, Violation, check_bucket, check_ids
 from omnigraph.pipeline.columns import CheckPlan, KeyColumns, RowNumbers
 from omnigraph.pipeline.engine import CHECK_ROWS, CHECK_ROWS_VARIABLE, THREADED_ROWS, setting
 from omnigraph.pipeline.progress import Reporter
 from omnigraph.pipeline.runner import Runner
+from omnigraph.storage.location import graph_root
 from omnigraph.storage.tables import TableStorage
 
 Result = TypeVar("Result")
@@ -61,7 +62,9 @@ class LoadChecks:
 
 
 def _check_bucket(function: Callable[..., Result], plan: CheckPlan, bucket: Bucket) -> Result:
-    return function(KeyColumns(plan, tables_for(plan), bucket))
+    # In another process, which opens the storage itself.
+    tables = TableStorage(graph_root(plan.root), plan.storage_options)
+    return function(KeyColumns(plan, tables, bucket))
 
 
 def _merge(outcomes: list[IdOutcome]) -> list[IdOutcome]:

@@ -13,10 +13,10 @@ from omnigraph.pipeline.engine import SparkUse, choose_runner
 from omnigraph.pipeline.export import (
     FORMATS,
     ROWS_PER_SLICE,
+    ExportPlan,
     export_jsonl,
     export_parquet,
     export_records,
-    plan_export,
     select_tables,
 )
 from omnigraph.pipeline.output_files import check_output
@@ -46,7 +46,7 @@ def run_export(
     if file_format not in FORMATS:
         raise BadRequestError(f"format is {file_format!r}, expected one of {', '.join(FORMATS)}")
     keys = [key for key in select_tables(catalog, types) if key in snapshot.entries]
-    plan = plan_export(tables, catalog, snapshot)
+    plan = ExportPlan(catalog, snapshot.entries, str(tables.root), tables.storage_options)
     if path is None:
         if file_format != "jsonl":
             raise BadRequestError("an export to Parquet needs a path: a directory to write to")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,7 @@ class Pin:
 
     root: str
     storage_options: tuple[tuple[str, str], ...]
-    uri: str
-    branch: str | None
+    location: TableLocation
     version: int
     shown: ShownColumns | None = None
 
@@ -36,8 +35,18 @@ class Pin:
 def open_pinned(pin: Pin) -> tuple[TableStorage, TableHandle]:
     """Open a pinned version in whatever process this is."""
     tables = TableStorage(graph_root(pin.root), dict(pin.storage_options))
-    location = TableLocation(pin.uri, pin.branch)
-    return tables, tables.open_at(location, pin.version, shown=pin.shown)
+    return tables, tables.open_at(pin.location, pin.version, shown=pin.shown)
+
+
+def require_columns(names: Iterable[str], schema: pa.Schema) -> None:
+    """Refuse the first name that is no column.
+
+    Raises:
+        BadRequestError: There is such a name.
+    """
+    for name in names:
+        if name not in schema.names:
+            raise BadRequestError(f"there is no column '{name}' — the table has {schema.names}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +74,14 @@ class TableScan:
 
     def select(self, columns: Sequence[str]) -> TableScan:
         """The same rows with some of the columns."""
-        unknown = [name for name in columns if name not in self._handle.schema.names]
-        if unknown:
-            raise BadRequestError(
-                f"there is no column '{unknown[0]}' — the table has {self._handle.schema.names}"
-            )
+        require_columns(columns, self._handle.schema)
         return replace(self, columns=tuple(columns))
 
     def pin(self) -> Pin:
         """What another process needs to read the same rows."""
-        location = self._handle.location
-        options = tuple(sorted(self._tables.storage_options.items()))
-        return Pin(
-            str(self._tables.root),
-            options,
-            location.uri,
-            location.branch,
-            self._handle.version,
-            self._handle.shown,
-        )
+        tables, handle = self._tables, self._handle
+        options = tuple(sorted(tables.storage_options.items()))
+        return Pin(str(tables.root), options, handle.location, handle.version, handle.shown)
 
     def count_rows(self) -> int:
         return self._handle.row_count

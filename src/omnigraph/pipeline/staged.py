@@ -14,9 +14,10 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.pipeline.columns import CheckPlan, RowNumbers
+from omnigraph.pipeline.columns import CheckPlan, RowNumbers, split_row_number
 from omnigraph.pipeline.model import (
     Finding,
+    LineRange,
     LoadPlan,
     Ordinals,
     Range,
@@ -24,10 +25,11 @@ from omnigraph.pipeline.model import (
     RangeTask,
     Rejected,
     StagedPart,
+    StreamRange,
     TextRange,
 )
 from omnigraph.pipeline.progress import Reporter
-from omnigraph.pipeline.ranges import as_document, location_text, source_name
+from omnigraph.pipeline.ranges import location_text, source_name
 from omnigraph.pipeline.runner import Runner
 from omnigraph.pipeline.stage import read_records, stage_range
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows
@@ -99,19 +101,14 @@ class StagedLoad:
             (index, key, ordinal): line
             for index, key, ordinal, line, _ in self._records(check, row_numbers)
         }
-        input_lines: dict[int, tuple[int, int]] = {}
-        for row_number in row_numbers:
-            part, row = check.find_row(row_number)
-            line = lines[part.range_index, part.table_key, part.ordinal(row)]
-            input_lines[row_number] = (part.range_index, line)
-        return input_lines
+        records = {row_number: check.find_record(row_number) for row_number in row_numbers}
+        return {row_number: (record[0], lines[record]) for row_number, record in records.items()}
 
     def quarantine(self, check: CheckPlan, blamed: list[tuple[int, BadRow]]) -> None:
         """Drop rows that break a rule between rows, and remember them with their reasons."""
         reasons: dict[tuple[int, str, int], list[str]] = defaultdict(list)
         for row_number, bad in blamed:
-            part, row = check.find_row(row_number)
-            reasons[part.range_index, part.table_key, part.ordinal(row)].append(bad.reason)
+            reasons[check.find_record(row_number)].append(bad.reason)
         row_numbers = sorted({row_number for row_number, _ in blamed})
         for index, key, ordinal, line, text in self._records(check, row_numbers):
             shown = self._location(index, line, None)
@@ -123,7 +120,8 @@ class StagedLoad:
         """Take rows out of the load."""
         by_part: dict[int, list[int]] = defaultdict(list)
         for row_number in row_numbers.tolist():
-            by_part[row_number >> 32].append(row_number & 0xFFFFFFFF)
+            number, row = split_row_number(row_number)
+            by_part[number].append(row)
         affected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number, rows in by_part.items():
             part = check.parts[number]
@@ -187,9 +185,9 @@ class StagedLoad:
         texts = [each.data for each in ranges if isinstance(each, TextRange)]
         if texts:
             return TextRange(b"".join(texts), is_document=True)
-        whole = as_document(ranges[0])
-        assert whole is not None
-        return whole
+        first = ranges[0]
+        assert isinstance(first, LineRange | StreamRange), first
+        return StreamRange(first.path, is_document=True)
 
     def _order(self) -> list[int]:
         return sorted(self._tasks)
@@ -205,8 +203,8 @@ class StagedLoad:
         """(range, table key, ordinal, line, text) of the records with these row numbers."""
         wanted: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for row_number in row_numbers:
-            part, row = check.find_row(row_number)
-            wanted[part.range_index][part.table_key].append(part.ordinal(row))
+            index, key, ordinal = check.find_record(row_number)
+            wanted[index][key].append(ordinal)
         found: list[tuple[int, str, int, int, str]] = []
         for index, by_key in sorted(wanted.items()):
             ordinals = {key: np.unique(np.array(each)) for key, each in by_key.items()}
