@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Generator
@@ -41,6 +42,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_grouped or item.path.relative_to(TESTS).parts[0] in SLOW_PARTS:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of garbage collection: no test frees any of it."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

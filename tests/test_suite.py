@@ -1,0 +1,14 @@
+"""The suite runs as its marks say."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="needs workers: `make test`")
+@pytest.mark.xdist_group("suite")
+def test_workers_keep_groups_together(request: pytest.FixtureRequest) -> None:
+    """Otherwise each of them starts its own Spark and builds its own graphs."""
+    assert request.node.nodeid.endswith("@suite")
