@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import os
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterable
@@ -152,6 +153,10 @@ def _lock_file(path: str, deadline: float | None, key: QueueKey) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if deadline is None:
+            if threading.current_thread() is threading.main_thread():
+                # An event loop or a library may have had calls go on after a signal: then Ctrl-C
+                # would not end the wait.
+                signal.siginterrupt(signal.SIGINT, True)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
             _poll(descriptor, deadline, key)
