@@ -22,6 +22,9 @@ settings.register_profile("test", deadline=None, derandomize=True, database=None
 settings.register_profile("torture", deadline=None, print_blob=True)
 settings.load_profile("torture" if IS_TORTURE else "test")
 
+# Collection makes much and frees little of it: `pytest_collection_finish` turns this on again.
+gc.disable()
+
 TESTS = Path(__file__).parent
 
 # Whole directories that start servers, kill writers or load files.
@@ -47,6 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Keep what was collected out of garbage collection: no test frees any of it."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 
 import omnigraph as og
@@ -26,14 +25,7 @@ def graph(s3_store: Store) -> og.Graph:
 
 
 def test_a_changed_object_is_found_and_named(graph: og.Graph, s3_store: Store) -> None:
-    options = s3_store.storage_options
-    client = boto3.client(
-        "s3",
-        endpoint_url=options["aws_endpoint"],
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        region_name="us-east-1",
-    )
+    client = s3_store.client()
     bucket, _, prefix = s3_store.root.uri.removeprefix("s3://").partition("/")
     wait_for_records()
     listed = client.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/")["Contents"]

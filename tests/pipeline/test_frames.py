@@ -9,8 +9,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd  # type: ignore[import-untyped]
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -259,16 +257,26 @@ def as_spark(request: pytest.FixtureRequest) -> Any:
     return spark.createDataFrame(FRAME_TABLE)
 
 
+def as_polars(_: pytest.FixtureRequest) -> Any:
+    import polars as pl
+
+    return pl.from_arrow(FRAME_TABLE)
+
+
+def with_categories(request: pytest.FixtureRequest) -> Any:
+    import polars as pl
+
+    return as_polars(request).with_columns(pl.col("name").cast(pl.Categorical))
+
+
 KINDS = {
     "record batch": lambda _: FRAME_TABLE.combine_chunks().to_batches()[0],
     "pandas": lambda _: FRAME_TABLE.to_pandas(),
     "pandas, nullable": lambda _: FRAME_TABLE.to_pandas().convert_dtypes(),
     "pandas, categories": lambda _: FRAME_TABLE.to_pandas().astype({"name": "category"}),
-    "polars": lambda _: pl.from_arrow(FRAME_TABLE),
-    "polars, lazy": lambda _: pl.LazyFrame(pl.from_arrow(FRAME_TABLE)),
-    "polars, categories": lambda _: pl.DataFrame(pl.from_arrow(FRAME_TABLE)).with_columns(
-        pl.col("name").cast(pl.Categorical)
-    ),
+    "polars": as_polars,
+    "polars, lazy": lambda request: as_polars(request).lazy(),
+    "polars, categories": with_categories,
     "spark": as_spark,
 }
 
@@ -303,6 +311,8 @@ def test_every_kind_of_frame_gives_the_same_rows(
 
 
 def test_a_fraction_is_no_integer_in_pandas_either(tmp_path: Path) -> None:
+    import pandas as pd  # type: ignore[import-untyped]
+
     frame = pd.DataFrame({"name": ["a", "b", "c"], "small": [1.0, None, 2.5]})
 
     with (

@@ -6,7 +6,6 @@ import gzip
 import json
 from typing import Any
 
-import boto3
 import pytest
 
 import omnigraph as og
@@ -31,13 +30,7 @@ class Bucket:
     def __init__(self, store: Store) -> None:
         self.options = store.storage_options
         self.uri = str(store.root)
-        self._client = boto3.client(
-            "s3",
-            endpoint_url=self.options["aws_endpoint"],
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-            region_name="us-east-1",
-        )
+        self._client = store.client()
         self._bucket, _, self._prefix = self.uri.removeprefix("s3://").partition("/")
 
     def put(self, name: str, records: list[Any], *, indent: int | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,12 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import boto3
 import numpy as np
 import pyarrow as pa
 import pytest
-from moto.s3.responses import S3Response
-from moto.server import ThreadedMotoServer
 
 from omnigraph.storage.handles import CommittedVersion, StagedTransaction, TableHandle
 from omnigraph.storage.location import GraphRoot, TableLocation, graph_root
@@ -58,6 +56,18 @@ class Store:
     root: GraphRoot
     storage_options: dict[str, str] = field(default_factory=dict)
 
+    def client(self) -> Any:
+        """A client for the objects of an S3 store."""
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.storage_options["aws_endpoint"],
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            region_name="us-east-1",
+        )
+
 
 @dataclass(frozen=True)
 class People:
@@ -89,13 +99,19 @@ class People:
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    """A real S3 server in this process, for the whole session."""
+    """A real S3 server with one bucket in this process, for the whole session."""
+    # Not with the file: every worker imports this file, few start the server.
+    from moto.s3.responses import S3Response
+    from moto.server import ThreadedMotoServer
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(S3Response, "_key_response_put", _one_at_a_time(S3Response._key_response_put))
         server = ThreadedMotoServer(port=0, verbose=False)
         server.start()
         host, port = server.get_host_and_port()
-        yield f"http://{host}:{port}"
+        endpoint = f"http://{host}:{port}"
+        urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")).close()
+        yield endpoint
         server.stop()
 
 
@@ -112,7 +128,7 @@ def _one_at_a_time(put: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def s3_store(s3_endpoint: str) -> Store:
-    """A fresh prefix in a bucket of that server."""
+    """A fresh prefix in the bucket of that server."""
     options = {
         "aws_access_key_id": "test",
         "aws_secret_access_key": "test",
@@ -120,14 +136,6 @@ def s3_store(s3_endpoint: str) -> Store:
         "aws_endpoint": s3_endpoint,
         "allow_http": "true",
     }
-    client = boto3.client(
-        "s3",
-        endpoint_url=s3_endpoint,
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        region_name="us-east-1",
-    )
-    client.create_bucket(Bucket=BUCKET)
     return Store(graph_root(f"s3://{BUCKET}/{uuid.uuid4().hex}"), options)
 
 
