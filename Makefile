@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check golden bench docs acceptance torture clean
+.PHONY: help demo test quick check golden tables bench docs acceptance torture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ check: $(READY)  ## format, lint, types, import directions
 
 golden: $(READY)  ## rewrite the golden answers; the diff is the review
 	OMNIGRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/test_golden.py
+
+tables: $(READY)  ## rewrite the tables of the parsers after a change of a grammar
+	$(BIN)/python -m omnigraph.syntax.tables
 
 bench: $(READY)  ## numbers beside the last ones
 	$(BIN)/python -m benchmarks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,17 @@ def test_compiling_needs_neither_arrow_nor_lance() -> None:
     modules = modules_after_import(".compiler")
 
     assert not modules & (HEAVY - {"lark"})
+
+
+def test_a_graph_is_opened_and_asked_without_pandas_spark_or_web(tmp_path: Path) -> None:
+    omnigraph.init(tmp_path / "graph", schema="node Person { name: String @key }").close()
+    read = "query q() { match { $p: Person } return { $p.name } }"
+    code = f"; g = omnigraph.open({str(tmp_path / 'graph')!r}); g.query({read!r}).rows()"
+
+    modules = modules_after_import(code)
+
+    assert "lance" in modules
+    assert not modules & {"pandas", "pyspark", "starlette", "httpx", "typer", "rich", "cedarpy"}
 
 
 @pytest.mark.parametrize("name", sorted(set(omnigraph.__all__) - {"__version__"}))

@@ -29,9 +29,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
 from omnigraph.source_text import NO_SPAN, SourceText, Span
 

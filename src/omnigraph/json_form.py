@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any
+
+from omnigraph.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

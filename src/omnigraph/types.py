@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
 
 CHARACTERS_MAX = 1_048_576

@@ -9,12 +9,12 @@ they become visible with the publish.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from omnigraph.branch.compare import take_rows
 from omnigraph.branch.plan import How, TablePlan
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import GraphCommit, ManifestState, UpdatePin

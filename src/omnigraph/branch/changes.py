@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from omnigraph.branch.compare import Differences, batch_rows, read_images
 from omnigraph.branch.images import Image, list_changed_properties
 from omnigraph.catalog import EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm, without_empty
 from omnigraph.manifest.schema_view import GONE
 from omnigraph.storage.handles import TableHandle

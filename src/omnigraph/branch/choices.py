@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.branch.compare import SCHEMA, Differences
 from omnigraph.branch.conflicts import Edit
 from omnigraph.branch.plan import TablePlan
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, MergeConflict
 
 Side: TypeAlias = Literal["ours", "theirs"]

@@ -14,10 +14,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BranchNotFound
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
 from omnigraph.manifest.rows import row_to_commit

@@ -13,7 +13,6 @@ Both give the same answer after the second step; only the cost differs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 from omnigraph.branch.descent import Descent
 from omnigraph.branch.equality import equal_rows
 from omnigraph.branch.images import images
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.tables import TableStorage

@@ -10,7 +10,6 @@ changed          changed          divergent insert, divergent update, or delete 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -30,6 +29,7 @@ from omnigraph.branch.images import list_changed_properties
 from omnigraph.branch.merge_base import VirtualBase
 from omnigraph.branch.virtual_base import DISPUTED, BaseTable, Rows
 from omnigraph.catalog import EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import MergeConflict
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage

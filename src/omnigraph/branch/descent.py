@@ -7,8 +7,9 @@ comparison needs to look only at what happened since.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import NotFoundError, OmnigraphError
 from omnigraph.manifest import TableEntry
 from omnigraph.storage.handles import BranchInfo, TableHandle

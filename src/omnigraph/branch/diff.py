@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from omnigraph.branch.changes import ChangeOp, ChangeSet, TableChanges
 from omnigraph.branch.compare import Differences, candidates, candidates_of_one, drop_equal_rows
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.catalog import Catalog, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, BranchNotFound, NotFoundError
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import canonical_branch

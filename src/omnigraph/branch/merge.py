@@ -11,7 +11,7 @@ is written; with none left, `apply.py` publishes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -25,6 +25,7 @@ from omnigraph.branch.merge_base import Base, commits_of, merge_base
 from omnigraph.branch.plan import Snapshots, choose_how, plan_merge
 from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
 from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     BadRequestError,
     CommitStateGone,

@@ -9,10 +9,10 @@ found only when rows ask for it. How many steps away a commit is plays no part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 
 from omnigraph.branch.commit_dag import CommitDag, Comparison, compare_histories
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.manifest import GraphCommit
 

@@ -15,7 +15,7 @@ readable and the merge does not depend on the source branch's files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from omnigraph.branch.compare import (
@@ -30,6 +30,7 @@ from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.merge_base import Base, VirtualBase
 from omnigraph.branch.virtual_base import BaseTable, entry_of, is_same_entry
 from omnigraph.catalog import Catalog, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage

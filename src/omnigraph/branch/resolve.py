@@ -8,13 +8,14 @@ rule that is still broken although it was resolved counts as a conflict.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.branch.choices import Choices, Side, apply_edits
 from omnigraph.branch.conflicts import Contest, Edit
 from omnigraph.branch.plan import Plan, Snapshots, TablePlan, plan_unchanged
 from omnigraph.branch.rules import MergedGraph
 from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import MergeConflict
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.tables import TableStorage

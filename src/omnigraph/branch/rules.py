@@ -7,7 +7,7 @@ its version: if it moves before the merge is published, the merge fails.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from omnigraph.branch.conflicts import ConflictKind, Contest, Edit
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.plan import TablePlan
 from omnigraph.catalog import Catalog, EdgeType, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import MergeConflict
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.handles import TableHandle

@@ -6,7 +6,7 @@ For people to look at, so it is bounded: the first changes are drawn, and the re
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from omnigraph.branch.changes import ChangeOp, ChangeSet, EntityChange
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.diff import State
 from omnigraph.catalog import Catalog, EdgeType
+from omnigraph.dataclass import dataclass
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.predicates import IsIn, Or
 from omnigraph.storage.tables import TableStorage

@@ -8,7 +8,7 @@ other, so that it counts as changed on both sides of the merge.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.branch.compare import equal_content, is_valid, to_row_ids
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.merge_base import Base, VirtualBase
+from omnigraph.dataclass import dataclass
 from omnigraph.manifest import GraphCommit, Snapshot, TableEntry
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn

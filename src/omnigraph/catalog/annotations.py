@@ -7,9 +7,10 @@ source of an `@embed`) is checked where the whole type is known.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from omnigraph.catalog.model import Embed, OpaqueAnnotation, TypeKind
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError
 from omnigraph.source_text import Span
 from omnigraph.syntax.schema_tree import Annotation, Identifier, PropertyDecl

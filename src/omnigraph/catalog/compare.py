@@ -10,7 +10,6 @@ name is used: in constraints, in `@embed`, at the ends of edges. Steps come in t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from omnigraph.catalog.model import (
@@ -40,6 +39,7 @@ from omnigraph.catalog.steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
+from omnigraph.dataclass import dataclass
 
 AnyType: TypeAlias = InterfaceType | NodeType | EdgeType
 Steps: TypeAlias = Iterator[MigrationStep]

@@ -7,12 +7,13 @@ ways go through the same checks, and what was written twice is kept once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from omnigraph.catalog.annotations import PropertyDraft
 from omnigraph.catalog.model import Check, Range, TypeKind
 from omnigraph.catalog.patterns import compile_pattern
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, did_you_mean
 from omnigraph.source_text import NO_SPAN, Span
 from omnigraph.syntax.schema_tree import ConstraintDecl, Identifier, RangeBound

@@ -11,12 +11,13 @@ catalogue and the same schema always give the same numbers:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeVar
 
 from omnigraph.catalog.annotations import PropertyDraft, RenameHint
 from omnigraph.catalog.model import Catalog, EdgeType, InterfaceType, NodeType, TypeKind
 from omnigraph.catalog.validate import EdgeDraft, InterfaceDraft, NodeDraft, SchemaDraft
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import IdentityError, did_you_mean
 
 FIRST_ID = 1

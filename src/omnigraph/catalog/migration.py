@@ -6,13 +6,13 @@ A plan is a pure function of both schemas: it reads no data and has no effect.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from omnigraph.catalog.build import build_catalog
 from omnigraph.catalog.compare import compare
 from omnigraph.catalog.model import Catalog, EntityType, InterfaceType
 from omnigraph.catalog.names import kind_of, owner_of
 from omnigraph.catalog.steps import DropMode, Json, MigrationStep, UnsupportedChange
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import MigrationError
 from omnigraph.syntax.schema_tree import Annotation, Declaration, InterfaceDecl, SchemaTree
 

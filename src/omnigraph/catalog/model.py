@@ -6,10 +6,11 @@ Values only; `build.py` makes them from a tree, `accepted.py` turns them to JSON
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.types import PropertyType
 
 EntityKind: TypeAlias = Literal["node", "edge"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
 from omnigraph.catalog.model import EntityKind, TypeKind
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm, without_empty
 
 Json: TypeAlias = dict[str, Any]

@@ -8,13 +8,14 @@ The first fault found is raised and points at the text it is about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.catalog.annotations import PropertyDraft, TypeNotes, read_property, read_type
 from omnigraph.catalog.constraints import Constraints, read_constraints
 from omnigraph.catalog.interfaces import effective_properties, interface_names
 from omnigraph.catalog.model import Cardinality
 from omnigraph.catalog.names import check_endpoints, check_names, kind_of, owner_of
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, did_you_mean
 from omnigraph.syntax.schema_tree import Declaration, EdgeDecl, InterfaceDecl, NodeDecl, SchemaTree
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:

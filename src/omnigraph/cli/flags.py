@@ -5,7 +5,7 @@ Every command knows all of them: a flag that does not apply to it is an error th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from omnigraph.config.scope import NO_CLUSTERS, Address
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import AddressError
 
 

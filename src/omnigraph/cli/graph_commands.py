@@ -8,9 +8,9 @@ store itself get a `Graph` from `Call.open_store`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from omnigraph.dataclass import dataclass
 from omnigraph.wire import QueryCall
 
 Json = dict[str, Any]

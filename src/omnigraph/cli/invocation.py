@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.output import read_text_file
 from omnigraph.config.project import Project
 from omnigraph.config.scope import DirectScope
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ParamsError
 from omnigraph.wire import QueryCall, QueryText
 

@@ -10,10 +10,11 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
+
+from omnigraph.dataclass import dataclass
 
 COLUMN_WIDTH_MAX = 80
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import RemoteError
 from omnigraph.version import __version__
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from omnigraph.client.http import Http, Json
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     AddressError,
     MergeConflict,

@@ -7,13 +7,13 @@ L304, after every type error of the query has had its turn.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from omnigraph.compiler.check_search import rank_fusion, ranking_arm, text_match
 from omnigraph.compiler.check_values import NOW, constant
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import Refusal
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError
 from omnigraph.ir.expressions import (
     NOW_PARAMETER,

@@ -6,10 +6,10 @@ that is no parameter is T14.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from omnigraph.compiler.scope import Scope, variable_hint
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NOW_PARAMETER, Constant, NodeRef, Param
 from omnigraph.ir.expressions import Scalar as Operand

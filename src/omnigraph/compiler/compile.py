@@ -8,7 +8,7 @@ these three; parse trees are cached by text. Errors are not cached: the next cal
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.compiler.check import check_query
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import TypedQuery, TypedRead
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, PlanError, SourceError, with_suggestion
 from omnigraph.ir.query import MutationIR, Parameter, QueryIR
 from omnigraph.nonblocking import may_block

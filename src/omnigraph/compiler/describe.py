@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from omnigraph.catalog.model import Catalog, EntityKind
+from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import NodeRef
 from omnigraph.ir.query import (
     AntiJoin,

@@ -14,7 +14,6 @@ L3 codes are findings as well as the query's error, and count once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from omnigraph.catalog.model import Catalog, NodeType
@@ -23,6 +22,7 @@ from omnigraph.compiler.compile import QueryKind, parse_file
 from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import Refusal, TypedQuery, TypedRead
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, TypeCheckError
 from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.source_text import SourceText

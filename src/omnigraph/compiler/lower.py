@@ -15,10 +15,11 @@ them meet as a cross product. `$_` gets a fresh hidden variable wherever it stan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 
 from omnigraph.compiler.typed import TypedBinding, TypedPattern, TypedRead, TypedTraversal
+from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import Predicate, SameNode
 from omnigraph.ir.query import (
     HIDDEN_PREFIX,

@@ -7,9 +7,10 @@ parameters first. A `not` block works on a copy, so its bindings do not escape.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NodeRef, Param, PropertyRef
 from omnigraph.source_text import Span

@@ -6,9 +6,9 @@ needs no arranging, so checking it yields its `MutationIR` at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError, TypeCheckError
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.query import Direction, MutationIR, OrderItem, Parameter, ReturnItem

@@ -6,10 +6,10 @@ A key that is not known is a problem too: a misspelt `policy:` must not pass for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConfigError
 from omnigraph.yaml_fields import Fields, to_plain
 from omnigraph.yaml_text import Mark, Node, Problems, Scalar, read_yaml

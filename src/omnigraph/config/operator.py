@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from omnigraph.config.document import Table, read_document
 from omnigraph.config.project import FORMATS, LAYOUTS, read_column_width
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConfigError, did_you_mean
 
 HOME_VARIABLE = "OMNIGRAPH_HOME"

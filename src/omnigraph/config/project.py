@@ -7,11 +7,12 @@ Absent is empty; a file that was named has to be there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
 from omnigraph.config.document import Table, read_document
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConfigError, with_suggestion
 
 PROJECT_FILE = "omnigraph.yaml"

@@ -7,7 +7,6 @@ not fit is a breakage, reported by name; the caller decides what that means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from omnigraph.compiler import CompiledQuery, compile_query
 from omnigraph.compiler.describe import result_field
 from omnigraph.config.document import read_text
 from omnigraph.config.project import StoredEntry
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeAlias, assert_never
 
 from omnigraph.config.operator import Operator, Profile, load_operator, server_url
 from omnigraph.config.project import Project, StoredEntry, load_project
 from omnigraph.config.tokens import token_for
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import AddressError, BadRequestError, ConfigError
 
 PROFILE_VARIABLE = "OMNIGRAPH_PROFILE"

@@ -11,12 +11,12 @@ end at a path boundary, and an address with dots for segments is below nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.config.credentials import read_token
 from omnigraph.config.operator import Operator, OperatorServer
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConfigError
 
 SHARED_VARIABLE = "OMNIGRAPH_BEARER_TOKEN"

@@ -19,9 +19,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import EmbeddingNotConfigured
 
 MOCK = "OMNIGRAPH_EMBEDDINGS_MOCK"

@@ -8,12 +8,12 @@ rows that lack none need no provider and no key.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataclass import dataclass
 from omnigraph.embed.config import NOT_CONFIGURED
 from omnigraph.embed.embedder import Embedder, check_model
 from omnigraph.errors import EmbeddingNotConfigured

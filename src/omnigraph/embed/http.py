@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import httpx
 
+from omnigraph.dataclass import dataclass
 from omnigraph.embed.config import EmbedConfig
 from omnigraph.errors import EmbeddingFailed
 

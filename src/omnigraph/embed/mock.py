@@ -7,10 +7,10 @@ text has the same vector in every process and in every implementation of this re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from omnigraph.dataclass import dataclass
 from omnigraph.embed.embedder import unit_vectors
 
 _FNV_OFFSET = 0xCBF29CE484222325

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.embed import Embedder
 from omnigraph.executor.execute import execute, prepare_query
 from omnigraph.executor.run import Stage, Trace

@@ -8,12 +8,12 @@ a group of its own and nothing is compared at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.executor.kernels import best_of, scatter_sums
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run

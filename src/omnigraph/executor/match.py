@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from omnigraph.dataclass import dataclass
 from omnigraph.executor.filters import constants_hold, rows_where
 from omnigraph.executor.hops import hop_relation
 from omnigraph.executor.joins import join

@@ -8,9 +8,10 @@ reduce   leaves to root: children that are counted send weights, others existenc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
+from omnigraph.dataclass import dataclass
 from omnigraph.executor.filters import select_positions
 from omnigraph.executor.hops import hop_relation
 from omnigraph.executor.kernels import Side, reach

@@ -11,7 +11,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from importlib import import_module
 from itertools import accumulate
@@ -20,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 
 _EPOCH = datetime(1970, 1, 1)

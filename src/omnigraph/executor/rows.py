@@ -9,11 +9,12 @@ of the least or greatest value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ResourceLimitError
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
 from omnigraph.index.columns import Ranks

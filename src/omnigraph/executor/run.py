@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.executor.values import Values
 from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, TableView, open_tables
 from omnigraph.manifest.model import Snapshot

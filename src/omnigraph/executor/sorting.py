@@ -7,10 +7,10 @@ usually rules out nearly every row, and the others are read for the few that are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from omnigraph.dataclass import dataclass
 from omnigraph.index import TableView
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.columns import to_sort_keys

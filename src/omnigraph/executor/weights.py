@@ -27,10 +27,11 @@ There are three ways along an edge, and the one with the fewest edges to look at
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from omnigraph.dataclass import dataclass
 from omnigraph.executor.kernels import (
     Side,
     best_along,

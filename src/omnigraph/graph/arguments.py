@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from inspect import isfunction
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.types import is_unicode
 

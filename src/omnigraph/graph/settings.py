@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, did_you_mean
 from omnigraph.graph.arguments import show_value
 from omnigraph.manifest.freshness import CommitObserver

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from omnigraph.dataclass import dataclass
 from omnigraph.manifest import Coordinator
 from omnigraph.manifest.history import KEY as HISTORY_KEY
 from omnigraph.manifest.history import TABLE as HISTORY_TABLE

@@ -16,12 +16,12 @@ them without a source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from omnigraph.dataclass import dataclass
 from omnigraph.index.arrays import BoolArray, IntArray, sort_distinct
 from omnigraph.index.selection import Selection
 

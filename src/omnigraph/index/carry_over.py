@@ -19,12 +19,12 @@ Of five rows the second was deleted, and two rows were appended:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.cache import RuntimeCache, Sized
 from omnigraph.index.columns import Column, RowIds, build_row_ids

@@ -12,12 +12,12 @@ when the same table is walked again, building pays. One rule decides, and `expla
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.index import thresholds
 from omnigraph.index.adjacency import (

@@ -5,10 +5,10 @@ Predicates are a closed union, so that `or`, `in` and null tests can join it as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.syntax.query_tree import AggregateFunction, LiteralValue
 from omnigraph.types import PropertyType
 

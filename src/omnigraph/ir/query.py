@@ -6,11 +6,11 @@ mutation is a list of statements that run in order over one snapshot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from omnigraph.catalog.model import EntityKind
+from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import CompareKind, Constant, Param, Predicate, Projected, SortKey
 from omnigraph.types import PropertyType
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
 
 from omnigraph.catalog import Catalog, build_catalog, catalog_from_json, catalog_to_json
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, OmnigraphError
 from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.syntax import parse_schema

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.handles import ShownColumns
 
 MAIN = "main"

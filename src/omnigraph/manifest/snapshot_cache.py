@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from omnigraph.dataclass import dataclass
 from omnigraph.lru import Lru
 from omnigraph.manifest.contract import FILES
 from omnigraph.manifest.model import MAIN, MANIFEST_TABLE

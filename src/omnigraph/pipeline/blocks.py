@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ResourceLimitError
 from omnigraph.pipeline.documents import RECORD_BYTES_MAX, RawRecord, scan_records
 from omnigraph.pipeline.input_files import Options, open_input, open_raw, reading

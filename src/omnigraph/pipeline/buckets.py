@@ -6,11 +6,11 @@ start, the middle and the end: a bad spread would make buckets uneven, never wro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from omnigraph.dataclass import dataclass
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 

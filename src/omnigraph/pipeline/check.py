@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, EntityType, NodeType
+from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.columns import ROW_NUMBER, KeyColumns, RowNumbers
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.projection import ROW_ADDRESS

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -33,6 +32,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.frames import ParquetParts, fresh_spool, partition_number, table_key
 from omnigraph.pipeline.scan import Pin, open_pinned, require_columns
@@ -152,7 +152,7 @@ class _Target:
         return schema
 
 
-@dataclass
+@dataclass()
 class _Fragments(InputPartition):
     """Some fragments of the pinned version of the table."""
 
@@ -194,7 +194,7 @@ class _Reader(DataSourceReader):
             yield _spark_batch(batch.drop_columns([ROW_ADDRESS]), wanted)
 
 
-@dataclass
+@dataclass()
 class _Part(WriterCommitMessage):
     """One file that a task has written, None when its partition had no rows."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from omnigraph.dataclass import dataclass
 
 RECORD_BYTES_MAX = 128 * 1024 * 1024
 CHUNK_BYTES = 1 << 20

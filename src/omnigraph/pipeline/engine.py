@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.runner import InlineRunner, Runner
 

@@ -11,7 +11,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.branch.images import plain_values
 from omnigraph.catalog import Catalog, EdgeType, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.manifest import TableEntry
 from omnigraph.pipeline.input_files import is_gzip

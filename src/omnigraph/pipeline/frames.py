@@ -10,13 +10,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from ulid import ULID
 
 from omnigraph.catalog import Catalog, EntityType, arrow_schema
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError, with_suggestion
 from omnigraph.pipeline.engine import SparkUse
 from omnigraph.pipeline.model import FrameRange, ParquetRange, Range

@@ -13,9 +13,9 @@ import re
 import shutil
 import stat
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import SparkError
 
 JAVA_VERSION_MIN = 17

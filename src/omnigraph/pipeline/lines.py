@@ -7,10 +7,12 @@ compared with all other lines at once, so the cost is a few passes over the star
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
+
+from omnigraph.dataclass import dataclass
 
 _HEAD = re.compile(rb'\s*\{\s*"(type|edge)"\s*:\s*"([^"\\]*)"')
 _HEADS_MAX = 64

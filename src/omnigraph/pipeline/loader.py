@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import KeyConflict, RecoveryRequired
 from omnigraph.manifest import GraphCommit, Snapshot
 from omnigraph.pipeline.check import IdOutcome, Violation, addresses_of

@@ -7,7 +7,7 @@ crosses to Spark workers and back. Rows travel only in a load that stays in one 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.unattached import UnattachedFragment
 from omnigraph.write.bad_rows import BadRow
 

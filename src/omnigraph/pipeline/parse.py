@@ -8,7 +8,7 @@ the same rows, so a fault in one record never affects how another one is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, assert_never
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.json as pj
 import pyarrow.types as pat
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import with_suggestion
 from omnigraph.pipeline.blocks import Block, LinesBlock, RawBlock, RowsBlock, ValuesBlock
 from omnigraph.pipeline.documents import BROKEN, object_end

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog, arrow_schema
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import TableEntry

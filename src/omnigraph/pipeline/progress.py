@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
+
+from omnigraph.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 from ulid import ULID
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.pipeline.model import Rejected
 from omnigraph.storage.graph_texts import GraphTexts

@@ -8,7 +8,7 @@ each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, assert_never
 
 import orjson
 
+from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.input_files import Options, is_gzip, matching, open_input, reading, size_of
 from omnigraph.pipeline.model import (
     FrameRange,

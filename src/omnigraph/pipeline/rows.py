@@ -5,13 +5,14 @@ The rules are those of every write (`omnigraph.write`); here they meet one group
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, NodeType, arrow_schema
+from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.embed import with_vectors
 from omnigraph.pipeline.model import Finding, LoadMode, LoadPlan, OnError, Ordinals, Rejected
 from omnigraph.pipeline.parse import Group, Parsed

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.check import IdOutcome, Violation, check_bucket, check_ids
 from omnigraph.pipeline.columns import CheckPlan, KeyColumns, RowNumbers

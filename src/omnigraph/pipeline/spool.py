@@ -9,12 +9,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.input_files import is_object
 from omnigraph.storage.lance_errors import lance_errors, translate
 

@@ -7,8 +7,9 @@ pipeline: a hop is one expansion, and its meaning is always read from its source
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.query import HIDDEN_PREFIX, Direction
 

@@ -6,10 +6,11 @@ A plan names no array and no table version, so another engine can run it too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import AliasRef, Projected, SortKey
 from omnigraph.ir.print import format_expression, format_predicate, format_variable, format_where
 from omnigraph.ir.query import OrderItem, ReturnItem

@@ -15,9 +15,10 @@ a hidden variable and a `SameNode` predicate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
+from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import Aggregate, Predicate, SameNode
 from omnigraph.ir.query import AntiJoin, Expand, Filter, NodeScan, Operator, QueryIR
 from omnigraph.ir.variables import predicate_variables

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.planner.pattern import Hop, Pattern
 
 Hops: TypeAlias = Mapping[str, Sequence[Hop]]

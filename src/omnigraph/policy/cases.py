@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import PolicyInvalid
 from omnigraph.policy.model import Action, Decision, Request
 from omnigraph.policy.policy import Policy

@@ -8,9 +8,9 @@ is not plainly harmless.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.dataclass import dataclass
 from omnigraph.policy.model import BRANCH_SCOPE, TARGET_BRANCH_SCOPE, Action, Bundle, Kind, Scope
 
 NAMESPACE = "Omnigraph"

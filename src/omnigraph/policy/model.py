@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from omnigraph.dataclass import dataclass
 
 
 class Kind(StrEnum):

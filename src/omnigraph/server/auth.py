@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError
 
 

@@ -8,11 +8,11 @@ omnigraph-server                           `server.graph` of omnigraph.yaml, or 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.config import Project, load_project
 from omnigraph.config.document import read_text
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConfigError
 from omnigraph.server.settings import (
     DEFAULT_BIND,

@@ -8,8 +8,7 @@ some     some                  what the policy allows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import PolicyError
 from omnigraph.policy import Action, Policy, Request
 

@@ -7,10 +7,11 @@ the body turns out to contain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from omnigraph.branch.merge import MergeResult
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     BadRequestError,
     BranchNotFound,

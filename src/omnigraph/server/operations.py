@@ -6,13 +6,13 @@ Paths are relative to the base of a graph: `/graphs/{graph_id}`, and `/` when th
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from omnigraph.dataclass import dataclass
 from omnigraph.policy import Action
 from omnigraph.server import request_models as sent
 from omnigraph.server import response_models as answered

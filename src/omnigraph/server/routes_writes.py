@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from starlette.responses import Response
 
 from omnigraph.compiler import compile_query, require_mutation
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ExpectedVersionMismatch
 from omnigraph.graph import Graph, MutationResult
 from omnigraph.manifest import Snapshot

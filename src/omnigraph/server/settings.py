@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from omnigraph.config.document import read_text
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.server.auth import NO_TOKENS, Tokens
 

@@ -14,10 +14,10 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError, RecoveryRequired
 from omnigraph.manifest import PublishDelta, UpdatePin
 from omnigraph.server.graphs import OpenGraph, open_served

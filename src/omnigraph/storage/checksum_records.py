@@ -19,8 +19,8 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.checksums import Checksums, checksum_from_json
 
 DIRECTORY = "_checksums"

@@ -17,9 +17,9 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.lance_manifest import (
     list_bases,
     manifest_in,

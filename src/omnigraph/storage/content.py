@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.checksum_records import CLEANING, DIRECTORY, Record, decode_records
 from omnigraph.storage.checksums import Checksum, Checksums, foreign_bases, is_fork_version

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
 from lance.optimize import Compaction
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     CommitConflict,
     InvariantViolated,

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
+
+from omnigraph.dataclass import dataclass
 
 
 @dataclass(slots=True)

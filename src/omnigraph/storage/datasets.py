@@ -7,7 +7,6 @@ decoded metadata is shared and nothing can drift to a newer version by accident.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ import lance
 import pyarrow as pa
 from lance import LanceDataset
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import StorageError, TableNotFound
 from omnigraph.storage.base_paths import relocate_bases
 from omnigraph.storage.counters import record

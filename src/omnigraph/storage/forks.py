@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     BranchNotFound,
     ForkExists,

@@ -8,10 +8,10 @@ about to commit them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.datasets import Opener
 from omnigraph.storage.fold_records import folding_records
 from omnigraph.storage.lance_errors import lance_errors

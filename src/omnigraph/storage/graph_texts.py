@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.location import GraphRoot
 from omnigraph.storage.text import TextStore
 

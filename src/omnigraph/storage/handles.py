@@ -6,13 +6,14 @@ Their Lance objects are private to this package: others read the facts and hand 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import TableLocation
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 import pyarrow as pa
 from lance import LanceDataset
 from lance.dataset import Index, LanceOperation
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import to_lance

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 import obstore
 from obstore.store import S3Store
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.checksums import (
     Checksum,
     Chunk,

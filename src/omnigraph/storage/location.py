@@ -8,10 +8,10 @@ Where Lance keeps the files of versions and forks is written here as well.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote, unquote
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 
 VERSIONS = "_versions"

@@ -10,9 +10,10 @@ their UTF-8 bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
+
+from omnigraph.dataclass import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

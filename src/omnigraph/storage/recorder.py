@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from threading import Lock
 from uuid import uuid4
@@ -21,6 +21,7 @@ from uuid import uuid4
 from lance import LanceDataset
 from lance.dataset import LanceOperation, Transaction
 
+from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.storage.checksum_records import DIRECTORY, LOG, Record, encode_record
 from omnigraph.storage.checksums import (

@@ -18,11 +18,12 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ulid import ULID
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, NotFoundError
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.location import GraphRoot, TableLocation

@@ -7,7 +7,6 @@ row is always written whole, so an upsert never keeps half of the old row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from lance import LanceDataset
 from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata, write_fragments
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConstraintError, InvariantViolated
 from omnigraph.storage.blobs import is_blob, to_keyed_schema, to_stored, to_stored_batches
 from omnigraph.storage.counters import record

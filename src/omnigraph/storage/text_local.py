@@ -9,8 +9,8 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ObjectMissing, OmnigraphError
 from omnigraph.nonblocking import may_block
 from omnigraph.storage.counters import record

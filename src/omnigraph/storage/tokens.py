@@ -17,7 +17,6 @@ once, and only the distinct ones are analysed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -25,6 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.lance import tokenize as lance_tokenize
+
+from omnigraph.dataclass import dataclass
 
 ANALYSED_WORDS = 65_536
 _ANCHOR = "anchor"

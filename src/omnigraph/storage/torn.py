@@ -17,11 +17,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from ulid import ULID
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import MAGIC, message_start

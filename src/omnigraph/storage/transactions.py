@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import uuid4
 
 from lance import LanceDataset
 from lance.dataset import LanceOperation, Transaction
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import HeadMoved, InvariantViolated, OmnigraphError, RecoveryRequired
 from omnigraph.storage.checksums import Checksums
 from omnigraph.storage.counters import record

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from lance.file import LanceFileReader
 from lance.fragment import FragmentMetadata, write_fragments
 from lance.schema import LanceSchema
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import StorageError
 from omnigraph.storage.blobs import to_stored, to_stored_schema
 from omnigraph.storage.checksums import Checksums, checksum_files

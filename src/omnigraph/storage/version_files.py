@@ -6,10 +6,10 @@ A fork shares files with its origin: such a file names its base by id.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from lance import LanceDataset
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_file

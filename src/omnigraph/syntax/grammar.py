@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,12 +42,9 @@ def load_grammar(file_name: str, builder: object) -> Lark:
 
 @cache
 def _build(file_name: str, builder: object) -> Lark:
-    from importlib import resources
+    from omnigraph.syntax.tables import load_parser
 
-    from lark import Lark
-
-    text = resources.files("omnigraph.syntax").joinpath(file_name).read_text("utf-8")
-    return Lark(text, parser="lalr", lexer="contextual", transformer=builder)
+    return load_parser(Path(__file__).with_name(file_name), builder)
 
 
 def run_grammar(grammar: Lark, text: str) -> Any:

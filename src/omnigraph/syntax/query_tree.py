@@ -7,10 +7,11 @@ every other span covers all that was written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.source_text import NO_SPAN, Span
 from omnigraph.syntax.spanned import Spanned
 

@@ -6,9 +6,10 @@ declaration or a property covers its name; every other span covers all that was 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from omnigraph.dataclass import dataclass
 from omnigraph.source_text import NO_SPAN, Span
 from omnigraph.syntax.spanned import Spanned
 from omnigraph.types import PropertyType

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, did_you_mean
 from omnigraph.source_text import Span
 from omnigraph.syntax.grammar import Rejected, state_behind

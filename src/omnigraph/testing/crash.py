@@ -26,9 +26,10 @@ import time
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Self
+
+from omnigraph.dataclass import dataclass
 
 TIMEOUT_SECONDS = 120.0
 ONCE = "--once"

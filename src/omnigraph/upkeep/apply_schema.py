@@ -17,10 +17,10 @@ it was published.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from omnigraph.catalog import Catalog, EntityType, MigrationPlan, MigrationStep, plan_migration
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, ManifestState, Tombstone, load_contract

@@ -19,10 +19,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 
 from omnigraph.branch.commit_dag import possible_bases, read_dag
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, CommitStateGone, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.json_form import JsonForm

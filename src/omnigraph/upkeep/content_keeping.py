@@ -9,9 +9,9 @@ some, it restores those.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from uuid import uuid4
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import ManifestState, TableEntry

@@ -7,10 +7,11 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN
 from omnigraph.storage.control import ControlTable

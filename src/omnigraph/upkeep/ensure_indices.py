@@ -8,9 +8,9 @@ staged without any lock; one that another writer moved meanwhile is staged again
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from omnigraph.catalog import Catalog, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm, to_json
 
 _MEMBERS = (

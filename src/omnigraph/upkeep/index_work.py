@@ -8,9 +8,8 @@ pending    nothing to train on yet                         left; searches scan m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omnigraph.catalog import EntityType, list_declared_indexes
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
 from omnigraph.storage.handles import IndexInfo, IndexKind, IndexSpec, TableHandle
 from omnigraph.storage.tables import TableStorage

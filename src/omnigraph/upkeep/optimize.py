@@ -13,10 +13,11 @@ pin is left alone and reported. A second run finds nothing to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from omnigraph.catalog import Catalog, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.storage.handles import IndexKind, NotTrainable, StagedTransaction, TableHandle

@@ -12,12 +12,12 @@ Nothing is rewritten: existing HEADs are published in one commit. Covered drift 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from ulid import ULID
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, Publish, TableEntry, publish

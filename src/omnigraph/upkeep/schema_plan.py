@@ -7,7 +7,6 @@ for a change that is refused, how many rows stand in its way, a few of them by i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from omnigraph.catalog import (
     build_catalog,
     plan_migration,
 )
+from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.tables import TableStorage

@@ -11,10 +11,10 @@ Types and properties are paired by identity, so a rename is a rename wherever it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from omnigraph.catalog import Catalog, EntityType, arrow_schema
+from omnigraph.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

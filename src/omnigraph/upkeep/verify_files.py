@@ -11,11 +11,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
 from omnigraph.index.derived import DerivedStore
 from omnigraph.manifest import MAIN, GraphCommit

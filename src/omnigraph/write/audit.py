@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import RowLevelCasContention, TableExists
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.storage.control import ControlTable

@@ -7,12 +7,13 @@ moves before the commit, the check is repeated or the write fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.predicates import IsIn
 from omnigraph.write.bad_rows import BadRows
 from omnigraph.write.convert import ID

@@ -9,10 +9,10 @@ Pure functions of numbers: no I/O, so the tables below can be tested cell by cel
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
+from omnigraph.dataclass import dataclass
 from omnigraph.write.sidecar import WriterKind
 
 CONFIRMATION_FLOOR = 2

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,

@@ -8,7 +8,6 @@ a value that is not of its type is a bad row, nullable or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.model import EntityType, Property
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConstraintError, with_suggestion
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from omnigraph.dataclass import dataclass
 from omnigraph.manifest import Coordinator
 from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.storage.control import ControlTable

@@ -9,11 +9,10 @@ sidecars without them (of older writers) are judged by version numbers alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, RecoveryRequired, TableNotFound, TableVersionNotFound
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage

@@ -7,7 +7,6 @@ as it says. A column is cast as a whole; only a column that Arrow refuses is rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias, assert_never
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from omnigraph.dataclass import dataclass
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.instants import (
     DAY_MS,

@@ -14,7 +14,6 @@ the other checks, and only its id says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.dataclass import dataclass
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt, shorten
 from omnigraph.write.convert import ID
 from omnigraph.write.fit import to_mask

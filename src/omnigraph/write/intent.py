@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ulid import ULID
 
+from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, Tombstone, UpdatePin
 from omnigraph.manifest.branch_names import lance_branch

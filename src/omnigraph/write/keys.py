@@ -6,7 +6,6 @@ tuples and endpoints can all be compared as text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.layout import arrow_schema
 from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConstraintError
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt

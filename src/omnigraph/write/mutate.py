@@ -7,13 +7,14 @@ staging that holds the combined change, checked as a whole, and the counts to re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.dataclass import dataclass
 from omnigraph.embed import Embedder, fill_vectors
 from omnigraph.errors import ResourceLimitError
 from omnigraph.failpoints import Failpoint, hit

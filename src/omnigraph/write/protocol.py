@@ -32,9 +32,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,

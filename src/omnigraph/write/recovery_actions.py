@@ -13,10 +13,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ulid import ULID
 
+from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, UpdatePin, publish
 from omnigraph.manifest.model import Change

@@ -18,7 +18,6 @@ touch kept the rules before and is not read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -26,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRows
 from omnigraph.write.convert import ID
 from omnigraph.write.integrity import (

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import RecoveryRequired
 from omnigraph.manifest import GraphCommit, Tombstone
 

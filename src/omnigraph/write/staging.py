@@ -12,13 +12,14 @@ the pending ones laid over them. No HEAD moves here: `commit.py` takes the finis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import Catalog, EntityType, arrow_schema
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConflictError
 from omnigraph.manifest import Snapshot, TableEntry
 from omnigraph.storage.handles import StagedTransaction, TableHandle

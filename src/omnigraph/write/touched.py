@@ -6,10 +6,10 @@ every table whose movement could make the write wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
 from omnigraph.ir import MutationIR
 from omnigraph.ir.query import Delete, Insert, Update
 
