@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ from omnigraph.manifest.model import MAIN, GraphCommit, RegisterTable, Tombstone
 from omnigraph.manifest.rows import (
     LINEAGE_KEY,
     change_to_row,
+    commit_to_row,
+    commits_newest_first,
     default_path,
     revoke_tombstone,
+    row_to_commit,
     rows_to_state,
     rows_to_table,
 )
@@ -161,3 +165,30 @@ def test_a_canonical_name_stays_below_its_directory(name: str) -> None:
     assert all(part not in ("", ".", "..") for part in branch.split("/"))
     assert "\\" not in branch
     assert branch.isprintable()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_commits_come_newest_first_and_are_parsed_as_they_are_asked_for(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of one publish, which share a manifest version, in rows of any order."""
+    chance = random.Random(seed)
+    commits = [
+        GraphCommit(f"{number:026d}", "main", chance.randint(1, 60), None, None, None, number)
+        for number in chance.sample(range(200), 100)
+    ]
+    rows = rows_to_table(map(commit_to_row, commits))
+    parsed: list[str] = []
+
+    def count(row: dict[str, Any]) -> GraphCommit:
+        parsed.append(row["object_id"])
+        return row_to_commit(row)
+
+    monkeypatch.setattr("omnigraph.manifest.rows.row_to_commit", count)
+
+    newest_first = commits_newest_first(rows)
+
+    expected = sorted(commits, key=lambda each: each.order, reverse=True)
+    assert next(newest_first) == expected[0]
+    assert len(parsed) < 30
+    assert list(newest_first) == expected[1:]

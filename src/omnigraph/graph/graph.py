@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from time import perf_counter, time_ns
 from types import TracebackType
@@ -338,8 +340,7 @@ class Graph:
         """The commits visible on a branch, newest first."""
         self._session.read_contract()
         found = self._session.coordinator.commits(canonical_branch(branch))
-        wanted = [commit for commit in found if actor is None or commit.actor == actor]
-        return _first(wanted, limit)
+        return _first((each for each in found if actor is None or each.actor == actor), limit)
 
     def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
         """Every commit that led to a branch, those of merged branches too, newest first."""
@@ -748,10 +749,10 @@ def get_session(graph: Graph) -> Session:
     return graph._session
 
 
-def _first(commits: list[GraphCommit], limit: int | None) -> list[GraphCommit]:
+def _first(commits: Iterable[GraphCommit], limit: int | None) -> list[GraphCommit]:
     if limit is not None and limit < 0:
         raise BadRequestError(f"limit is {limit}, expected 0 or more")
-    return commits[:limit]
+    return list(islice(commits, None if limit is None else min(limit, sys.maxsize)))
 
 
 def _require_local(engine: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 
@@ -42,7 +43,7 @@ from omnigraph.manifest.freshness import (
 )
 from omnigraph.manifest.model import GraphCommit, ManifestState, PublishDelta, Snapshot
 from omnigraph.manifest.retained_commits import RetainedCommits
-from omnigraph.manifest.rows import Row, row_to_commit, rows_to_state
+from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import migrate
 from omnigraph.storage.control import ControlTable
 
@@ -97,23 +98,19 @@ class Coordinator:
         Raises:
             CommitStateGone: Its tables were removed with the branch, or by a cleanup.
         """
+        found = self.find_snapshot(commit)
+        if found is None:
+            raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
+        return found
+
+    def find_snapshot(self, commit: GraphCommit) -> Snapshot | None:
+        """The graph as a commit left it, None when that is gone."""
         with suppress(NotFoundError):
             state = self.at_version(commit.branch, commit.manifest_version)
             # A branch that was made again counts through the same versions: its commits differ.
             if _find_row(state.commit_rows, commit.commit_id) is not None:
                 return replace(state.snapshot(), head=commit)
-        retained = self.retained.read(commit.commit_id)
-        if retained is None:
-            raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
-        return retained
-
-    def has_state(self, commit: GraphCommit) -> bool:
-        """Whether the state that a commit left can still be read from its branch's manifest."""
-        try:
-            self.snapshot_of(commit)
-        except CommitStateGone:
-            return False
-        return True
+        return self.retained.read(commit.commit_id)
 
     def commit(self, commit_id: str) -> GraphCommit:
         """Find a commit on any branch.
@@ -142,10 +139,9 @@ class Coordinator:
         except BranchNotFound:
             return False
 
-    def commits(self, branch: str) -> list[GraphCommit]:
-        """Every commit visible on a branch, newest first."""
-        rows = self.fresh(branch).commit_rows.to_pylist()
-        return sorted(map(row_to_commit, rows), key=lambda commit: commit.order, reverse=True)
+    def commits(self, branch: str) -> Iterator[GraphCommit]:
+        """Every commit visible on a branch, newest first; parsed as they are asked for."""
+        return commits_newest_first(self.fresh(branch).commit_rows)
 
     # Publishing
 

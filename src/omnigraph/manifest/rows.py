@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,6 +52,7 @@ LINEAGE_KEY = "__graph__"
 
 Row = dict[str, Any]
 
+_BLOCK_ROWS = 16
 _STATE_TYPES = (
     *("table", "table_version", "table_tombstone"),
     *("graph_commit", "graph_ancestor", "schema"),
@@ -271,6 +273,20 @@ def row_to_commit(row: Row) -> GraphCommit:
         created_at=metadata["created_at"],
         properties=metadata.get("properties", {}),
     )
+
+
+def commits_newest_first(rows: pa.Table) -> Iterator[GraphCommit]:
+    """The commits of some rows, the head first; a row is parsed shortly before it is needed."""
+    versions = rows["table_version"].to_numpy()
+    places = np.argsort(versions)[::-1]
+    start, size = 0, _BLOCK_ROWS
+    while start < len(places):
+        # What one publish made is told apart by what is parsed, so it stays in one block.
+        last = versions[places[min(start + size, len(places)) - 1]]
+        end = len(places) - int(np.searchsorted(versions, last, sorter=places[::-1]))
+        block = rows.take(places[start:end]).to_pylist()
+        yield from sorted(map(row_to_commit, block), key=lambda each: each.order, reverse=True)
+        start, size = end, 2 * size
 
 
 def _require(row: Row, column: str) -> str:

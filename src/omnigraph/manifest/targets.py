@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pyarrow.compute as pc
-
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.model import Snapshot
-from omnigraph.manifest.rows import row_to_commit
 from omnigraph.types import parse_datetime
 
 
@@ -42,15 +39,7 @@ def resolve(
 
 def _find_at_time(coordinator: Coordinator, branch: str, instant: int) -> Snapshot:
     """The branch as the newest commit that was made by then left it."""
-    state = coordinator.fresh(branch)
-    newest_first = state.commit_rows.take(
-        pc.sort_indices(
-            state.commit_rows,
-            sort_keys=[("table_version", "descending"), ("object_id", "descending")],
-        )
-    )
-    for row in newest_first.to_pylist():
-        commit = row_to_commit(row)
+    for commit in coordinator.commits(branch):
         if commit.created_at <= instant:
             return coordinator.snapshot_of(commit)
     raise NotFoundError(f"branch '{branch}' has no commit as old as that — its first one is newer")

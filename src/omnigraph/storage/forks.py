@@ -8,7 +8,7 @@ misleading error; here both are refused up front, each with its own error.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import unquote
 
 from omnigraph.dataclass import dataclass
@@ -132,13 +132,28 @@ class Forks:
         """
         if not self.texts.exists(f"{uri}/{ref_file(branch)}"):
             raise BranchNotFound(branch)
-        fork = self.find(uri, branch)
-        if fork is not None and self._is_used(uri, fork):
+        if branch not in self.delete_unused(uri, [branch]):
             raise ForkInUse(uri, branch)
-        wait_for_records()  # none may be written where the next fork of this name will be
-        self.texts.delete(f"{uri}/{ref_file(branch)}")
-        self._delete_files(uri, branch)
-        self.on_delete()
+
+    def delete_unused(self, uri: str, branches: Sequence[str]) -> Sequence[str]:
+        """Delete forks, given children first, that no fork and no tag stands on; returns which.
+
+        Reads every ref once, however many forks go. The caller holds the queues of all of them.
+        """
+        forks = dict(self.list(uri))
+        tags = map(self.texts.read_text_if_exists, self.texts.list_dir(f"{uri}/{_TAGS}"))
+        tagged = {json.loads(tag).get("branch") for tag in tags if tag}
+        deleted = []
+        for branch in branches:
+            if branch in tagged or _has_children(forks, branch):
+                continue
+            wait_for_records()  # none may be written where the next fork of this name will be
+            self.texts.delete(f"{uri}/{ref_file(branch)}")
+            forks.pop(branch, None)
+            self._delete_files(uri, branch)
+            self.on_delete()
+            deleted.append(branch)
+        return deleted
 
     def _delete_files(self, uri: str, branch: str) -> None:
         """Remove the files of a fork, but not those of a fork `branch/…`, which lie among them."""
@@ -151,13 +166,6 @@ class Forks:
         for folder in self.texts.list_folders(top):
             if folder not in kept:
                 self.texts.delete_prefix(f"{top}/{folder}")
-
-    def _is_used(self, uri: str, fork: BranchInfo) -> bool:
-        descends = f"{fork.identifier}/"
-        if any(each.identifier.startswith(descends) for each in self.list(uri).values()):
-            return True
-        tags = map(self.texts.read_text_if_exists, self.texts.list_dir(f"{uri}/{_TAGS}"))
-        return any(json.loads(tag).get("branch") == fork.name for tag in tags if tag)
 
     def delete_tree(self, uri: str, branch: str) -> None:
         """Remove the files of an unfinished fork: a tree that no ref names."""
@@ -172,3 +180,10 @@ class Forks:
             raise ForkInUse(uri, branch)
         self.texts.delete_prefix(f"{uri}/tree/{branch}")
         self.on_delete()
+
+
+def _has_children(forks: Mapping[str, BranchInfo], branch: str) -> bool:
+    fork = forks.get(branch)
+    if fork is None or not fork.identifier:
+        return False  # its ref is torn
+    return any(each.identifier.startswith(f"{fork.identifier}/") for each in forks.values())

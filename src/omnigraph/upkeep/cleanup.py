@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
+from functools import cache
+from itertools import islice
 
 from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError, CommitStateGone, ConflictError, OmnigraphError
+from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.manifest.retained_commits import find_forks
+from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
 from omnigraph.storage.leftovers import remove_leftovers
@@ -76,9 +78,9 @@ class _Policy:
     def cutoff(self) -> float | None:
         return None if self.older_than is None else time.time() - self.older_than.total_seconds()
 
-    def select_retained(self, commits: Sequence[GraphCommit]) -> list[GraphCommit]:
+    def select_retained(self, commits: Iterator[GraphCommit]) -> list[GraphCommit]:
         """The commits, given newest first, that the policy keeps; the head always."""
-        kept = list(commits[: max(self.keep or 1, 1)])
+        kept = list(islice(commits, max(self.keep or 1, 1)))
         if self.cutoff is not None:
             kept += [each for each in commits if each.created_at / 1e6 >= self.cutoff]
         return kept
@@ -188,28 +190,33 @@ def _find_needed(
 ) -> _Needed:
     coordinator, needed = environment.coordinator, _Needed()
     heads: list[GraphCommit] = []
+    # Branches have most of their history in common: each state is read once.
+    read = cache(coordinator.find_snapshot)
     for branch, state in states.items():
         needed.from_here_on(state.snapshot())
         heads.append(state.head)
-        retained = policy.select_retained(coordinator.commits(branch))
-        oldest = _oldest_readable(coordinator, retained)
-        needed.from_here_on(coordinator.snapshot_of(oldest))
+        retained = policy.select_retained(commits_newest_first(state.commit_rows))
+        oldest = _oldest_readable(read, retained)
+        needed.from_here_on(oldest)
         if branch == MAIN:
-            needed.floors[MANIFEST] = oldest.manifest_version
+            needed.floors[MANIFEST] = oldest.head.manifest_version
         needed.single[MANIFEST] |= {c.manifest_version for c in retained if c.branch == MAIN}
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
-        with suppress(CommitStateGone):  # an earlier Omnigraph removed it
-            needed.just_this(coordinator.snapshot_of(base))
+        snapshot = read(base)
+        if snapshot is not None:  # an earlier Omnigraph may have removed it
+            needed.just_this(snapshot)
         if base.branch == MAIN:
             needed.single[MANIFEST].add(base.manifest_version)
     return needed
 
 
-def _oldest_readable(coordinator: Coordinator, commits: Sequence[GraphCommit]) -> GraphCommit:
-    """The oldest of the commits, given newest first, that an earlier cleanup has left."""
+def _oldest_readable(
+    read: Callable[[GraphCommit], Snapshot | None], commits: Sequence[GraphCommit]
+) -> Snapshot:
+    """The state of the oldest of these commits that an earlier cleanup has left."""
     oldest_first = sorted(commits, key=lambda each: each.order)
-    return next(each for each in oldest_first if coordinator.has_state(each))
+    return next(found for each in oldest_first if (found := read(each)) is not None)
 
 
 def _find_retained(

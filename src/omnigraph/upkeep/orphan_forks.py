@@ -1,21 +1,25 @@
 """Orphan forks: branches of a table that no branch of the graph owns.
 
 A fork is made before the publish that claims it, so a writer that dies leaves one behind, and a
-branch that is deleted may. The forks of kept commits are none of these. Whether one is an orphan
-is decided from the manifest as it stands, by all branches, while the queue of the table is held.
+branch that is deleted may. The forks of kept commits are none of these. A fork that some branch
+shows needs no further look. Of the others it is decided from the manifest as it stands, by all
+branches, while the queues of these forks are held, so that no writer can claim one meanwhile.
 A fork that cannot be classified stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from omnigraph.errors import ForkInUse, OmnigraphError
+from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import ManifestState
 from omnigraph.manifest.branch_names import branch_of_fork
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.purge import children_first
+
+FORKS_AT_ONCE = 64
+"""How many forks are decided on by one look at all branches. Each of them holds a file open."""
 
 
 def reclaim_forks(
@@ -35,38 +39,33 @@ def reclaim_forks(
     for key, path in sorted(paths.items()):
         uri = environment.tables.root.child(path)
         try:
-            forks = environment.tables.forks.list(uri)
-            removed += [
-                f"{key}:{fork}"
-                for fork in children_first(forks)
-                if (path, fork) not in kept
-                and _reclaim(environment, key, uri, fork, is_dry_run=is_dry_run)
-            ]
+            owned = set(_list_owned(states.values(), key))
+            forks = children_first(environment.tables.forks.list(uri))
+            suspects = [each for each in forks if (path, each) not in kept and each not in owned]
+            for start in range(0, len(suspects), FORKS_AT_ONCE):
+                some = suspects[start : start + FORKS_AT_ONCE]
+                found = _reclaim(environment, key, uri, some, is_dry_run=is_dry_run)
+                removed += [f"{key}:{fork}" for fork in found]
         except OmnigraphError as error:
             errors[key] = error.message
     return removed, errors
 
 
 def _reclaim(
-    environment: WriteEnvironment, key: str, uri: str, fork: str, *, is_dry_run: bool
-) -> bool:
-    with environment.queues.acquire_many([(key, branch_of_fork(fork))]):
+    environment: WriteEnvironment, key: str, uri: str, forks: Sequence[str], *, is_dry_run: bool
+) -> Sequence[str]:
+    queues = [(key, branch_of_fork(fork)) for fork in forks]
+    with environment.queues.acquire_many(queues):
         hit(Failpoint.CLEANUP_RECONCILE_FORK)
-        if _is_owned(environment, key, fork):
-            return False
-        try:
-            if not is_dry_run:
-                environment.tables.forks.delete(uri, fork)
-        except ForkInUse:
-            return False  # a fork that is owned is based on it
-        return True
+        coordinator = environment.coordinator
+        owned = set(_list_owned(map(coordinator.fresh, coordinator.branches()), key))
+        orphans = [each for each in forks if each not in owned]
+        return orphans if is_dry_run else environment.tables.forks.delete_unused(uri, orphans)
 
 
-def _is_owned(environment: WriteEnvironment, key: str, fork: str) -> bool:
-    """Whether any live branch shows the table as this fork has it."""
-    coordinator = environment.coordinator
-    return any(
-        (entry := coordinator.fresh(branch).entries.get(key)) is not None
-        and entry.table_branch == fork
-        for branch in coordinator.branches()
-    )
+def _list_owned(states: Iterable[ManifestState], key: str) -> Iterator[str]:
+    """The forks of a table that some branch shows."""
+    for state in states:
+        entry = state.entries.get(key)
+        if entry is not None and entry.table_branch is not None:
+            yield entry.table_branch

@@ -130,7 +130,7 @@ class _Verifier:
         if damaged is not None:
             raise StorageError(f"'{damaged}' is damaged")
         coordinator = self.environment.coordinator
-        return coordinator.fresh(branch).snapshot(), coordinator.commits(branch)
+        return coordinator.fresh(branch).snapshot(), list(coordinator.commits(branch))
 
     def _sidecars(self) -> Iterator[Finding]:
         texts = self.environment.texts

@@ -287,7 +287,7 @@ class FileCheck:
     def _oldest_first(self, branch: str) -> list[GraphCommit]:
         if branch not in self._commits:
             try:
-                found = self._environment.coordinator.commits(branch)
+                found = list(self._environment.coordinator.commits(branch))
             except UNREADABLE:
                 found = []
             self._commits[branch] = found[::-1]

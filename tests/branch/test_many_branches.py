@@ -1,0 +1,249 @@
+"""What many branches cost, and that every answer is the one of a plain computation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.manifest import GraphCommit
+from omnigraph.storage.counters import counting
+from omnigraph.storage.garbage import Garbage
+from omnigraph.testing.inside import inside
+from tests.branch.people import AGES, change, merged, new_people
+from tests.depth import depth
+from tests.model.history_model import History
+from tests.model.history_schema import Schema
+
+pytestmark = pytest.mark.slow
+
+Versions = dict[str, set[int]]
+"""Path of a table, or `__manifest` → its versions on the main line."""
+
+
+class World:
+    """A graph that changes at random, and the plain DAG of its commits."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.graph = new_people(path, self_care=False)
+        self.history = History()
+        self.facts: dict[str, GraphCommit] = {}
+        self.chance = random.Random(seed)
+        self.note("main")
+
+    def note(self, branch: str, *merged_ids: str) -> None:
+        """Record the head of a branch, and all that was before the first one of main."""
+        commits = [inside(self.graph).coordinator.fresh(branch).head]
+        while not self.facts and commits[-1].parent_id is not None:
+            commits.append(self.graph.commit(commits[-1].parent_id))
+        for commit in reversed(commits):
+            self.facts[commit.commit_id] = commit
+            self.history.record(commit.commit_id, branch, Schema(()), {}, *merged_ids)
+
+    def step(self) -> None:
+        branches = list(self.history.heads)
+        branch, other = self.chance.choice(branches), self.chance.choice(branches)
+        match self.chance.choices(["write", "make", "merge", "delete"], [5, 3, 4, 1])[0]:
+            case "write":
+                name = self.chance.choice(list(AGES))
+                change(self.graph, "age", branch, name=name, age=self.chance.randrange(100))
+                self.note(branch)
+            case "make":
+                name = self.chance.choice(["b", "c", "d/e", "f"])
+                if name not in branches:
+                    self.graph.create_branch(name, branch)
+                    self.history.heads[name] = self.history.heads[branch]
+            case "merge" if branch != other:
+                self.merge(branch, other)
+            case "delete" if branch != "main":
+                try:
+                    self.graph.delete_branch(branch)
+                except og.errors.ConflictError:
+                    return  # another branch came from it
+                del self.history.heads[branch]
+
+    def merge(self, source: str, target: str) -> None:
+        theirs, ours = self.history.heads[source], self.history.heads[target]
+        bases = self.history.best_common([theirs], [ours])
+        result = merged(self.graph, source, target, resolve="theirs")
+        if theirs in bases:
+            assert result.commit_id is None
+            return
+        self.note(target, theirs)
+        noted = self.facts[self.history.heads[target]].properties
+        assert noted["merge_outcome"] == ("fast_forward" if ours in bases else "merged")
+        assert noted.get("merge_bases", [noted["merge_base"]]) == bases
+
+    # What a plain computation says
+
+    def log(self, branch: str) -> list[GraphCommit]:
+        ids = self.history.ancestors(self.history.heads[branch])
+        commits = [self.facts[each] for each in ids]
+        return sorted(commits, key=lambda each: (each.created_at, each.commit_id), reverse=True)
+
+    def commits(self, branch: str) -> list[GraphCommit]:
+        return [self.facts[each] for each in self.history.line(self.history.heads[branch])]
+
+    def possible_bases(self) -> set[str]:
+        """What the heads, or what follows them, can be merged over, by definition."""
+        found = set(self.history.heads.values())
+        while True:
+            pairs = combinations(sorted(found), 2)
+            more = {each for a, b in pairs for each in self.history.best_common([a], [b])}
+            if more <= found:
+                return found
+            found |= more
+
+    def forks(self) -> set[tuple[str, str]]:
+        """Every fork of a table that some branch shows, or a state that outlives its branch."""
+        coordinator = inside(self.graph).coordinator
+        bases = self.possible_bases()
+        states = [
+            *(coordinator.fresh(each).snapshot() for each in self.history.heads),
+            *(each for each in coordinator.retained if each.head.commit_id in bases),
+        ]
+        return {
+            (key, entry.table_branch)
+            for state in states
+            for key, entry in state.entries.items()
+            if entry.table_branch is not None
+        }
+
+    def needed_versions(self, keep: int) -> Versions:
+        """What cleanup has to keep, one commit after the other; versions of forks among them."""
+        coordinator = inside(self.graph).coordinator
+        needed: Versions = {path: {max(all_)} for path, all_ in self.versions().items()}
+        floors: dict[str, int] = {}
+        for branch in self.history.heads:
+            kept = self.commits(branch)[:keep]
+            readable = [each for each in kept if coordinator.find_snapshot(each) is not None]
+            shown = [coordinator.fresh(branch).snapshot(), coordinator.snapshot_of(readable[-1])]
+            for entry in (entry for each in shown for entry in each.entries.values()):
+                path = entry.table_path
+                floors[path] = min(floors.get(path, entry.version), entry.version)
+            needed["__manifest"] |= {c.manifest_version for c in kept if c.branch == "main"}
+            if branch == "main":
+                floors["__manifest"] = readable[-1].manifest_version
+        for base in (self.facts[each] for each in self.possible_bases()):
+            snapshot = coordinator.find_snapshot(base)
+            for entry in snapshot.entries.values() if snapshot is not None else ():
+                needed[entry.table_path].add(entry.version)
+            if base.branch == "main":
+                needed["__manifest"].add(base.manifest_version)
+        for path, all_ in self.versions().items():
+            newest = sorted(all_)[-keep:]
+            needed[path] |= {each for each in all_ if each in newest or each >= floors[path]}
+        return needed
+
+    def versions(self) -> Versions:
+        tables = inside(self.graph).store.tables
+        garbage = Garbage(tables.storage_options)
+        paths = [entry.table_path for entry in self.graph.snapshot().entries.values()]
+        return {
+            path: set(garbage.versions(tables.root.table(path))) for path in [*paths, "__manifest"]
+        }
+
+    def fork_bases(self) -> Versions:
+        """Versions of the main line that a fork stands on: Lance keeps them."""
+        tables = inside(self.graph).store.tables
+        return {
+            path: {
+                int(each.identifier.split(":")[0])
+                for each in tables.forks.list(tables.root.child(path)).values()
+            }
+            for path in self.versions()
+        }
+
+    def all_forks(self) -> set[tuple[str, str]]:
+        tables = inside(self.graph).store.tables
+        return {
+            (key, fork)
+            for key, entry in self.graph.snapshot().entries.items()
+            for fork in tables.forks.list(tables.root.child(entry.table_path))
+        }
+
+    # Comparing
+
+    def check(self) -> None:
+        for branch in self.history.heads:
+            log, commits = self.log(branch), self.commits(branch)
+            for limit in (None, 0, 1, 3, 20):
+                assert self.graph.log(branch, limit=limit) == log[:limit]
+                assert self.graph.commits(branch, limit=limit) == commits[:limit]
+        assert self.graph.branches() == ["main", *sorted(set(self.history.heads) - {"main"})]
+
+    def clean_up(self, keep: int) -> None:
+        before, needed, forks = self.versions(), self.needed_versions(keep), self.forks()
+
+        self.graph.cleanup(keep=keep, confirm=True)
+
+        after, under = self.versions(), self.fork_bases()
+        for path, all_ in after.items():
+            assert all_ == before[path] & (needed[path] | under[path]), path
+        assert forks <= self.all_forks()
+
+
+@pytest.mark.parametrize("seed", range(depth(1, 20)))
+def test_random_histories_are_answered_as_their_definition_says(seed: int, tmp_path: Path) -> None:
+    """Log, commits, merge bases, and what cleanup keeps, also in a handle that knows nothing."""
+    world = World(tmp_path / "graph", seed)
+    for count in range(1, depth(24, 60)):
+        world.step()
+        if count % 12 == 0:
+            world.clean_up(keep=world.chance.choice([1, 2, 4]))
+            world.check()
+            world.graph.close()
+            world.graph = og.open(tmp_path / "graph", durability="process", self_care=False)
+    world.check()
+    assert world.graph.verify().errors == ()
+
+
+# What it costs
+
+
+def cost(work: Callable[[], object]) -> int:
+    """How many versions, refs and other files a call looks at."""
+    with counting() as counters:
+        work()
+    return (
+        counters.head_probes + counters.opens + counters.control_reads + counters.text_reads
+    )  # fmt: skip
+
+
+def add_branches(graph: og.Graph, names: Iterable[str]) -> None:
+    """Branches that have a commit and a fork each, from commits of main of their own."""
+    for name in names:
+        change(graph, "age", name="alice", age=len(name))
+        graph.create_branch(name)
+        change(graph, "age", name, name="bob", age=1)
+
+
+def test_a_cleanup_looks_at_every_branch_a_fixed_number_of_times(tmp_path: Path) -> None:
+    graph = new_people(tmp_path / "graph", self_care=False)
+    costs = []
+    for number in range(3):
+        add_branches(graph, [f"b{number}{each}" for each in range(5)])
+        costs.append(cost(lambda: graph.cleanup(keep=1, confirm=True)))
+
+    assert costs[2] - costs[1] <= costs[1] - costs[0]
+
+
+def test_orphan_forks_are_removed_with_one_look_at_the_branches(tmp_path: Path) -> None:
+    graph = new_people(tmp_path / "graph", self_care=False)
+    add_branches(graph, "abcd")
+    tables, entry = inside(graph).store.tables, graph.snapshot().entries["node:Firm"]
+    costs = []
+    for number in (2, 6):
+        names = [f"left{number}-{each}" for each in range(number)]
+        for name in names:
+            tables.fork_branch(tables.root.table(entry.table_path), entry.version, name)
+        report = []
+        costs.append(cost(lambda: report.append(graph.cleanup(keep=1, confirm=True))))
+        assert report[0].forks_removed == tuple(f"node:Firm:{name}" for name in sorted(names))
+
+    # One ref of each fork is read twice: to find it, and to see that none came from it.
+    assert costs[1] - costs[0] <= 2 * (6 - 2)
