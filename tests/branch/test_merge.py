@@ -497,7 +497,7 @@ def test_a_row_of_the_source_that_breaks_a_value_rule_is_a_conflict(people: og.G
     """No write lets one in, so it is brought in behind their back. Only `ours` can resolve it."""
     people.create_branch("b")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("omnigraph.graph.writes.check_change", lambda _: None)
+        patch.setattr("omnigraph.graph.mutations.check_change", lambda _: None)
         change(people, "age", "b", name="alice", age=151)
     change(people, "age", name="bob", age=26)
 

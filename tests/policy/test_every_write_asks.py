@@ -10,10 +10,11 @@ from types import FunctionType
 
 import pytest
 
-from omnigraph.graph import Graph, writes
+from omnigraph.graph import Graph, loads, mutations
 from omnigraph.graph.session import Session
 
 GATE = "permit"
+HELPERS = vars(mutations) | vars(loads)
 # Each of these is on the way of every write: the check that the handle may write, and the commit.
 DOORS = frozenset({"require_writable", "write"})
 
@@ -65,7 +66,7 @@ def public_names(graph: type) -> set[str]:
 
 
 def called_in_order(function: FunctionType, graph: type) -> list[tuple[str, object]]:
-    """What a function calls of the graph, its session and `writes`, in the order of the text."""
+    """What a function calls of the graph, its session and `HELPERS`, in the order of the text."""
     owner = Session if function.__qualname__.startswith("Session.") else graph
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     calls = []
@@ -77,8 +78,8 @@ def called_in_order(function: FunctionType, graph: type) -> list[tuple[str, obje
                 calls.append((node.lineno, node.col_offset, name, find(Session, name)))
             case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="_session"), attr=name)):
                 calls.append((node.lineno, node.col_offset, name, find(Session, name)))
-            case ast.Name(name) if name in vars(writes):
-                calls.append((node.lineno, node.col_offset, name, vars(writes)[name]))
+            case ast.Name(name) if name in HELPERS:
+                calls.append((node.lineno, node.col_offset, name, HELPERS[name]))
     return [(name, called) for *_, name, called in sorted(calls, key=lambda call: call[:2])]
 
 

@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequestError, GraphNotFound
 from omnigraph.failpoints import Failpoint
-from omnigraph.graph import verify_at
+from omnigraph.graph.verify_at import verify_at
 from omnigraph.storage.checksums import canonical_version, foreign_bases
 from omnigraph.storage.lance_manifest import manifest_in, replace_base_paths, with_manifest
 from omnigraph.storage.location import TableLocation

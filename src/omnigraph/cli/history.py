@@ -99,6 +99,6 @@ def _verify(call: Call, *, content: bool, record: bool) -> Verification:
     if record:
         with call.open_store("rw") as graph:
             return graph.verify(content, record=True)
-    from omnigraph.graph import verify_at
+    from omnigraph.graph.verify_at import verify_at
 
     return verify_at(call.store_scope.uri, content=content)

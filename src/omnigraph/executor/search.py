@@ -18,8 +18,6 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rapidfuzz.distance import Levenshtein
-from rapidfuzz.process import cdist
 
 from omnigraph.errors import BadRequestError
 from omnigraph.index.cache import RuntimeCache
@@ -151,6 +149,9 @@ def _nearest(
 
 def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None) -> list[range]:
     """The forms whose surface is within `max_edits` edits of a token of the query."""
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cdist
+
     edits = FUZZY_MAX_EDITS if max_edits is None else max_edits
     if edits < 0:
         raise BadRequestError(f"fuzzy needs max_edits of 0 or more, not {edits}")

@@ -4,7 +4,7 @@ open_graph.py        `init` and `open`
 graph.py             `Graph`: every public call
 arguments.py         checks what a call is given against its annotations
 session.py           what the calls work on: store, schema, known states, caches, policy
-writes.py            mutations and loads
+mutations.py         a mutation as one commit      loads.py  what a load needs around it
 store.py             the parts of a graph in storage
 settings.py          what `open` is given as `spark` and `config`
 commit_observers.py  readers that are made ready for a commit before it is published
@@ -18,7 +18,6 @@ verify_at.py         verification of a graph that may not open
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.open_graph import init, open  # noqa: A004 — the word of the API
 from omnigraph.graph.results import LoadResult, MutationResult
-from omnigraph.graph.verify_at import verify_at
 from omnigraph.manifest import GraphCommit as Commit
 
-__all__ = ["Commit", "Graph", "LoadResult", "MutationResult", "init", "open", "verify_at"]
+__all__ = ["Commit", "Graph", "LoadResult", "MutationResult", "init", "open"]

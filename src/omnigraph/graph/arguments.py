@@ -13,7 +13,17 @@ from functools import wraps
 from inspect import isfunction
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
@@ -21,6 +31,7 @@ from omnigraph.types import is_unicode
 
 P = ParamSpec("P")
 T = TypeVar("T")
+LoadTypes: TypeAlias = Callable[[], dict[str, Any]]
 
 _SHOWN_MAX = 60
 _BITS_MAX = 64
@@ -39,16 +50,23 @@ class _Expected:
         return f"{', '.join(others)} or {last}" if others else last
 
 
-def check_calls(kind: type[T]) -> type[T]:
-    """Let every public method of a class refuse arguments that its annotations do not allow."""
-    for name in dir(kind):
-        call = getattr(kind, name)
-        if not name.startswith("_") and isfunction(call):
-            setattr(kind, name, check_call(call))
-    return kind
+def check_calls(load_types: LoadTypes) -> Callable[[type[T]], type[T]]:
+    """Let every public method of a class refuse arguments that its annotations do not allow.
+
+    `load_types` imports what annotations name and the module of the class does not.
+    """
+
+    def check_all(kind: type[T]) -> type[T]:
+        for name in dir(kind):
+            call = getattr(kind, name)
+            if not name.startswith("_") and isfunction(call):
+                setattr(kind, name, check_call(call, load_types))
+        return kind
+
+    return check_all
 
 
-def check_call(call: Callable[P, T]) -> Callable[P, T]:
+def check_call(call: Callable[P, T], load_types: LoadTypes = dict) -> Callable[P, T]:
     """Let a function refuse arguments that its annotations do not allow.
 
     Raises:
@@ -62,7 +80,7 @@ def check_call(call: Callable[P, T]) -> Callable[P, T]:
     def check_and_call(*args: P.args, **options: P.kwargs) -> T:
         if not expected:
             # At the first call: programs that start up make few of them.
-            expected.update(_read_annotations(call))
+            expected.update(_read_annotations(call, load_types))
         for name, value in zip(names, args, strict=False):
             _check(name, value, expected.get(name))
         for name, value in options.items():
@@ -94,9 +112,13 @@ def _fits(number: int) -> bool:
     return number.bit_length() <= _BITS_MAX
 
 
-def _read_annotations(call: Callable[..., Any]) -> dict[str, _Expected]:
-    hints = get_type_hints(call)
-    hints.pop("return", None)
+def _read_annotations(call: Callable[..., Any], load_types: LoadTypes) -> dict[str, _Expected]:
+    texts = {name: text for name, text in call.__annotations__.items() if name != "return"}
+    arguments = types.SimpleNamespace(__annotations__=texts)
+    try:
+        hints = get_type_hints(arguments, call.__globals__)
+    except NameError:
+        hints = get_type_hints(arguments, call.__globals__ | load_types())
     return {name: _expect(hint) for name, hint in hints.items()}
 
 

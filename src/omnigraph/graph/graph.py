@@ -11,65 +11,56 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter, time_ns
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from omnigraph.branch.changes import ChangeSet
-from omnigraph.branch.choices import Resolution
-from omnigraph.branch.create import create_branch
-from omnigraph.branch.delete import delete_branch
-from omnigraph.branch.diff import (
-    ChangeFilter,
-    CommitChanges,
-    State,
-    Target,
-    changes_since,
-    diff_states,
-    find_snapshot,
-)
-from omnigraph.branch.entities import entry_of, read_entity
-from omnigraph.branch.html import diff_to_html
-from omnigraph.branch.merge import MergePreview, MergeResult, delete_merged, preview_merge
-from omnigraph.branch.merge import merge as merge_branches
-from omnigraph.branch.surroundings import find_changed_subgraph
 from omnigraph.catalog import Catalog
 from omnigraph.compiler import bind_params, require_read
 from omnigraph.errors import BadRequestError, SchemaMoved
 from omnigraph.executor import Explanation, QueryResult, execute, explain
 from omnigraph.graph.arguments import check_calls
-from omnigraph.graph.blob_reader import BlobReader, blob_table, read_blob
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.results import LoadResult, MutationResult
 from omnigraph.graph.session import Session
-from omnigraph.graph.writes import parse_option, permit_load, run_load_request, run_mutation
 from omnigraph.index import open_tables
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
-from omnigraph.manifest.history import list_ancestry
-from omnigraph.pipeline.export import select_tables
-from omnigraph.pipeline.frames import Frames, spool_frames, table_key
-from omnigraph.pipeline.loader import LoadRequest, part_bytes
-from omnigraph.pipeline.model import LoadMode, OnError
-from omnigraph.pipeline.progress import Listener
-from omnigraph.pipeline.ranges import Source, plan_input
-from omnigraph.pipeline.run_export import run_export
-from omnigraph.pipeline.scan import TableScan, scan_at
 from omnigraph.policy import Action
-from omnigraph.upkeep.apply_schema import SchemaResult, apply_schema
-from omnigraph.upkeep.cleanup import CleanupReport, cleanup
-from omnigraph.upkeep.doctor import DoctorReport, examine
-from omnigraph.upkeep.ensure_indices import IndexReport, ensure_indices
-from omnigraph.upkeep.findings import Verification
-from omnigraph.upkeep.optimize import OptimizeReport, optimize
-from omnigraph.upkeep.repair import RepairReport, repair
-from omnigraph.upkeep.schema_plan import SchemaPlan, plan_schema
-from omnigraph.upkeep.verify import verify_graph
-from omnigraph.write.audit import RecoveryRecord, list_recoveries
 from omnigraph.write.environment import queue_keys
 from omnigraph.write.recovery import retry_after_recovery
 
+# A program loads what it uses: other packages are imported by the calls that need them.
+if TYPE_CHECKING:
+    from omnigraph.branch.changes import ChangeSet
+    from omnigraph.branch.choices import Resolution
+    from omnigraph.branch.diff import CommitChanges, State, Target
+    from omnigraph.branch.merge import MergePreview, MergeResult
+    from omnigraph.graph.blob_reader import BlobReader
+    from omnigraph.pipeline.progress import Listener
+    from omnigraph.pipeline.ranges import Source
+    from omnigraph.pipeline.scan import TableScan
+    from omnigraph.upkeep.apply_schema import SchemaResult
+    from omnigraph.upkeep.cleanup import CleanupReport
+    from omnigraph.upkeep.doctor import DoctorReport
+    from omnigraph.upkeep.ensure_indices import IndexReport
+    from omnigraph.upkeep.findings import Verification
+    from omnigraph.upkeep.optimize import OptimizeReport
+    from omnigraph.upkeep.repair import RepairReport
+    from omnigraph.upkeep.schema_plan import SchemaPlan
+    from omnigraph.write.audit import RecoveryRecord
 
-@check_calls
+
+def _load_argument_types() -> dict[str, Any]:
+    """The types of arguments that are not imported above."""
+    from omnigraph.branch.choices import Resolution
+    from omnigraph.branch.diff import Target
+    from omnigraph.pipeline.progress import Listener
+    from omnigraph.pipeline.ranges import Source
+
+    return {"Listener": Listener, "Resolution": Resolution, "Source": Source, "Target": Target}
+
+
+@check_calls(_load_argument_types)
 class Graph:
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
@@ -241,6 +232,9 @@ class Graph:
         Loading an export with mode `overwrite` into a fresh graph of the same schema gives the
         same rows, ids too: that of the commit, or with `schema="current"` that of today.
         """
+        from omnigraph.pipeline.export import select_tables
+        from omnigraph.pipeline.run_export import run_export
+
         catalog, snapshot, _ = self._session.read_as(
             (branch, commit, version, None),
             schema,
@@ -279,6 +273,8 @@ class Graph:
     ) -> TableScan:
         """The rows of a type, by its name or table key, at a pinned snapshot."""
         from omnigraph.graph.open_graph import open as open_graph  # it makes this class
+        from omnigraph.pipeline.frames import table_key
+        from omnigraph.pipeline.scan import scan_at
 
         tables, spark = self._session.store.tables, self._session.settings.spark
         catalog, _, scan = self._session.read_as(
@@ -301,6 +297,8 @@ class Graph:
         schema: str = "commit",
     ) -> dict[str, Any] | None:
         """One node or edge as it was at a manifest version, None when it was not there."""
+        from omnigraph.branch.entities import entry_of, read_entity
+
         _, _, entry = self._session.read_as(
             (branch, None, version, None), schema, lambda _, found: entry_of(found, table_key)
         )
@@ -325,6 +323,8 @@ class Graph:
             BadRequestError: There is no such kind, type or property, or the property is no Blob.
             NotFoundError: There is no such node or edge, or its value is null.
         """
+        from omnigraph.graph.blob_reader import blob_table, read_blob
+
         tables = self._session.store.tables
         catalog, snapshot, key = self._session.read_as(
             (branch, commit, version, at),
@@ -344,6 +344,8 @@ class Graph:
 
     def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
         """Every commit that led to a branch, those of merged branches too, newest first."""
+        from omnigraph.manifest.history import list_ancestry
+
         self._session.read_contract()
         name = canonical_branch(branch)
         return _first(
@@ -352,6 +354,8 @@ class Graph:
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Every write that recovery had to finish or undo, oldest first."""
+        from omnigraph.write.audit import list_recoveries
+
         self._session.read_contract()
         return list_recoveries(self._session.store.audit)
 
@@ -389,6 +393,8 @@ class Graph:
             PreconditionFailed: `if_commit` is given and is not the head of the branch.
             ConstraintError: The result would break a rule of the schema.
         """
+        from omnigraph.graph.mutations import run_mutation
+
         target = canonical_branch(branch)
         who = self._session.permit(Action.CHANGE, actor=actor, branch=target)
         run = partial(run_mutation, self._session, source, name, params, target, who, if_commit)
@@ -425,6 +431,11 @@ class Graph:
             BadRowsError: Records break a rule of the schema; all of them are named, up to a cap.
             KeyConflict: An appended id is there already.
         """
+        from omnigraph.graph.loads import parse_option, permit_load, run_load_request
+        from omnigraph.pipeline.loader import LoadRequest, part_bytes
+        from omnigraph.pipeline.model import LoadMode, OnError
+        from omnigraph.pipeline.ranges import plan_input
+
         who = permit_load(self._session, branch, base, actor)
         request = LoadRequest(
             input=plan_input(
@@ -467,6 +478,9 @@ class Graph:
 
         An edge frame has `src` and `dst`, or `from` and `to`.
         """
+        from omnigraph.graph.loads import permit_load
+        from omnigraph.pipeline.frames import table_key
+
         if (type is None) == (edge is None):
             raise BadRequestError("name the type of the rows: give one of `type` and `edge`")
         permit_load(self._session, *(options.get(each) for each in ("branch", "base", "actor")))
@@ -491,6 +505,11 @@ class Graph:
         properties: Mapping[str, str] | None = None,
     ) -> LoadResult:
         """Load frames, by type name, as one commit, or nothing. See `load_dataframe`."""
+        from omnigraph.graph.loads import parse_option, permit_load, run_load_request
+        from omnigraph.pipeline.frames import Frames, spool_frames, table_key
+        from omnigraph.pipeline.loader import LoadRequest, part_bytes
+        from omnigraph.pipeline.model import LoadMode, OnError
+
         who = permit_load(self._session, branch, base, actor)
         catalog = self._session.require_writable()
         by_key = Frames(
@@ -521,6 +540,8 @@ class Graph:
 
     def create_branch(self, name: str, from_: str = MAIN, *, actor: str | None = None) -> Snapshot:
         """Make a branch that shows what `from_` shows now; nothing is copied."""
+        from omnigraph.branch.create import create_branch
+
         source, made = canonical_branch(from_), canonical_branch(name)
         self._session.permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=made)
         self._session.require_writable()
@@ -528,6 +549,8 @@ class Graph:
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Remove a branch and what only it holds."""
+        from omnigraph.branch.delete import delete_branch
+
         branch = canonical_branch(name)
         self._session.permit(Action.BRANCH_DELETE, actor=actor, target_branch=branch)
         self._session.require_writable()
@@ -577,6 +600,9 @@ class Graph:
             MergeConflicts: The branches cannot be joined as they are. The target is unchanged.
             ExpectedVersionMismatch: The target changed meanwhile. Merge again.
         """
+        from omnigraph.branch.merge import delete_merged, preview_merge
+        from omnigraph.branch.merge import merge as merge_branches
+
         names = branch, target = canonical_branch(source), canonical_branch(into)
         session, environment = self._session, self._session.environment()
         if preview:
@@ -608,6 +634,8 @@ class Graph:
         ops: Collection[str] | None = None,
     ) -> ChangeSet:
         """What differs between two states: branches, commits, versions or times."""
+        from omnigraph.branch.diff import ChangeFilter, diff_states
+
         before, after = map(self._find_state, (from_, to))
         wanted = ChangeFilter(kinds, types, ops)
         wanted.check([before.catalog, after.catalog])
@@ -624,6 +652,9 @@ class Graph:
         ops: Collection[str] | None = None,
     ) -> str:
         """A diff as one page that works offline: what changed, drawn and listed."""
+        from omnigraph.branch.html import diff_to_html
+        from omnigraph.branch.surroundings import find_changed_subgraph
+
         before, after = map(self._find_state, (from_, to))
         changes = self.diff(before.snapshot, after.snapshot, kinds=kinds, types=types, ops=ops)
         shown = find_changed_subgraph(changes, before.catalog, after, self._session.store.tables)
@@ -639,6 +670,8 @@ class Graph:
         ops: Collection[str] | None = None,
     ) -> Iterator[CommitChanges]:
         """What every commit of a branch changed after `since`, oldest first."""
+        from omnigraph.branch.diff import ChangeFilter, changes_since
+
         session, wanted = self._session, ChangeFilter(kinds, types, ops)
         session.read_contract()
         return changes_since(
@@ -647,6 +680,8 @@ class Graph:
 
     def _find_state(self, target: Target) -> State:
         """A snapshot with the schema it is in."""
+        from omnigraph.branch.diff import State, find_snapshot
+
         session = self._session
         snapshot = find_snapshot(session.coordinator, target)
         catalog, shown = session.view_in_own_schema(snapshot, session.read_contract())
@@ -656,6 +691,8 @@ class Graph:
 
     def plan_schema(self, text: str, *, allow_data_loss: bool = False) -> SchemaPlan:
         """What applying a schema would do, step by step and table by table. Changes nothing."""
+        from omnigraph.upkeep.schema_plan import plan_schema
+
         catalog, snapshot = self._session.read((MAIN, None, None, None))
         return plan_schema(
             self._session.store.tables, snapshot, catalog, text, allow_data_loss=allow_data_loss
@@ -670,6 +707,8 @@ class Graph:
             MigrationError: A step is not supported.
             ConflictError: There are other branches, or another change is in progress.
         """
+        from omnigraph.upkeep.apply_schema import apply_schema
+
         who = self._session.permit(Action.SCHEMA_APPLY, actor=actor, target_branch=MAIN)
         self._session.require_writable()
         environment = self._session.environment()
@@ -684,6 +723,8 @@ class Graph:
 
     def ensure_indices(self, branch: str = MAIN) -> IndexReport:
         """Build every declared index that is missing on a branch; answers do not change."""
+        from omnigraph.upkeep.ensure_indices import ensure_indices
+
         catalog = self._session.recover_for_upkeep()
         environment, target = self._session.environment(), canonical_branch(branch)
         return retry_after_recovery(
@@ -692,6 +733,8 @@ class Graph:
 
     def optimize(self) -> OptimizeReport:
         """Compact the tables of main and complete their indexes; answers do not change."""
+        from omnigraph.upkeep.optimize import optimize
+
         catalog = self._session.recover_for_upkeep()
         return optimize(self._session.environment(), catalog)
 
@@ -706,6 +749,8 @@ class Graph:
 
         `keep` is how many commits of each branch stay, `older_than` how old a version must be.
         """
+        from omnigraph.upkeep.cleanup import cleanup
+
         self._session.recover_for_upkeep()
         return cleanup(
             self._session.environment(),
@@ -717,11 +762,15 @@ class Graph:
 
     def repair(self, *, confirm: bool = False, force: bool = False) -> RepairReport:
         """Find tables that moved outside of Omnigraph; with `confirm` publish what is safe."""
+        from omnigraph.upkeep.repair import repair
+
         self._session.recover_for_upkeep()
         return repair(self._session.environment(), confirm=confirm, force=force)
 
     def doctor(self) -> DoctorReport:
         """How the graph and the machine stand, with advice. Changes nothing."""
+        from omnigraph.upkeep.doctor import examine
+
         session = self._session
         return examine(
             session.environment(), session.read_contract().catalog, session.store.history
@@ -734,6 +783,8 @@ class Graph:
         written. `record` gives files that have none a checksum, as they are now; the graph must
         be open for writing. What is found says in plain words what is wrong, and what fixes it.
         """
+        from omnigraph.upkeep.verify import verify_graph
+
         if record:
             self._session.require_writable()
         return verify_graph(

@@ -41,7 +41,6 @@ from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.manifest.targets import resolve
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.queues import QueueKey
-from omnigraph.upkeep.self_care import compact_if_due
 from omnigraph.write.commit import WriteRequest, run_write
 from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.recovery import recover_all
@@ -263,6 +262,8 @@ class Session:
 
     def compact_if_due(self, branch: str, table_keys: Collection[str]) -> None:
         """Compact tables that were just written, when it is due and wanted."""
+        from omnigraph.upkeep.self_care import compact_if_due
+
         if self._self_care:
             compact_if_due(self.environment(), branch, table_keys)
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 
 import pyarrow as pa
-from ulid import ULID
 
 from omnigraph.catalog import Catalog, arrow_schema
 from omnigraph.errors import GraphExists, OmnigraphError
@@ -39,6 +38,7 @@ from omnigraph.storage.control import ControlTable
 from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.storage.location import table_path
 from omnigraph.storage.tables import TableStorage
+from omnigraph.ulids import new_ulid
 
 log = logging.getLogger("omnigraph.manifest")
 
@@ -83,7 +83,7 @@ def create_graph(
 
 def _build_first_commit(actor: str | None) -> GraphCommit:
     return GraphCommit(
-        commit_id=str(ULID()),
+        commit_id=new_ulid(),
         branch=MAIN,
         manifest_version=1,
         parent_id=None,

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
-from ulid import ULID
 
 from omnigraph.catalog import Catalog, EntityType, arrow_schema
 from omnigraph.dataclass import dataclass
@@ -25,6 +24,7 @@ from omnigraph.pipeline.spool import Spool
 from omnigraph.storage.scratch import DIRECTORY as SCRATCH
 from omnigraph.storage.scratch import FRAMES_PREFIX, open_scratch
 from omnigraph.storage.tables import TableStorage
+from omnigraph.ulids import new_ulid
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ _NOT_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 def fresh_spool(graph_uri: str, storage_options: Mapping[str, str]) -> Spool:
     """Where executors write partitions without a load around them."""
-    return Spool(f"{graph_uri}/{SCRATCH}/{FRAMES_PREFIX}{ULID()}", storage_options)
+    return Spool(f"{graph_uri}/{SCRATCH}/{FRAMES_PREFIX}{new_ulid()}", storage_options)
 
 
 @dataclass(frozen=True, slots=True)

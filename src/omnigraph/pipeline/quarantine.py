@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import field
 
 import orjson
-from ulid import ULID
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.pipeline.model import Rejected
 from omnigraph.storage.graph_texts import GraphTexts
+from omnigraph.ulids import new_ulid
 
 DIRECTORY = "__quarantine"
 
@@ -29,7 +29,7 @@ class Quarantine:
 
     texts: GraphTexts
     path: str | None
-    _name: str = field(default_factory=lambda: f"{DIRECTORY}/{ULID()}.jsonl")
+    _name: str = field(default_factory=lambda: f"{DIRECTORY}/{new_ulid()}.jsonl")
     written_to: str | None = None
 
     def write(self, rejected: Iterable[tuple[str, Rejected]]) -> None:

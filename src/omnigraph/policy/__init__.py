@@ -11,10 +11,21 @@ load.py       bundle text → `Policy`
 cases.py      expectations about a bundle, and whether they hold
 """
 
-from omnigraph.policy.cases import Case, CaseFailure, explain_decision, read_cases, run_cases
-from omnigraph.policy.load import load_policy, load_standalone
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from omnigraph.policy.model import Action, Decision, Kind, Request
 from omnigraph.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from omnigraph.policy.cases import Case, CaseFailure, explain_decision, read_cases, run_cases
+    from omnigraph.policy.load import load_policy, load_standalone
+
+# What reads bundles is imported on first use: a graph without a policy needs no YAML.
+_CASES = ("Case", "CaseFailure", "explain_decision", "read_cases", "run_cases")
+_HOMES = dict.fromkeys(_CASES, "cases") | dict.fromkeys(("load_policy", "load_standalone"), "load")
 
 __all__ = [
     "Action",
@@ -30,3 +41,10 @@ __all__ = [
     "read_cases",
     "run_cases",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'omnigraph.policy' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"omnigraph.policy.{_HOMES[name]}"), name)
+    return value

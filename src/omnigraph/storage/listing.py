@@ -7,9 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
-
-import obstore
-from obstore.store import S3Store
+from typing import TYPE_CHECKING
 
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.checksums import (
@@ -23,7 +21,9 @@ from omnigraph.storage.checksums import (
 )
 from omnigraph.storage.durability import sync_paths
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.text_s3 import s3_bucket
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
 
 _MD5_LENGTH = 32
 
@@ -60,7 +60,7 @@ class Files:
             return {relative: Listed(os.stat(path).st_size)} if is_file else self.list(relative)
         store, key = self._bucket()
         try:
-            found = obstore.head(store, f"{key}/{relative}")
+            found = store.head(f"{key}/{relative}")
         except FileNotFoundError:
             return self.list(relative)
         return {relative: Listed(found["size"], found["e_tag"])}
@@ -93,7 +93,7 @@ class Files:
         """Create or replace a small file as a whole, durably."""
         if not self.is_local:
             store, key = self._bucket()
-            obstore.put(store, f"{key}/{relative}", data, use_multipart=False)
+            store.put(f"{key}/{relative}", data, use_multipart=False)
             return
         path = f"{self.uri}/{relative}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -112,7 +112,7 @@ class Files:
                     os.unlink(f"{self.uri}/{relative}")
                 else:
                     store, key = self._bucket()
-                    obstore.delete(store, f"{key}/{relative}")
+                    store.delete(f"{key}/{relative}")
             except FileNotFoundError:
                 continue
 
@@ -120,8 +120,8 @@ class Files:
         """Move an object to the same path below `target`, a prefix of the same bucket."""
         store, key = self._bucket()
         target_key = target.removeprefix("s3://").partition("/")[2]
-        obstore.copy(store, f"{key}/{relative}", f"{target_key}/{relative}")
-        obstore.delete(store, f"{key}/{relative}")
+        store.copy(f"{key}/{relative}", f"{target_key}/{relative}")
+        store.delete(f"{key}/{relative}")
 
     def is_same(self, relative: str, listed: Listed, expected: Checksum) -> bool | None:
         """Whether a file is as recorded; None when its record cannot tell."""
@@ -155,14 +155,14 @@ class Files:
     def _list_objects(self, below: str) -> Iterator[tuple[str, Listed]]:
         store, key = self._bucket()
         prefix = f"{key}/{below}" if below else key
-        for page in obstore.list(store, prefix=prefix):
+        for page in store.list(prefix=prefix):
             for item in page:
                 relative = item["path"][len(key) + 1 :]
                 yield relative, Listed(item["size"], item["e_tag"])
 
     def _object_chunks(self, relative: str) -> Iterator[Chunk]:
         store, key = self._bucket()
-        for chunk in obstore.get(store, f"{key}/{relative}").stream():
+        for chunk in store.get(f"{key}/{relative}").stream():
             yield bytes(chunk)
 
     def _bucket(self) -> tuple[S3Store, str]:
@@ -172,4 +172,6 @@ class Files:
 @lru_cache(maxsize=64)
 def _bucket(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[S3Store, str]:
     """Clients are expensive to create: one serves every file of a dataset."""
+    from omnigraph.storage.text_s3 import s3_bucket
+
     return s3_bucket(uri, dict(options))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import get_ident
 from types import ModuleType
@@ -19,7 +18,7 @@ from typing import Any
 _ASKS = "pyarrow._dataset"
 
 
-class _PandasLater(MetaPathFinder):
+class _PandasLater:
     """Takes part in two imports: that of the module that asks, and that of pandas."""
 
     def __init__(self) -> None:

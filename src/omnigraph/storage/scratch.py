@@ -21,8 +21,6 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
-from ulid import ULID
-
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, NotFoundError
 from omnigraph.storage.lance_errors import lance_errors
@@ -30,6 +28,7 @@ from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.objects import remove_files
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.text import TextStore, open_text_store
+from omnigraph.ulids import new_ulid, ulid_seconds
 
 DIRECTORY = "__load"
 FRAMES_PREFIX = "frames-"
@@ -99,7 +98,7 @@ class Scratch:
 
 def open_scratch(tables: TableStorage, storage_options: Mapping[str, str]) -> Scratch:
     """Make the scratch of a new load."""
-    load_id = str(ULID())
+    load_id = new_ulid()
     uri = f"{tables.root.child(DIRECTORY)}/{load_id}"
     lock = None
     if tables.root.is_local:
@@ -155,7 +154,7 @@ def _is_dead(root: GraphRoot, uri: str, load_id: str) -> bool:
         return time.time() - os.stat(uri).st_mtime > ABANDONED_SECONDS
     if not root.is_local:
         with suppress(ValueError):
-            made_at = ULID.from_str(load_id.removeprefix(FRAMES_PREFIX)).timestamp
+            made_at = ulid_seconds(load_id.removeprefix(FRAMES_PREFIX))
             return time.time() - made_at > ABANDONED_SECONDS
         return False
     try:

@@ -19,13 +19,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from urllib.parse import unquote
 
-from ulid import ULID
-
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import MAGIC, message_start
 from omnigraph.storage.location import REFS, VERSIONS, TableLocation, parse_version
+from omnigraph.ulids import new_ulid
 
 DAMAGED_DIRECTORY = "_damaged"
 _BLOCK_BYTES = 4096
@@ -47,7 +46,7 @@ class TornFile:
     def quarantine(self, durability: Durability) -> str:
         """Move the file to `_damaged/` of its dataset; returns where it is now."""
         directory = os.path.join(self.top, DAMAGED_DIRECTORY)
-        target = os.path.join(directory, f"{ULID()}-{os.path.basename(self.path)}")
+        target = os.path.join(directory, f"{new_ulid()}-{os.path.basename(self.path)}")
         with lance_errors("moving a torn file away", self.path):
             os.makedirs(directory, exist_ok=True)
             os.rename(self.path, target)

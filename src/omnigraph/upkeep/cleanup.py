@@ -15,6 +15,7 @@ read. A failure at one table is reported and does not stop the others; running a
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,7 +81,7 @@ class _Policy:
 
     def select_retained(self, commits: Iterator[GraphCommit]) -> list[GraphCommit]:
         """The commits, given newest first, that the policy keeps; the head always."""
-        kept = list(islice(commits, max(self.keep or 1, 1)))
+        kept = list(islice(commits, min(max(self.keep or 1, 1), sys.maxsize)))
         if self.cutoff is not None:
             kept += [each for each in commits if each.created_at / 1e6 >= self.cutoff]
         return kept

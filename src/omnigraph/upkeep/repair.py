@@ -15,14 +15,13 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from ulid import ULID
-
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, Publish, TableEntry, publish
 from omnigraph.storage.handles import TransactionInfo
 from omnigraph.storage.tables import TableStorage
+from omnigraph.ulids import new_ulid
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.write.drift import read_head
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
@@ -186,6 +185,6 @@ def _pins(
     for key, row in shown.items():
         entry = state.entries[key]
         location = tables.root.table(entry.table_path, entry.table_branch)
-        handle = tables.open_at(location, row.lance_head_version, incarnation=str(ULID()))
+        handle = tables.open_at(location, row.lance_head_version, incarnation=new_ulid())
         pins.append(handle_to_pin(key, handle))
     return pins

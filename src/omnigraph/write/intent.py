@@ -15,13 +15,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ulid import ULID
-
 from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, Tombstone, UpdatePin
 from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.storage.handles import StagedTransaction, TableHandle
+from omnigraph.ulids import new_ulid
 from omnigraph.write.sidecar import (
     SchemaIntent,
     Sidecar,
@@ -106,14 +105,14 @@ def mint_commit(
 ) -> Lineage:
     """A new graph commit, made now."""
     now = time.time_ns() // 1_000
-    return Lineage(str(ULID()), actor, now, merged_parent_id, dict(properties or {}))
+    return Lineage(new_ulid(), actor, now, merged_parent_id, dict(properties or {}))
 
 
 def build_sidecar(intent: Intent) -> Sidecar:
     """The whole intent, with every id minted, so that recovery can finish exactly this write."""
     commit = intent.commit
     return Sidecar(
-        operation_id=str(ULID()),
+        operation_id=new_ulid(),
         writer_kind=intent.kind,
         started_at=commit.created_at if commit is not None else time.time_ns() // 1_000,
         branch=lance_branch(intent.branch),

@@ -14,12 +14,11 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from ulid import ULID
-
 from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, Lineage, ManifestState, Publish, UpdatePin, publish
 from omnigraph.manifest.model import Change
+from omnigraph.ulids import new_ulid
 from omnigraph.write.audit import RecoveryKind, RecoveryRecord, TableOutcome, record_recovery
 from omnigraph.write.classify import TableClass
 from omnigraph.write.environment import WriteEnvironment, publish_turn
@@ -173,7 +172,7 @@ class RecoveryActions:
 
     def _record(self, kind: RecoveryKind, outcomes: Sequence[TableOutcome]) -> RecoveryRecord:
         return RecoveryRecord(
-            commit_id=str(ULID()),
+            commit_id=new_ulid(),
             kind=kind,
             for_actor=self.sidecar.actor_id,
             operation_id=self.sidecar.operation_id,

@@ -1,75 +1,21 @@
-"""Writes: a mutation or a load as one commit, or nothing."""
+"""Loads: what a load of a graph needs around the load itself, and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
-from time import time_ns
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from omnigraph.branch.create import create_branch
-from omnigraph.compiler import bind_params, require_mutation
 from omnigraph.errors import BadRequestError, BranchExists
-from omnigraph.graph.query_source import compile_source
-from omnigraph.graph.results import LoadResult, MutationResult
+from omnigraph.graph.results import LoadResult
 from omnigraph.graph.session import Session
-from omnigraph.ir.expressions import NOW_PARAMETER
-from omnigraph.manifest import MAIN, GraphCommit, Snapshot
+from omnigraph.manifest import MAIN, GraphCommit
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.pipeline.loader import LoadRequest, run_load
 from omnigraph.policy import Action
-from omnigraph.write.check import check_change
 from omnigraph.write.commit import WriteRequest
-from omnigraph.write.mutate import Affected, InsertedRows, run_statements
-from omnigraph.write.sidecar import WriterKind
-from omnigraph.write.staging import MutationStaging
-from omnigraph.write.touched import tables_of_mutation
 
 _E = TypeVar("_E", bound=StrEnum)
-
-
-def run_mutation(
-    session: Session,
-    source: str | Path,
-    name: str | None,
-    params: Mapping[str, Any] | None,
-    branch: str,
-    actor: str | None,
-    if_commit: str | None,
-) -> MutationResult:
-    """Run a mutation that is permitted. Raises SchemaMoved when it was checked too early."""
-    catalog = session.require_writable()
-    ir = require_mutation(compile_source(source, catalog, name))
-    bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
-    affected = Affected()
-    inserted = InsertedRows(ir, bound, catalog, session.embedder)
-
-    def prepare(snapshot: Snapshot) -> MutationStaging:
-        nonlocal affected
-        staging = MutationStaging(session.store.tables, catalog, snapshot)
-        affected = run_statements(ir, bound, inserted, staging)
-        check_change(staging)
-        return staging
-
-    commit = session.write(
-        WriteRequest(
-            kind=WriterKind.MUTATION,
-            branch=branch,
-            actor=actor,
-            touched=tables_of_mutation(ir, catalog),
-            prepare=prepare,
-            if_commit=if_commit,
-        ),
-        catalog,
-    )
-    version = commit.manifest_version if commit else session.coordinator.last_seen(branch).version
-    return MutationResult(
-        commit_id=commit.commit_id if commit else None,
-        manifest_version=version,
-        affected_nodes=affected.total("node"),
-        affected_edges=affected.total("edge"),
-    )
 
 
 def run_load_request(session: Session, request: LoadRequest, base: str | None) -> LoadResult:
