@@ -21,7 +21,7 @@ ENDS = Endpoints(np.array([0, 2, 0, 1, 0, 1]), np.array([1, 0, 2, 1, 1, -1]))
 
 def runs(csr: Runs) -> list[list[int]]:
     return [
-        csr.targets[csr.offsets[place] : csr.offsets[place + 1]].tolist()
+        csr.flat.targets[csr.flat.offsets[place] : csr.flat.offsets[place + 1]].tolist()
         for place in range(csr.size)
     ]
 

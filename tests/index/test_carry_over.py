@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -13,8 +13,11 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.executor.kernels import expand
 from omnigraph.index import OpenTables, RuntimeCache, TableView, thresholds
+from omnigraph.index.adjacency import PatchedRuns
 from omnigraph.index.cache import UNREAD_MAX
+from omnigraph.index.keys import NumbersKey, RowIdsKey
 from omnigraph.index.notes import notes_to
 from omnigraph.storage.counters import PROCESS, counting
 from omnigraph.storage.handles import StagedTransaction, TableHandle
@@ -71,8 +74,23 @@ def contents(graph: og.Graph, cache: RuntimeCache) -> dict[str, Any]:
     for name in ("slug", "team", "age", "score"):
         ranks = people.lookup.ranks(name)
         found[f"ranks of {name}"] = (ranks.codes.tolist(), ranks.values.to_pylist())
+    for both in (False, True):
+        for kind, relation in (
+            ("distinct", edges.distinct(both=both)),
+            ("per edge", edges.per_edge(both=both)),
+        ):
+            for source in (True, False):
+                side = relation.side(source=source)
+                rows, entries = expand(side, np.arange(side.size))
+                found[f"{kind} {both} {source}"] = (
+                    rows.tolist(),
+                    side.targets[entries].tolist(),
+                    None if side.edges is None else side.edges[entries].tolist(),
+                )
     ends = edges.endpoints()
     found["ends"] = (ends.sources.tolist(), ends.targets.tolist())
+    found["ids"] = people.positions_of_ids(pa.array(["p3", "p61", "none", "p3"])).tolist()
+    found["numbers"] = people.numbers("score").tolist()
     return found
 
 
@@ -83,7 +101,7 @@ def positions_of(view: TableView, column: str, value: Any) -> list[int]:
 def change(graph: og.Graph, choice: random.Random) -> None:
     """One of the ways in which a table can come to a new version."""
     number = choice.randrange(PEOPLE + 20)
-    match choice.randrange(8):
+    match choice.randrange(12):
         case 0:
             graph.load([person(number, name="loaded")], mode="merge")
         case 1:
@@ -109,8 +127,24 @@ def change(graph: og.Graph, choice: random.Random) -> None:
             graph.optimize()
         case 6:
             graph.load([person(number, team=None, score=-0.0)], mode="merge")
-        case _:
+        case 7:
             graph.mutate("query q($n: I64) { delete Knows where since = $n }", params={"n": number})
+        case 8:  # parallel edges and a loop, from and to people who may be gone
+            pair = (choice.randrange(4), choice.randrange(4))
+            graph.load([person(each) for each in pair], mode="merge")
+            graph.load([knows(*pair), knows(*pair), knows(pair[0], pair[0])], mode="append")
+        case 9:
+            graph.mutate(
+                "query q($s: String) { delete Knows where from = $s }",
+                params={"s": f"p{choice.randrange(4)}"},
+            )
+        case 10:
+            graph.load([person(200 + graph.snapshot().manifest_version)], mode="append")
+        case _:
+            people = opened(graph, RuntimeCache(1 << 30)).view("node:Person").column("slug")
+            source, target = choice.sample(people.to_pylist(), 2)
+            edge = {"edge": "Knows", "from": source, "to": target, "data": {"since": number}}
+            graph.load([edge], mode="append")
 
 
 @pytest.mark.slow
@@ -218,16 +252,16 @@ def test_the_ends_of_edges_follow_nodes_that_are_written_again(graph: og.Graph) 
     assert slugs[ends.targets].tolist() == expected
 
 
+def delete_p8(tables: TableStorage, handle: TableHandle) -> StagedTransaction:
+    """Delete a node, and none of its edges."""
+    staged = tables.rows.stage_delete(handle, Compare("slug", CompareOp.EQ, pa.scalar("p8")))
+    assert staged is not None
+    return staged
+
+
 def test_what_is_kept_of_an_earlier_version_stays_as_it_is(graph: og.Graph) -> None:
     """An edge that led nowhere leads somewhere in a later version, and only there."""
-    gone = Compare("slug", CompareOp.EQ, pa.scalar("p8"))
-
-    def delete(tables: TableStorage, handle: TableHandle) -> StagedTransaction:
-        staged = tables.rows.stage_delete(handle, gone)
-        assert staged is not None
-        return staged
-
-    write_bulk(graph, "node:Person", delete)
+    write_bulk(graph, "node:Person", delete_p8)
     cache = RuntimeCache(1 << 30)
     earlier = opened(graph, cache).edges("Knows")
     before = earlier.endpoints().targets.copy()
@@ -238,6 +272,76 @@ def test_what_is_kept_of_an_earlier_version_stays_as_it_is(graph: og.Graph) -> N
 
     assert np.count_nonzero(later.targets < 0) == 0
     assert earlier.endpoints().targets.tolist() == before.tolist()
+
+
+# Adjacency
+
+ONE_ROW = {
+    "a node": lambda graph: graph.load([person(900)], mode="append"),
+    "an edge": lambda graph: graph.load([knows(1, 40)], mode="append"),
+    "an edge less": lambda graph: graph.mutate("query q() { delete Knows where since = 5 }"),
+    "a node with an edge": lambda graph: graph.load([person(900), knows(900, 3)], mode="append"),
+}
+
+
+@pytest.mark.parametrize("change_one", ONE_ROW.values(), ids=ONE_ROW)
+def test_the_adjacency_of_a_version_with_one_more_commit_reads_only_that(
+    graph: og.Graph, change_one: Callable[[og.Graph], object]
+) -> None:
+    cache = RuntimeCache(1 << 30)
+    edges = opened(graph, cache).edges("Knows")
+    edges.distinct(both=False)
+    people_of(graph, cache).column("id")
+    change_one(graph)
+    notes: list[str] = []
+    with counting() as counters, notes_to(lambda text, rows=None: notes.append(text)):
+        found = opened(graph, cache).edges("Knows").distinct(both=False)
+
+    assert any(each.startswith("carried the adjacency of edge:Knows") for each in notes)
+    assert counters.rows_scanned + counters.rows_taken <= 2
+    assert isinstance(found.forward, PatchedRuns)
+    assert found.forward.length - found.forward.base.count <= 2
+
+
+def test_an_adjacency_with_edges_that_lead_nowhere_is_not_carried_over(graph: og.Graph) -> None:
+    """A node that comes later may be where they lead."""
+    write_bulk(graph, "node:Person", delete_p8)
+    cache = RuntimeCache(1 << 30)
+    before = opened(graph, cache).edges("Knows").distinct(both=False)
+    graph.load([person(8)], mode="append")
+
+    after = opened(graph, cache).edges("Knows").distinct(both=False)
+
+    assert after.forward.count > before.forward.count
+    assert contents(graph, cache) == contents(graph, RuntimeCache(1 << 30))
+
+
+def test_one_more_row_moves_no_other(graph: og.Graph) -> None:
+    """Columns, row ids, ranks and ends of a version lie in the rooms of the version before."""
+    cache = RuntimeCache(1 << 30)
+    contents(graph, cache)
+    graph.load([person(900, team="t1"), knows(900, 1)], mode="append")
+    contents(graph, cache)
+    rooms = [cache.peek(key) for key in cache.list_keys()]
+    known = {id(room) for entry in rooms for room in getattr(entry, "shared", ())}
+    graph.load([person(901, team="t1"), knows(901, 1)], mode="append")
+
+    view = people_of(graph, cache)
+    view.column("slug"), view.column("age"), view.numbers("score"), view.row_ids()
+    grown = [
+        cache.peek(key)
+        for key in (
+            view.column_keys["slug"],
+            view.column_keys["age"],
+            NumbersKey(view.id, "score"),
+            RowIdsKey(view.id),
+        )
+    ]
+    grown.append(view.lookup.ranks("team"))
+    grown.append(opened(graph, cache).edges("Knows").endpoints())
+
+    for each in grown:
+        assert {id(room) for room in getattr(each, "shared", ())} & known, each
 
 
 # Prefetch

@@ -25,7 +25,7 @@ def test_a_saved_relation_is_mapped_by_the_next_open(tmp_path: Path, relation: R
 
     assert found is not None
     assert found.forward.targets.tolist() == relation.forward.targets.tolist()
-    assert found.backward.offsets.tolist() == relation.backward.offsets.tolist()
+    assert found.backward.flat.offsets.tolist() == relation.backward.flat.offsets.tolist()
 
 
 def test_a_graph_that_was_moved_maps_what_it_kept(tmp_path: Path, relation: Relation) -> None:

@@ -18,7 +18,7 @@ def test_a_flipped_byte_in_any_derived_file_is_named(tmp_path: Path) -> None:
 
     assert store.find_damage() == {}
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == 5
+    assert len(files) == 6
     for path in files:
         whole = path.read_bytes()
         for place in (0, len(whole) // 2, len(whole) - 1):

@@ -20,8 +20,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from omnigraph.index.adjacency import Runs
+from omnigraph.index.adjacency import Csr, FewRuns, PatchedRuns, Runs
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
+from omnigraph.index.arrays import expand_runs as expand_runs
 from omnigraph.index.selection import Selection
 
 _EXACT_IN_DOUBLE = 2**53
@@ -37,7 +38,9 @@ def expand(csr: Runs, sources: IntArray) -> tuple[IntArray, IntArray]:
     Rows keep the order of `sources`; the edges of one row keep the order of the CSR.
     """
     if csr.is_function:
-        return np.arange(len(sources)), sources
+        # One edge each; where nothing has changed, that of `p` is entry `p`.
+        entries = sources if isinstance(csr, Csr) else csr.runs(sources)[0]
+        return np.arange(len(sources)), entries
     return expand_runs(*csr.runs(sources))
 
 
@@ -45,18 +48,6 @@ def edge_count(csr: Runs, sources: IntArray) -> int:
     """How many edges leave these positions."""
     starts, ends = csr.runs(sources)
     return int((ends - starts).sum())
-
-
-def expand_runs(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-    """Return (run, entry) for every entry of the runs `starts[i]:ends[i]`."""
-    if len(starts) == 1:
-        first, last = int(starts[0]), int(ends[0])
-        return np.zeros(last - first, dtype=np.int64), np.arange(first, last)
-    counts = ends - starts
-    rows = np.repeat(np.arange(len(counts)), counts)
-    # Count all entries from 0, and shift those of each run to where the run starts.
-    shift = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return rows, shift + np.arange(len(rows))
 
 
 def runs_between(csr: Runs, sources: IntArray, targets: IntArray) -> tuple[IntArray, IntArray]:
@@ -123,26 +114,42 @@ def sum_along(forward: Side, backward: Side, weights: AnyArray, size: int) -> An
     Whole weights are summed as integers, so counts are exact; others as doubles.
     """
     below = backward()
-    if below.is_function:
-        return scatter_sums(below.targets, weights, size)
+    if below.is_function and not isinstance(below, FewRuns):
+        return scatter_sums(below.only_targets, weights, size)
     positions = np.flatnonzero(weights)
-    if edge_count(below, positions) * FEW < len(below.targets):
+    if edge_count(below, positions) * FEW < below.count:
         rows, entries = expand(below, positions)
         return scatter_sums(below.targets[entries], weights[positions][rows], size)
-    above = forward()
-    gathered = weights[above.targets]
-    if gathered.dtype.kind == "f":
-        return _segments(np.add, gathered, above, 0.0)
-    sums = np.zeros(len(gathered) + 1, dtype=np.int64)
-    np.cumsum(gathered, out=sums[1:])
-    return sums[above.offsets[1:]] - sums[above.offsets[:-1]]
+    if weights.dtype.kind == "f":
+        return _fold_runs(forward(), lambda csr: _segments(np.add, weights, csr, 0.0), 0.0)
+    return _fold_runs(forward(), lambda csr: _running_sums(weights, csr), 0)
+
+
+def _running_sums(weights: AnyArray, csr: Csr) -> AnyArray:
+    sums = np.zeros(csr.count + 1, dtype=np.int64)
+    np.cumsum(weights[csr.targets], out=sums[1:])
+    return np.asarray(sums[csr.offsets[1:]] - sums[csr.offsets[:-1]])
+
+
+def _fold_runs(runs: Runs, fold: Callable[[Csr], AnyArray], empty: float) -> AnyArray:
+    """One value per position, folded from its run: one pass over the base, one over what changed.
+
+    A run that has changed may lead to a position that the base does not know; the base's own never
+    does, so that its pass is right for every position but the changed ones.
+    """
+    if not isinstance(runs, PatchedRuns):
+        return fold(runs.flat)
+    known = fold(runs.base)
+    total = np.full(runs.size, empty, dtype=known.dtype)
+    total[: len(known)] = known
+    total[runs.changed] = fold(runs.changed_runs)
+    return total
 
 
 def best_along(forward: Side, ranks: IntArray, none: int, *, is_minimum: bool) -> IntArray:
     """The least (or greatest) rank of the children of each parent, `none` without any."""
-    above = forward()
     update = np.minimum if is_minimum else np.maximum
-    return _segments(update, ranks[above.targets], above, none)
+    return _fold_runs(forward(), lambda csr: _segments(update, ranks, csr, none), none)
 
 
 def scatter_sums(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
@@ -167,11 +174,12 @@ def best_of(
     return best
 
 
-def _segments(update: np.ufunc, values: AnyArray, csr: Runs, empty: float) -> AnyArray:
+def _segments(update: np.ufunc, weights: AnyArray, csr: Csr, empty: float) -> AnyArray:
     """Fold each run on its own: differences of a running sum would carry rounding across runs."""
     has_neighbour = np.flatnonzero(csr.has_neighbour)
-    total = np.full(csr.size, empty, dtype=values.dtype)
+    total = np.full(csr.size, empty, dtype=weights.dtype)
     if len(has_neighbour):
+        values = weights[csr.targets]
         total[has_neighbour] = update.reduceat(values, csr.offsets[has_neighbour])
     return total
 

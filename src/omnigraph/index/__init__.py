@@ -12,7 +12,10 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     number_masks.py a numeric column compared with one value
     table_view.py   one table addressed by position: decode, fetch, select
     value_lookup.py the positions of one value, by rank
+    rooms.py        arrays that later versions add to in place
+    id_index.py     where the entities with a few ids stand
     adjacency.py    edges as runs of neighbour positions, both ways
+    patches.py      an adjacency of an earlier version, with the edges that changed since
     relations.py    the adjacency of an edge table, cached, or a few edges looked up
     carry_over.py   what a version shares with an earlier one, taken over instead of decoded
     prefetch.py     what queries will want of a version, derived before it is published

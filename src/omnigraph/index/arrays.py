@@ -20,3 +20,15 @@ def sort_distinct(numbers: IntArray) -> IntArray:
     is_first[0] = True
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     return ordered[is_first]
+
+
+def expand_runs(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (run, entry) for every entry of the runs `starts[i]:ends[i]`."""
+    if len(starts) == 1:
+        first, last = int(starts[0]), int(ends[0])
+        return np.zeros(last - first, dtype=np.int64), np.arange(first, last)
+    counts = ends - starts
+    rows = np.repeat(np.arange(len(counts)), counts)
+    # Count all entries from 0, and shift those of each run to where the run starts.
+    shift = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return rows, shift + np.arange(len(rows))

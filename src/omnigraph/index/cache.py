@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Lock, get_ident
 from typing import Any, Protocol, TypeVar, cast
@@ -33,7 +33,11 @@ _LARGEST_KERNEL_ARRAY = 31 * 1024 * 1024
 
 
 class Sized(Protocol):
-    """Something that knows how many bytes it keeps in memory."""
+    """Something that knows how many bytes it keeps in memory.
+
+    What several entries have in common is not counted there: they list it as `shared`, and it
+    counts once for as long as one of them is cached.
+    """
 
     @property
     def nbytes(self) -> int: ...
@@ -82,6 +86,7 @@ class RuntimeCache:
         self._building: dict[Key, Event] = {}
         self._unread: set[Key] = set()
         self._prefetching_threads: set[int] = set()
+        self._shared: dict[int, tuple[Sized, int]] = {}
         self._nbytes = 0
         self._lock = Lock()
         _keep_freed_memory()
@@ -91,6 +96,10 @@ class RuntimeCache:
 
         Builds depend on one another without cycles, so no thread waits for itself.
         """
+        return cast("_T", self.get_if(key, build))
+
+    def get_if(self, key: Key, build: Callable[[], _T | None]) -> _T | None:
+        """The same with a build that may decline: then None is returned, and nothing is cached."""
         found = self.peek(key)
         if found is None:
             may_block()
@@ -105,16 +114,18 @@ class RuntimeCache:
                 return self._build(key, build)
             if others is not None:
                 others.wait()
-                # It is there now, or evicted already, or its build has failed.
+                # It is there now, or evicted already, or its build has failed or declined.
                 found = self.peek(key)
         return cast("_T", found)
 
-    def _build(self, key: Key, build: Callable[[], _T]) -> _T:
+    def _build(self, key: Key, build: Callable[[], _T | None]) -> _T | None:
         try:
             built = build()
+            if built is None:
+                return None
             with self._lock:
                 self._entries[key] = built
-                self._nbytes += built.nbytes
+                self._count_in(built)
                 if self._is_prefetching():
                     self._unread.add(key)
                 self._drop_old_versions(key)
@@ -183,6 +194,7 @@ class RuntimeCache:
             self.recent.clear()
             self._versions.clear()
             self._unread.clear()
+            self._shared.clear()
             self._nbytes = 0
 
     def _is_prefetching(self) -> bool:
@@ -194,15 +206,36 @@ class RuntimeCache:
         if len(versions) > VERSIONS_MAX:
             self._drop(next(each for each in self._entries if each in versions))
 
+    def _count_in(self, entry: Sized) -> None:
+        self._nbytes += entry.nbytes
+        for part in _shared_parts(entry):
+            _, users = self._shared.get(id(part), (part, 0))
+            self._shared[id(part)] = (part, users + 1)
+            if users == 0:
+                self._nbytes += part.nbytes
+
+    def _count_out(self, entry: Sized) -> None:
+        self._nbytes -= entry.nbytes
+        for part in _shared_parts(entry):
+            _, users = self._shared.pop(id(part))
+            if users > 1:
+                self._shared[id(part)] = (part, users - 1)
+            else:
+                self._nbytes -= part.nbytes
+
     def _evict(self) -> None:
         # An entry above the whole budget goes at once: its caller still has it for this query.
         while self._nbytes > self.budget_bytes and self._entries:
             self._drop(next(iter(self._entries)))
 
     def _drop(self, key: Key) -> None:
-        self._nbytes -= self._entries.pop(key).nbytes
+        self._count_out(self._entries.pop(key))
         self._unread.discard(key)
         versions = self._versions[key.slot]
         versions.remove(key)
         if not versions:
             del self._versions[key.slot]
+
+
+def _shared_parts(entry: Sized) -> Sequence[Sized]:
+    return cast("Sequence[Sized]", getattr(entry, "shared", ()))

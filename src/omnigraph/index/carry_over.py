@@ -18,20 +18,23 @@ Of five rows the second was deleted, and two rows were appended:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
+from omnigraph.errors import OmnigraphError
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.cache import RuntimeCache, Sized
-from omnigraph.index.columns import Column, RowIds, build_row_ids
+from omnigraph.index.columns import Column, Ranks, RowIds, build_row_ids
 from omnigraph.index.keys import (
     ColumnKey,
     DeltaKey,
     FragmentsKey,
+    IdIndexKey,
+    NumbersKey,
     RanksKey,
     RowIdsKey,
     TableId,
@@ -44,8 +47,11 @@ from omnigraph.storage.tables import TableStorage
 CHANGED_SHARE = 8
 """Nothing is carried over when more than one row in so many was added or removed."""
 _BYTES_PER_FRAGMENT = 512
+_TAIL_ROWS_SHARED = 1_024
+"""So few added rows are read with every column in use, when one of their columns is wanted."""
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 _T = TypeVar("_T", bound=Sized)
+_Carriable: TypeAlias = ColumnKey | NumbersKey | RanksKey | RowIdsKey | IdIndexKey
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +102,26 @@ class RowDelta:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RowChanges:
+    """The rows that came with a version, and those that went; a changed row is in both."""
+
+    come: pa.Table
+    gone: pa.Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tail:
+    """Columns of the added rows, and their row ids."""
+
+    columns: dict[str, pa.Array]
+    row_ids: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(each.nbytes for each in self.columns.values()) + self.row_ids.nbytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Comparison:
     """The delta, or None when too much changed to use it."""
 
@@ -128,7 +154,7 @@ class PreviousVersion:
         """Let later versions go on from what is being derived of this one."""
         self._fragments()
 
-    def find(self, key: ColumnKey | RanksKey | RowIdsKey, kind: type[_T]) -> Carried[_T] | None:
+    def find(self, key: _Carriable, kind: type[_T]) -> Carried[_T] | None:
         """The entry of this kind at an earlier version, if it can be carried over."""
         for each in self._cache.other_versions(key):
             delta = self.delta_since(each.table)
@@ -147,17 +173,55 @@ class PreviousVersion:
         key = DeltaKey(self._id, base)
         return self._cache.get(key, lambda: _Comparison(self._compute_delta(base))).delta
 
+    def changes_since(self, base: TableId, names: Sequence[str]) -> RowChanges | None:
+        """What came and went since a version, wherever it stands; None if unknown, or much."""
+        if base == self._id:
+            return RowChanges(*[self._handle.schema.empty_table().select(names)] * 2)
+        before = self._cache.peek(FragmentsKey(base))
+        if base.version > self._id.version or not isinstance(before, _Fragments):
+            return None
+        rows_max = before.handle.row_count // CHANGED_SHARE
+        try:
+            found = self._tables.ancestry.find_changes(
+                self._handle, before.handle, names, rows_max=rows_max
+            )
+        except OmnigraphError:
+            return None  # the files of the earlier version may have been cleaned up
+        return None if found is None else RowChanges(*found)
+
     def tail(self, base: TableId, delta: RowDelta, name: str) -> pa.Array:
         """The values of a column in the rows added since a version."""
+        return self._tail(base, delta, name).columns[name]
 
-        def read() -> Column:
-            rows = self._tables.reads.scan(self._handle, [name], fragment_ids=list(delta.added))
-            return Column(rows.column(name).combine_chunks())
+    def _tail(self, base: TableId, delta: RowDelta, name: str) -> _Tail:
+        """Every column of those rows that is in use, in one scan: a scan costs more than a row."""
+        key = TailKey(self._id, base)
+        found = self._cache.peek(key)
+        if isinstance(found, _Tail) and name in found.columns:
+            return found
+        names = [name, *(each for each in self._columns_in_use() if each != name)]
+        is_long = self._handle.row_count - delta.kept > _TAIL_ROWS_SHARED
+        key = TailKey(self._id, base, name if is_long or found is not None else "")
 
-        return self._cache.get(TailKey(self._id, base, name), read).array
+        def read() -> _Tail:
+            wanted = names if key.name == "" else [name]
+            rows = self._tables.reads.scan(
+                self._handle, wanted, with_row_id=True, fragment_ids=list(delta.added)
+            )
+            columns = {each: rows.column(each).combine_chunks() for each in wanted}
+            return _Tail(columns, np.asarray(rows.column(ROW_ID).to_numpy()))
 
-    def tail_row_ids(self, delta: RowDelta) -> np.ndarray:
+        return self._cache.get(key, read)
+
+    def _columns_in_use(self) -> list[str]:
+        names = self._handle.schema.names
+        return [each for each in names if self._cache.is_in_use(ColumnKey(self._id, each))]
+
+    def tail_row_ids(self, base: TableId, delta: RowDelta) -> np.ndarray:
         """The row ids of the added rows."""
+        found = self._cache.peek(TailKey(self._id, base))
+        if isinstance(found, _Tail):
+            return found.row_ids
         rows = self._tables.reads.scan(
             self._handle, [], with_row_id=True, fragment_ids=list(delta.added)
         )
@@ -192,7 +256,7 @@ class PreviousVersion:
             return _NONE
         known = self._base_row_ids(before, base)
         ids, order = known.ids, known.order
-        wanted = np.concatenate([gone, self.tail_row_ids(delta)])
+        wanted = np.concatenate([gone, self.tail_row_ids(base, delta)])
         at = np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)
         at = at if order is None else order[at]
         return np.unique(at[ids[at] == wanted])
@@ -219,7 +283,31 @@ def _compare_fragments(before: tuple[Fragment, ...], now: tuple[Fragment, ...]) 
 
 def carry_column(carried: Carried[Column], tail: Callable[[], pa.Array]) -> Column:
     """A column of an earlier version, brought up to date."""
-    kept = carried.delta.keep_values(carried.entry.array)
-    if not carried.delta.added:
-        return Column(kept)
-    return Column(pa.concat_arrays([kept, tail()]))
+    delta = carried.delta
+    kept = carried.entry
+    if len(delta.removed):
+        kept = Column(delta.keep_values(kept.array))
+    return kept.append(tail()) if delta.added else kept
+
+
+def carry_row_ids(carried: Carried[RowIds], tail: Callable[[], np.ndarray]) -> RowIds:
+    """The row ids of an earlier version, brought up to date."""
+    delta = carried.delta
+    kept = carried.entry
+    if len(delta.removed):
+        kept = build_row_ids(delta.keep_numbers(kept.ids))
+    return kept.append(tail()) if delta.added else kept
+
+
+def carry_ranks(carried: Carried[Ranks], tail: Callable[[], pa.Array]) -> Ranks | None:
+    """The ranks of an earlier version, brought up to date.
+
+    None when a value is new, or occurs no more: then all of them are ranked anew.
+    """
+    delta = carried.delta
+    kept: Ranks | None = carried.entry
+    if len(delta.removed):
+        kept = Ranks(delta.keep_numbers(carried.entry.codes), carried.entry.values)
+    if kept is not None and delta.added:
+        kept = kept.append(tail())
+    return kept if kept is None or len(delta.removed) == 0 or kept.has_all_values() else None

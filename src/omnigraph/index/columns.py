@@ -26,22 +26,47 @@ import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.index.arrays import AnyArray, IntArray
+from omnigraph.index.rooms import Room, append_array, fill_rooms, make_rooms
 
 VALUES_LISTED = 1_024
 """Up to so many distinct values are also held in a Python dict, which is faster to look in."""
 _BYTES_PER_LISTED = 128
 _VALUES_SAMPLED = 1_000
+_FEW_VALUES = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One column as one array, of Arrow or of NumPy."""
+    """One column as one array, of Arrow or of NumPy; in `shared` rooms when it can grow."""
 
     array: Any
+    shared: tuple[Room, ...] = ()
 
     @property
     def nbytes(self) -> int:
-        return int(self.array.nbytes)
+        """Without what is shared: of an array in rooms, which values are null."""
+        if not self.shared:
+            return int(self.array.nbytes)
+        has_nulls = isinstance(self.array, pa.Array) and self.array.null_count
+        return len(self.array) // 8 if has_nulls else 0
+
+    def append(self, tail: pa.Array | AnyArray) -> Column:
+        """The column with these values after its own."""
+        if isinstance(self.array, np.ndarray):
+            (room,) = self.shared or (Room.of(self.array),)
+            room = room.append(len(self.array), np.asarray(tail))
+            return Column(room.array[: len(self.array) + len(tail)], (room,))
+        rooms = self.shared or make_rooms(self.array)
+        grown = None if rooms is None else append_array(self.array, rooms, tail)
+        return Column(pa.concat_arrays([self.array, tail])) if grown is None else Column(*grown)
+
+
+def with_room(array: pa.Array) -> Column:
+    """A column to which later versions will add."""
+    rooms = make_rooms(array)
+    if rooms is None:
+        return Column(array)
+    return Column(fill_rooms(array, rooms, None, len(array)), rooms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,32 +75,45 @@ class RowIds:
 
     ids: np.ndarray
     order: IntArray | None
+    shared: tuple[Room, ...] = ()
 
     @property
     def nbytes(self) -> int:
-        return int(self.ids.nbytes + (0 if self.order is None else self.order.nbytes))
+        own = 0 if self.shared else self.ids.nbytes
+        return int(own + (0 if self.order is None else self.order.nbytes))
+
+    def append(self, tail: np.ndarray) -> RowIds:
+        """The ids with these after them."""
+        grown = Column(self.ids, self.shared).append(tail)
+        is_sorted = self.order is None and _is_ascending(grown.array[max(len(self.ids) - 1, 0) :])
+        order = None if is_sorted else np.argsort(grown.array)
+        return RowIds(grown.array, order, grown.shared)
 
 
 def build_row_ids(ids: np.ndarray) -> RowIds:
     """Index rows by their id."""
-    is_sorted = bool(np.all(ids[:-1] < ids[1:]))
-    return RowIds(ids, None if is_sorted else np.argsort(ids))
+    return RowIds(ids, None if _is_ascending(ids) else np.argsort(ids))
+
+
+def _is_ascending(ids: np.ndarray) -> bool:
+    return bool(np.all(ids[:-1] < ids[1:]))
 
 
 class Ranks:
     """`codes[position]` is the rank of the value; `values[rank - 1]` is the value."""
 
-    __slots__ = ("_by_value", "codes", "values")
+    __slots__ = ("_by_value", "codes", "shared", "values")
 
-    def __init__(self, codes: IntArray, values: pa.Array) -> None:
+    def __init__(self, codes: IntArray, values: pa.Array, shared: tuple[Room, ...] = ()) -> None:
         self.codes = codes
         self.values = values
+        self.shared = shared
         self._by_value: dict[str | int, int] | None = None
 
     @property
     def nbytes(self) -> int:
         listed = self.count * _BYTES_PER_LISTED if self.count <= VALUES_LISTED else 0
-        return int(self.codes.nbytes + self.values.nbytes + listed)
+        return int((0 if self.shared else self.codes.nbytes) + self.values.nbytes + listed)
 
     @property
     def count(self) -> int:
@@ -97,25 +135,35 @@ class Ranks:
             return _bisect_rank(_Texts(self.values), value.encode(errors="surrogatepass"))
         return _bisect_rank(_Plain(self.values), value)
 
-    def carry_over(self, codes: IntArray, tail: pa.Array | None) -> Ranks | None:
-        """The ranks of kept rows, with these codes, and of the added rows after them.
-
-        None when a value is new, or occurs no more: then all of them are ranked anew.
-        """
-        if tail is not None:
-            if tail.type != self.values.type or not _is_equal_as_stored(tail.type):
-                return None
-            if len(tail) and tail[0].is_valid and self.find_rank(tail[0].as_py()) is None:
-                return None  # the usual case, a new key, without a pass over all values
-            found = pc.index_in(tail, value_set=self.values)
-            if found.null_count > tail.null_count:
-                return None
-            new = np.where(tail.is_null(), 0, found.fill_null(0).to_numpy() + 1)
-            codes = np.concatenate([codes, new.astype(codes.dtype)])
-        # Null, which is 0, need not occur.
-        if np.any(np.bincount(codes, minlength=self.count)[1:] == 0):
+    def append(self, tail: pa.Array) -> Ranks | None:
+        """The ranks of these rows and of more after them; None when one has a new value."""
+        if tail.type != self.values.type or not _is_equal_as_stored(tail.type):
             return None
-        return Ranks(codes, self.values)
+        if len(tail) and tail[0].is_valid and self.find_rank(tail[0].as_py()) is None:
+            return None  # the usual case, a new key, without a pass over all values
+        codes = self._find_ranks(tail)
+        if codes is None:
+            return None
+        grown = Column(self.codes, self.shared).append(codes.astype(self.codes.dtype))
+        return Ranks(grown.array, self.values, grown.shared)
+
+    def has_all_values(self) -> bool:
+        """Whether every value occurs; null, which is 0, need not."""
+        return bool(np.all(np.bincount(self.codes, minlength=self.count)[1:]))
+
+    def _find_ranks(self, tail: pa.Array) -> IntArray | None:
+        """The ranks of some values, None when one of them has none."""
+        if len(tail) <= _FEW_VALUES and _is_findable(tail.type):
+            ranks = [0 if each is None else self.find_rank(each) for each in tail.to_pylist()]
+            return None if None in ranks else np.array(ranks, dtype=np.int64)
+        found = pc.index_in(tail, value_set=self.values)
+        if found.null_count > tail.null_count:
+            return None
+        return np.where(tail.is_null(), 0, found.fill_null(0).to_numpy() + 1)
+
+
+def _is_findable(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_integer(data_type))
 
 
 def _bisect_rank(values: Sequence[Any], value: Any) -> int | None:

@@ -17,13 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from omnigraph.index.adjacency import Csr, Relation
+from omnigraph.index.adjacency import Counts, Csr, Relation, StoredRuns
+from omnigraph.index.rooms import Room
 from omnigraph.storage.checksums import checksum_file, checksum_from_json
 
 DIRECTORY = "__derived"
 SEAL = "checksums.json"
 ENTRIES_MAX = 64
-_FORMAT = 1
+_FORMAT = 2
+_PARALLEL = "parallel"
 
 
 class DerivedStore:
@@ -40,16 +42,17 @@ class DerivedStore:
         try:
             forward = _map_side(folder, "forward")
             backward = forward if (folder / "symmetric").exists() else _map_side(folder, "backward")
+            pairs, numbers = np.load(folder / f"{_PARALLEL}.npy", mmap_mode="r")
         except (OSError, ValueError):
             return None
-        return Relation(forward, backward)
+        return Relation(forward, backward, 0, Counts(pairs, numbers))
 
     def has(self, name: str) -> bool:
         return self._path(name).is_dir()
 
     def save(self, name: str, relation: Relation) -> None:
         """Write a relation, all of it or nothing."""
-        if not self._is_writable:
+        if not self._is_writable or relation.dangling:
             return
         target = self._path(name)
         made = target.with_name(f"{target.name}.{os.getpid()}.{id(relation)}.tmp")
@@ -60,6 +63,7 @@ class DerivedStore:
                 (made / "symmetric").touch()
             else:
                 _write(made, "backward", relation.backward)
+            np.save(made / f"{_PARALLEL}.npy", [relation.parallel.pairs, relation.parallel.numbers])
             _seal(made)
             made.rename(target)
             self._remove_oldest()
@@ -120,13 +124,19 @@ def _find_damage(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _map_side(folder: Path, side: str) -> Csr:
+    """Map one side. The space behind its targets is written to in memory only."""
     offsets = np.load(folder / f"{side}.offsets.npy", mmap_mode="r")
-    targets = np.load(folder / f"{side}.targets.npy", mmap_mode="r")
-    if offsets.ndim != 1 or len(offsets) == 0 or int(offsets[-1]) != len(targets):
+    targets = np.load(folder / f"{side}.targets.npy", mmap_mode="c")
+    if offsets.ndim != 1 or len(offsets) == 0 or int(offsets[-1]) > len(targets):
         raise ValueError(f"{folder} is not whole")
-    return Csr(np.asarray(offsets), np.asarray(targets), None)
+    used = int(offsets[-1])
+    room = Room(np.asarray(targets), used)
+    return Csr(np.asarray(offsets), room.array[:used], None, (room,))
 
 
-def _write(folder: Path, side: str, csr: Csr) -> None:
+def _write(folder: Path, side: str, runs: StoredRuns) -> None:
+    csr = runs.flat
+    room = Room.of(csr.targets)
+    room.array[csr.count :] = 0
     np.save(folder / f"{side}.offsets.npy", csr.offsets)
-    np.save(folder / f"{side}.targets.npy", csr.targets)
+    np.save(folder / f"{side}.targets.npy", room.array)

@@ -80,6 +80,10 @@ class RowIdsKey(_ColumnKey):
     """The stable row id of every position."""
 
 
+class IdIndexKey(_ColumnKey):
+    """Where the entity with an id stands."""
+
+
 class FragmentsKey(_ColumnKey):
     """The fragments that a table version consists of."""
 

@@ -15,6 +15,7 @@ import os
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
@@ -33,6 +34,7 @@ from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.carry_over import RowDelta
 from omnigraph.index.keys import DistinctKey, EdgeTables, EndpointsKey, PerEdgeKey
 from omnigraph.index.notes import note
+from omnigraph.index.patches import patch_distinct, patch_edges
 from omnigraph.index.selection import Selection
 from omnigraph.index.table_view import TableView
 from omnigraph.storage.predicates import IsIn
@@ -45,6 +47,7 @@ LOOKUPS_BEFORE_BUILDING = 1
 BUILD_COST = 1.5
 _ADJACENCY_BYTES = 32
 """What one edge takes in an adjacency: both directions, two numbers each."""
+_NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +88,28 @@ class EdgeIndex:
 
     def distinct(self, *, both: bool) -> Relation:
         """Each pair of ends once."""
-        key = DistinctKey(self._ids, both)
-        return self._cache.get(key, lambda: self._map_or_build(both))
+        found = self.peek_distinct(both=both)
+        if found is not None:
+            return found
+        return self._cache.get(DistinctKey(self._ids, both), lambda: self._map_or_build(both))
 
     def peek_distinct(self, *, both: bool) -> Relation | None:
-        """The same if it is cached: what a repeated query tries first."""
-        found = self._cache.peek(DistinctKey(self._ids, both))
+        """The same if it is cached, or little has changed since an earlier version that is."""
+        key = DistinctKey(self._ids, both)
+        found = self._cache.peek(key)
+        if found is None and self._cache.other_versions(key):
+            found = self._cache.get_if(key, lambda: self._carry_distinct(both))
         return found if isinstance(found, Relation) else None
 
     def per_edge(self, *, both: bool) -> Relation:
         """One entry per stored edge."""
 
         def build() -> Relation:
+            carried = self._carry_per_edge(both)
+            if carried is not None:
+                return carried
             note(f"built the stored edges of {self.edges.table_key}")
+            self.edges.previous.remember()
             return build_edge_relation(self.endpoints(), self._sizes, both=both)
 
         return self._cache.get(PerEdgeKey(self._ids, both), build)
@@ -220,6 +232,8 @@ class EdgeIndex:
     # Building
 
     def _map_or_build(self, both: bool) -> Relation:
+        for view in (self.edges, self._sources, self._targets):
+            view.previous.remember()
         store = self._cache.derived
         found = store.load(self._name(both)) if store is not None else None
         if found is not None and found.sizes == self._sizes:
@@ -250,6 +264,65 @@ class EdgeIndex:
             self._targets.positions_of_ids(self.edges.read("dst")),
         )
 
+    # From an earlier version
+
+    def _carry_distinct(self, both: bool) -> Relation | None:
+        """The adjacency of an earlier version and the edges that came and went since."""
+        for key in self._cache.other_versions(DistinctKey(self._ids, both)):
+            if not self._keeps_positions(key.tables):
+                continue
+            changes = self.edges.previous.changes_since(key.tables.edges, ("src", "dst"))
+            relation = None if changes is None else self._cache.peek(key)
+            if changes is None or not isinstance(relation, Relation) or relation.dangling:
+                continue
+            come, gone = self._ends_of(changes.come), self._ends_of(changes.gone)
+            if come.count_dangling() or gone.count_dangling():
+                continue
+            found = patch_distinct(relation, self._sizes, come, gone, both=both)
+            if found is not None:
+                note(
+                    f"carried the adjacency of {self.edges.table_key} over from version "
+                    f"{key.tables.edges.version}",
+                    len(come.sources) + len(gone.sources),
+                )
+                self.edges.previous.remember()
+                return found
+        return None
+
+    def _carry_per_edge(self, both: bool) -> Relation | None:
+        """The same of stored edges, when none of them went: the others keep their positions."""
+        for key in self._cache.other_versions(PerEdgeKey(self._ids, both)):
+            edges = self.edges.previous.delta_since(key.tables.edges)
+            if edges is None or len(edges.removed) or not self._keeps_positions(key.tables):
+                continue
+            relation = self._cache.peek(key)
+            come = self._tail_ends(key.tables, edges)
+            if isinstance(relation, Relation) and not relation.dangling + come.count_dangling():
+                note(f"carried the stored edges of {self.edges.table_key} over", len(come.sources))
+                return patch_edges(relation, self._sizes, come, edges.kept, both=both)
+        return None
+
+    def _keeps_positions(self, bases: EdgeTables) -> bool:
+        """Whether every node that was there at earlier versions still has its position."""
+        deltas = (
+            self._sources.previous.delta_since(bases.sources),
+            self._targets.previous.delta_since(bases.targets),
+        )
+        return all(delta is not None and len(delta.removed) == 0 for delta in deltas)
+
+    def _ends_of(self, rows: pa.Table) -> Endpoints:
+        return Endpoints(
+            self._sources.positions_of_ids(rows.column("src").combine_chunks()),
+            self._targets.positions_of_ids(rows.column("dst").combine_chunks()),
+        )
+
+    def _tail_ends(self, bases: EdgeTables, edges: RowDelta) -> Endpoints:
+        """The ends of the edges added since earlier versions."""
+        if not edges.added:
+            return Endpoints(_NONE, _NONE)
+        src, dst = (self.edges.previous.tail(bases.edges, edges, name) for name in ("src", "dst"))
+        return Endpoints(self._sources.positions_of_ids(src), self._targets.positions_of_ids(dst))
+
     def _carry_endpoints(self, cached: object, bases: EdgeTables) -> Endpoints | None:
         """The endpoints at earlier versions of the three tables, brought up to date."""
         edges = self.edges.previous.delta_since(bases.edges)
@@ -258,23 +331,23 @@ class EdgeIndex:
         if not isinstance(cached, Endpoints) or edges is None or sources is None or targets is None:
             return None
 
-        def ends(column: str, before: IntArray, nodes: TableView, delta: RowDelta) -> IntArray:
+        def keep(column: str, before: IntArray, nodes: TableView, delta: RowDelta) -> IntArray:
             kept = delta.remap(edges.keep_numbers(before))
             lost = np.flatnonzero(kept < 0)
             if len(lost):
                 # A node that was written again has a new position. The cached array stays as it is.
                 kept = kept.copy()
                 kept[lost] = nodes.positions_of_ids(self.edges.values([column], lost)[column])
-            if not edges.added:
-                return kept
-            tail = self.edges.previous.tail(bases.edges, edges, column)
-            return np.concatenate([kept, nodes.positions_of_ids(tail)])
+            return kept
 
         note(f"carried the ends of {self.edges.table_key} over from version {bases.edges.version}")
-        return Endpoints(
-            ends("src", cached.sources, self._sources, sources),
-            ends("dst", cached.targets, self._targets, targets),
-        )
+        kept = cached
+        if len(edges.removed) or not self._keeps_positions(bases) or cached.count_dangling():
+            kept = Endpoints(
+                keep("src", cached.sources, self._sources, sources),
+                keep("dst", cached.targets, self._targets, targets),
+            )
+        return kept.append(self._tail_ends(bases, edges)) if edges.added else kept
 
 
 def _concatenate(parts: list[_Edges]) -> _Edges:

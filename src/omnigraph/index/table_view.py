@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from omnigraph.index import thresholds
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.cache import RuntimeCache
-from omnigraph.index.carry_over import PreviousVersion, carry_column
-from omnigraph.index.columns import Column, RowIds, build_row_ids, to_doubles
-from omnigraph.index.keys import ColumnKey, NumbersKey, RowIdsKey, TableId
+from omnigraph.index.carry_over import PreviousVersion, carry_column, carry_row_ids
+from omnigraph.index.columns import Column, RowIds, build_row_ids, to_doubles, with_room
+from omnigraph.index.id_index import IdIndex, build_id_index
+from omnigraph.index.keys import ColumnKey, IdIndexKey, NumbersKey, RowIdsKey, TableId
 from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
 from omnigraph.index.selection import Selection
@@ -36,6 +37,8 @@ from omnigraph.storage.tables import TableStorage
 
 BATCH_ROWS = 8_192
 _TEXT_BYTES_GUESS = 32
+_FEW_PER_ID = 64
+"""So many ids are hashed for one that is looked up, or the whole column is not worth an index."""
 
 
 class TableView:
@@ -81,8 +84,22 @@ class TableView:
         is_large = self.size > thresholds.SMALL_TABLE_ROWS
         if is_large and len(ids) <= thresholds.FEW_IDS and not self.is_at_hand("id"):
             return self._look_up_ids(ids)
-        found = pc.index_in(ids, value_set=self.column("id"))
+        column = self.column("id")
+        if len(ids) <= thresholds.FEW_IDS and len(ids) * _FEW_PER_ID < self.size:
+            return self._id_index().find(ids, column)
+        found = pc.index_in(ids, value_set=column)
         return np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
+
+    def _id_index(self) -> IdIndex:
+        return self._cache.get(IdIndexKey(self.id), self._index_ids)
+
+    def _index_ids(self) -> IdIndex:
+        ids = self.column("id")
+        carried = self.previous.find(IdIndexKey(self.id), IdIndex)
+        if carried is None or len(carried.delta.removed):
+            return build_id_index(ids)
+        tail = ids.slice(carried.delta.kept)
+        return carried.entry.append(tail) if len(tail) else carried.entry
 
     def _look_up_ids(self, ids: pa.Array) -> IntArray:
         rows = self.scan(["id"], IsIn("id", ids.unique()), with_row_id=True)
@@ -97,12 +114,10 @@ class TableView:
         self.previous.remember()
         carried = self.previous.find(RowIdsKey(self.id), RowIds)
         if carried is not None:
-            kept = carried.delta.keep_numbers(carried.entry.ids)
-            ids = np.concatenate([kept, self.previous.tail_row_ids(carried.delta)])
-        else:
-            rows = self._tables.reads.scan(self.handle, [], with_row_id=True)
-            ids = rows.column(ROW_ID).to_numpy()
-        return build_row_ids(ids)
+            base, delta = carried.base, carried.delta
+            return carry_row_ids(carried, lambda: self.previous.tail_row_ids(base, delta))
+        rows = self._tables.reads.scan(self.handle, [], with_row_id=True)
+        return build_row_ids(rows.column(ROW_ID).to_numpy())
 
     # Decoded columns
 
@@ -117,9 +132,15 @@ class TableView:
 
     def numbers(self, name: str) -> AnyArray:
         """All values of a column as doubles to sum, null as zero; cached."""
-        key = NumbersKey(self.id, name)
-        built = self._cache.get(key, lambda: Column(to_doubles(self.column(name))))
+        built = self._cache.get(NumbersKey(self.id, name), lambda: self._to_numbers(name))
         return np.asarray(built.array)
+
+    def _to_numbers(self, name: str) -> Column:
+        column = self.column(name)
+        carried = self.previous.find(NumbersKey(self.id, name), Column)
+        if carried is None or len(carried.delta.removed):
+            return Column(to_doubles(column))
+        return carried.entry.append(to_doubles(column.slice(carried.delta.kept)))
 
     def is_at_hand(self, name: str) -> bool:
         """Whether a column is cached, or can be carried over from an earlier version."""
@@ -172,7 +193,9 @@ class TableView:
             )
         note(f"decoded {name} of {self.table_key}")
         chunks = self._tables.reads.scan(self.handle, [name]).column(0)
-        return Column(chunks.combine_chunks())
+        array = chunks.combine_chunks()
+        # A small table is copied in no time.
+        return with_room(array) if self.size > thresholds.SMALL_TABLE_ROWS else Column(array)
 
     # Values
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.index import thresholds
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.cache import RuntimeCache
-from omnigraph.index.carry_over import Carried
+from omnigraph.index.carry_over import Carried, carry_ranks
 from omnigraph.index.columns import (
     Lookup,
     Postings,
@@ -122,10 +122,7 @@ class ValueLookup:
 
     def _carry_ranks(self, name: str) -> Ranks | None:
         carried = self._view.previous.find(self._ranks_keys[name], Ranks)
-        if carried is None:
-            return None
-        tail = self._tail(carried, name) if carried.delta.added else None
-        return carried.entry.carry_over(carried.delta.keep_numbers(carried.entry.codes), tail)
+        return None if carried is None else carry_ranks(carried, lambda: self._tail(carried, name))
 
     def _postings(self, name: str) -> Postings:
         return self._cache.get(self._postings_keys[name], lambda: build_postings(self.ranks(name)))
