@@ -5,7 +5,7 @@ READY := .venv/.ready
 JOBS ?= 4
 # The suite starts hundreds of processes: they compile each source once, whatever the shell prefers.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick check golden tables bench docs acceptance torture clean

@@ -35,16 +35,26 @@ SLOW_PARTS = frozenset(
 RESULTS_VARIABLE = "OMNIGRAPH_ACCEPTANCE_RESULTS"
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the slow tests first: one that starts last keeps a single worker busy at the end.
+    """Start the slow tests first, and run each file in one worker.
 
-    What has a group is slow: it has one because of what it starts or builds.
+    What starts last keeps a single worker busy at the end. What a file builds once would be built
+    by every worker that runs a test of it. What has a group of its own is slow: it has one because
+    of what it starts or builds.
     """
+    ranks: dict[str, int] = {}
     for item in items:
+        part, *_ = item.path.relative_to(TESTS).parts
         is_grouped = item.get_closest_marker("xdist_group") is not None
-        if is_grouped or item.path.relative_to(TESTS).parts[0] in SLOW_PARTS:
+        if is_grouped or part in SLOW_PARTS:
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+        if not is_grouped:
+            is_slow = item.get_closest_marker("slow") is not None
+            group = f"{part} {item.path.stem}{' slow' if is_slow else ''}"
+            item.add_marker(pytest.mark.xdist_group(group))
+            ranks[item.nodeid] = 1 if is_slow else 2
+    items.sort(key=lambda item: ranks.get(item.nodeid, 0))
 
 
 def pytest_collection_finish() -> None:

@@ -150,18 +150,11 @@ def _text(descriptor: int, is_buffered: bool) -> TextIO:
 
 
 def _import_everything() -> None:
-    from omnigraph import build_catalog, compile_query, parse_schema
+    from omnigraph import cli
 
-    for name in ("cli", "graph", "upkeep", "branch", "write"):
-        package = importlib.import_module(f"omnigraph.{name}")
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
-    importlib.import_module("omnigraph.pipeline.loader")
-    # The grammars are built once, and not again for every command.
-    schema = "node A { a: String @key }"
-    compile_query(
-        "query q() { match { $a: A } return { $a } }", build_catalog(parse_schema(schema))
-    )
+    for module in pkgutil.iter_modules(cli.__path__, f"{cli.__name__}."):
+        importlib.import_module(module.name)
+    importlib.import_module("tests.warm")
     # Lance warns of every fork. It is right about processes that have used it; this one has not.
     warnings.filterwarnings("ignore", message="lance is not fork-safe")
 

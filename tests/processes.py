@@ -14,5 +14,11 @@ warnings.filterwarnings("ignore", message="lance is not fork-safe")
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    [__name__, "tests.graph.racers", "tests.storage.racers", "tests.model.history_actors"]
+    [
+        __name__,
+        "tests.graph.racers",
+        "tests.storage.racers",
+        "tests.model.history_actors",
+        "tests.warm",
+    ]
 )

@@ -50,7 +50,7 @@ pytestmark = [] if IS_TORTURE else [pytest.mark.xdist_group("merges")]
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[CrashRunner]:
-    with CrashRunner(["tests.branch.merge_work"]) as started:
+    with CrashRunner(["tests.branch.merge_work", "tests.warm"]) as started:
         yield started
 
 

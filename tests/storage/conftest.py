@@ -101,18 +101,28 @@ class People:
 def s3_endpoint() -> Iterator[str]:
     """A real S3 server with one bucket in this process, for the whole session."""
     # Not with the file: every worker imports this file, few start the server.
+    from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
     from moto.s3.responses import S3Response
-    from moto.server import ThreadedMotoServer
+    from werkzeug.serving import make_server
+
+    class Handler(MotoRequestHandler):
+        """Keeps connections open, and prints no line per request."""
+
+        protocol_version = "HTTP/1.1"
+
+        def log_request(self, *_: object) -> None:
+            pass
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(S3Response, "_key_response_put", _one_at_a_time(S3Response._key_response_put))
-        server = ThreadedMotoServer(port=0, verbose=False)
-        server.start()
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
+        app = create_backend_app("s3")
+        server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}"
         urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")).close()
         yield endpoint
-        server.stop()
+        server.shutdown()
+        server.server_close()
 
 
 def _one_at_a_time(put: Callable[..., Any]) -> Callable[..., Any]:

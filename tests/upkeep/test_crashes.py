@@ -173,7 +173,7 @@ class Cellar:
 
 @pytest.fixture(scope="module")
 def cellar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cellar]:
-    with CrashRunner([WORK]) as runner:
+    with CrashRunner([WORK, "tests.warm"]) as runner:
         yield Cellar(runner, tmp_path_factory.mktemp("upkeep"))
 
 
