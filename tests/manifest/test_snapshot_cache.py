@@ -81,7 +81,7 @@ def test_files_that_changed_a_moment_ago_are_not_trusted(
     with counting() as counters:
         names(graph)
 
-    assert counters.head_probes == 1
+    assert counters.text_reads > 0  # it looked again
 
 
 def test_main_is_trusted_without_delay_while_it_has_no_next_version(graph: og.Graph) -> None:
@@ -131,7 +131,7 @@ def test_main_of_a_file_system_with_whole_seconds_is_not_trusted_early(
     names(graph)
     with counting() as counters:
         names(graph)
-    assert counters.head_probes == 1
+    assert counters.text_reads > 0  # it looked again
 
 
 def test_branches_that_do_not_exist_take_no_entry(graph: og.Graph) -> None:

@@ -135,10 +135,10 @@ def test_a_publisher_that_gives_up_has_written_nothing(
     attempts = count(1)
     real = Coordinator.merge
 
-    def contended(self: Coordinator, *args: Any) -> Any:
+    def contended(self: Coordinator, *args: Any, **options: Any) -> Any:
         if next(attempts) <= RETRY_BUDGET + 1:
             raise RowLevelCasContention("another writer was first")
-        return real(self, *args)
+        return real(self, *args, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(Coordinator, "merge", contended)

@@ -216,7 +216,7 @@ WHICH = ("1", "2", "4", "8", "1+", "3+")
 SAMPLE = [
     ("insert", "linkat", "EIO", "2"),
     ("delete", "rename", "EACCES", "1"),
-    ("branch insert", "fsync", "EIO", "8"),
+    ("branch insert", "fsync", "EIO", "2"),
     ("apply schema", "linkat", "ENOSPC", "1+"),
 ]
 SAMPLE_WRITERS = (

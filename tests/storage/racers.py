@@ -40,18 +40,25 @@ def merge_each_round(
     writer: int,
     rounds: int,
     barrier: Barrier,
-    same_key: bool,
+    kind: str,
     out: Any,
 ) -> None:
-    """In each round all writers read, meet, and then merge one new key."""
+    """In each round all writers read, meet, and then merge one new key.
+
+    Of the kind "same" it is the same key, of the others one of their own; when they also replace
+    the row "a", that alone is what they contend for.
+    """
     table = control(root, options, fenced=fenced)
     wins = []
     for number in range(rounds):
         version = table.latest_version()
-        key = f"k{number}" if same_key else f"k{number}-{writer}"
+        rows = row(f"k{number}" if kind == "same" else f"k{number}-{writer}", writer)
+        replaced = "a" if kind == "replaced" else None
+        if replaced is not None:
+            rows = pa.concat_tables([rows, row(replaced, writer)])
         barrier.wait(60)
         try:
-            table.merge_rows(row(key, writer), read_version=version)
+            table.merge_rows(rows, read_version=version, replaced=replaced)
             wins.append(number)
         except RowLevelCasContention:
             pass

@@ -80,6 +80,45 @@ def test_a_merge_of_a_key_written_since_is_refused(manifest: ControlTable) -> No
     assert set(manifest.read().rows.column("writer").to_pylist()) == {1}
 
 
+def test_a_row_is_replaced_where_it_lies_by_whichever_handle(tmp_path: Path) -> None:
+    """Every handle knows where its own row is, looks for that of another, and follows both."""
+    manifest, other = control(str(tmp_path), {}), control(str(tmp_path), {})
+    manifest.create(row("a", 0))
+    for number, table in enumerate([manifest, manifest, other, manifest, other, other], start=1):
+        version = table.latest_version()
+        rows = pa.concat_tables([row(f"k{number}", number), row("a", number)])
+        with counting() as counters:
+            made = table.merge_rows(rows, read_version=version, replaced="a")
+        assert (version, made) == (number, number + 1)
+        assert counters.scans <= (number not in (2, 6)), "the place of its own row is known"
+
+    found = {each["object_id"]: each["writer"] for each in manifest.read().rows.to_pylist()}
+    assert found == {"a": 6, **{f"k{number}": number for number in range(1, 7)}}
+    with pytest.raises(RowLevelCasContention):
+        manifest.merge_rows(row("a", 9), read_version=6, replaced="a")
+    assert keys(manifest) == sorted(found)
+
+
+def test_a_row_that_is_not_there_is_not_replaced(manifest: ControlTable) -> None:
+    rows = pa.concat_tables([row("new", 1), row("head", 1)])
+
+    assert manifest.merge_rows(rows, read_version=1, replaced="head") == 2
+    assert keys(manifest) == ["a", "head", "new"]
+
+
+def test_the_latest_version_is_looked_up_again_after_a_write_of_another_handle(
+    tmp_path: Path,
+) -> None:
+    manifest, other = control(str(tmp_path), {}), control(str(tmp_path), {})
+    manifest.create(row("a", 0))
+    for version in range(1, 4):
+        assert manifest.latest_version() == version
+        with counting() as counters:
+            assert manifest.latest_version() == version
+        assert counters.head_probes == 0
+        other.merge_rows(row("b", version), read_version=version)
+
+
 def test_a_merge_of_other_keys_lands_beside_a_foreign_one(manifest: ControlTable) -> None:
     manifest.merge_rows(row("b", 1), read_version=1)
 
@@ -123,12 +162,13 @@ def test_the_mark_can_be_set_on_an_old_table(tmp_path: Path) -> None:
         table.merge_rows(row("b", 2), read_version=version)
 
 
-def race(store: Store, *, fenced: bool, same_key: bool, writers: int, rounds: int) -> list[Any]:
+def race(store: Store, kind: str, *, rounds: int, fenced: bool = True) -> list[Any]:
+    writers = 4
     barrier, out = PROCESSES.Barrier(writers), PROCESSES.Queue()
     arguments = (store.root.uri, store.storage_options, fenced)
     processes = [
         PROCESSES.Process(
-            target=merge_each_round, args=(*arguments, number, rounds, barrier, same_key, out)
+            target=merge_each_round, args=(*arguments, number, rounds, barrier, kind, out)
         )
         for number in range(writers)
     ]
@@ -153,11 +193,30 @@ def test_of_racing_publishers_of_one_key_exactly_one_wins(
     table = control(store.root.uri, store.storage_options)
     table.create(row("a", 0))
 
-    results = race(store, fenced=True, same_key=True, writers=4, rounds=rounds)
+    results = race(store, "same", rounds=rounds)
 
     winners = Counter(number for _, wins in results for number in wins)
     assert winners == Counter(dict.fromkeys(range(rounds), 1))
     assert keys(table) == sorted(["a", *(f"k{number}" for number in range(rounds))])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("durable", ["local", "s3"])
+def test_of_racing_publishers_that_replace_one_row_exactly_one_wins(
+    durable: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """No key is the same but that of the row; whoever loses leaves nothing."""
+    local = Store(graph_root(str(tmp_path)))
+    store: Store = request.getfixturevalue("s3_store") if durable == "s3" else local
+    rounds = 12 if durable == "local" else 4
+    table = control(store.root.uri, store.storage_options)
+    table.create(row("a", 0))
+
+    results = race(store, "replaced", rounds=rounds)
+
+    won = {f"k{number}-{writer}" for writer, wins in results for number in wins}
+    assert len(won) == rounds
+    assert keys(table) == sorted(["a", *won])
 
 
 @pytest.mark.slow
@@ -166,7 +225,7 @@ def test_racing_publishers_of_other_keys_all_win(tmp_path: Path) -> None:
     table = control(store.root.uri, {})
     table.create(row("a", 0))
 
-    race(store, fenced=True, same_key=False, writers=4, rounds=6)
+    race(store, "other", rounds=6)
 
     assert len(keys(table)) == 1 + 4 * 6
 
@@ -179,7 +238,7 @@ def test_without_the_mark_the_race_has_several_winners(tmp_path: Path) -> None:
     )
     store = Store(graph_root(str(tmp_path)))
 
-    results = race(store, fenced=False, same_key=True, writers=4, rounds=6)
+    results = race(store, "same", rounds=6, fenced=False)
 
     winners = Counter(number for _, wins in results for number in wins)
     assert max(winners.values()) > 1

@@ -156,6 +156,30 @@ def test_rows_are_replaced_by_row_id_and_the_others_stay(full_table: People) -> 
     ]
 
 
+def test_an_upsert_of_new_rows_joins_nothing_whoever_wrote_the_others(table: People) -> None:
+    """Rows it wrote itself, of another handle, of a large fragment, and deleted ones."""
+    storage, other = table.storage, TableStorage(table.storage.root, table.storage.storage_options)
+
+    def upsert(tables: TableStorage, first: int, last: int) -> str | None:
+        committed = table.commit(
+            tables.rows.stage_merge_insert(table.head(), people(first, last, age=7))
+        )
+        made = storage.read_transaction(table.location, committed.version)
+        return None if made is None else made.operation_name
+
+    table.append(1_000, 3_000)
+    assert upsert(storage, 0, 3) == "Append"
+    assert upsert(other, 3, 6) == "Append"
+    assert upsert(storage, 6, 9) == "Append"
+    assert [upsert(storage, at, at + 1) for at in (0, 4, 8, 2_500)] == ["Update"] * 4
+    gone = Compare("id", CompareOp.EQ, pa.scalar("p1"))
+    table.commit(storage.rows.stage_delete(table.head(), gone))
+    assert upsert(storage, 1, 2) in ("Append", "Update")
+
+    ids = [*range(9), *range(1_000, 3_000)]
+    assert table.ids() == sorted(f"p{number}" for number in ids)
+
+
 def test_an_upsert_finds_rows_that_an_index_does_not_cover(table: People) -> None:
     """A BTREE on the key that lags behind must not turn an update into a second row."""
     table.append(0, 50)

@@ -41,7 +41,7 @@ from omnigraph.manifest.freshness import (
     apply_delta,
     list_branches,
 )
-from omnigraph.manifest.model import GraphCommit, ManifestState, PublishDelta, Snapshot
+from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, PublishDelta, Snapshot
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import migrate
@@ -67,6 +67,7 @@ class Coordinator:
         self.observer = observer or NoObserver()
         self.states = BranchStates(control)
         self._fragments: dict[str, int] = {}
+        self._stamped_version: int | None = None
         self._lock = threading.Lock()
 
     # Reading
@@ -147,12 +148,26 @@ class Coordinator:
 
     def migrate(self) -> bool:
         """Bring the manifest up to the current format, whatever came by since it was opened."""
-        return migrate(self._control)
+        latest = self._control.latest_version()
+        if latest == self._stamped_version:
+            return False
+        is_migrated = migrate(self._control)
+        # A stamp is a new version as well: without a new version there is none to read.
+        self._stamped_version = None if is_migrated else latest
+        return is_migrated
 
-    def merge(self, state: ManifestState, rows: pa.Table, delta: PublishDelta) -> ManifestState:
+    def merge(
+        self,
+        state: ManifestState,
+        rows: pa.Table,
+        delta: PublishDelta,
+        *,
+        replaced: str | None = None,
+    ) -> ManifestState:
         """Merge the rows of a delta into the manifest; returns the state that makes.
 
-        The observer is notified once readers can see it, while it is still being made durable.
+        `replaced` is the only key of the rows that can be there already, if there is just one. The
+        observer is notified once readers can see it, while it is still being made durable.
         """
         made = apply_delta(state, delta)
         with ExitStack() as updating:
@@ -173,8 +188,11 @@ class Coordinator:
                 rows,
                 read_version=state.version,
                 branch=lance_branch(state.branch),
+                replaced=replaced,
                 on_visible=notify,
             )
+        if state.branch == MAIN and self._stamped_version == state.version:
+            self._stamped_version = made.version
         with self._lock:
             if state.branch in self._fragments:
                 self._fragments[state.branch] += 1

@@ -206,6 +206,7 @@ def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:
     hidden = dict(state.hidden)
     paths = dict(state.paths)
     gone = set(state.hidden_paths)
+    pinned = dict(state.pinned)
     for change in delta.changes:
         match change:
             case UpdatePin(key):
@@ -217,6 +218,7 @@ def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:
                     row_count=change.row_count,
                     transaction_uuid=change.transaction_uuid,
                 )
+                pinned[key] = max(pinned.get(key, 0), change.version)
             case Tombstone(key, hidden_version):
                 hidden[key] = max(hidden.get(key, 0), hidden_version)
                 gone.add(paths.get(key, default_path(key)))
@@ -234,6 +236,7 @@ def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:
         hidden_paths=frozenset(gone - {entry.table_path for entry in entries.values()}),
         schema_hash=delta.schema_hash or state.schema_hash,
         schema_id=delta.schema_id if delta.schema_hash is not None else state.schema_id,
+        pinned=pinned,
     )
     if delta.ancestors:
         rows = rows_to_table(map(ancestor_to_row, delta.ancestors))

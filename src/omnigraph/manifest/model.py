@@ -99,7 +99,8 @@ class ManifestState:
     None on main. `commit_rows` are the unparsed rows of kind `graph_commit`: the line of the
     branch. `ancestor_rows` are the commits that merges brought in, so that the parents of every
     commit here are here. `schema_hash` names the schema of the tables by what it means and
-    `schema_id` exactly, with its identities; None when the manifest does not say.
+    `schema_id` exactly, with its identities; None when the manifest does not say. `pinned` is the
+    greatest version that was ever published under each key, of whichever table.
     """
 
     branch: str
@@ -114,6 +115,7 @@ class ManifestState:
     branch_id: str | None = None
     schema_hash: str | None = None
     schema_id: str | None = None
+    pinned: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def snapshot(self) -> Snapshot:
         return Snapshot(

@@ -4,9 +4,9 @@ Invariant: what is visible on a branch changes only here: all pins of a write in
 the graph commit that records it, and only while every table that the write touched or read is
 still at the version that the write saw.
 
-The fence is the primary-key merge on `object_id`. Every publish also writes the row
-`graph_head:{branch}`, so any two publishes of one branch contend: the second one reads again,
-checks its expectations again and then lands or fails. Lance's own rebase is off.
+The fence is the row `graph_head:{branch}`, which every publish replaces by its primary key
+`object_id`, so any two publishes of one branch contend: the second one reads again, checks its
+expectations again and then lands or fails. Lance's own rebase is off.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from omnigraph.manifest.rows import (
     ancestor_to_row,
     change_to_row,
     commit_to_row,
+    head_key,
     head_to_row,
     revoke_tombstone,
     rows_to_table,
@@ -83,7 +84,9 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             ancestors,
         )
         try:
-            made = coordinator.merge(state, rows_to_table(rows), delta)
+            made = coordinator.merge(
+                state, rows_to_table(rows), delta, replaced=_find_only_update(state, request)
+            )
         except RowLevelCasContention:
             continue
         hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)
@@ -92,6 +95,18 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         f"publishing on branch '{request.branch}' exhausted {RETRY_BUDGET} retries against "
         "concurrent writers — nothing was written; retry"
     )
+
+
+def _find_only_update(state: ManifestState, request: Publish) -> str | None:
+    """The key of the head row, when every other row of a request is new; None when one may not be.
+
+    Ids of commits are new, and a pin is unless its key was once that of a table with more versions.
+    """
+    is_new = request.schema_hash is None and all(
+        isinstance(change, UpdatePin) and change.version > state.pinned.get(change.table_key, 0)
+        for change in request.changes
+    )
+    return head_key(state.branch) if is_new else None
 
 
 def _build_table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list[Row]:

@@ -143,9 +143,14 @@ def commit_to_row(commit: GraphCommit) -> Row:
     )
 
 
+def head_key(branch: str) -> str:
+    """The key of the row that every publish on a branch contends for."""
+    return f"graph_head:{branch}"
+
+
 def head_to_row(branch: str, commit_id: str) -> Row:
     metadata = json.dumps({"commit": commit_id})
-    return _row(f"graph_head:{branch}", "graph_head", metadata=metadata)
+    return _row(head_key(branch), "graph_head", metadata=metadata)
 
 
 def schema_to_row(schema_hash: str, schema_id: str | None) -> Row:
@@ -195,6 +200,9 @@ def rows_to_state(
         branch_id=branch_id,
         schema_hash=schema.get("schema_ir_hash"),
         schema_id=schema.get("schema_id"),
+        pinned=_find_greatest(
+            by_type["table_version"]["table_key"], by_type["table_version"]["table_version"]
+        ),
     )
 
 

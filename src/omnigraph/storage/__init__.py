@@ -12,6 +12,7 @@
     search.py         text_index.py (tokens.py) and vectors.py
 
     staging.py  unattached.py  indexes.py  compaction.py → transactions.py (stage, commit, prove)
+    known_keys.py     which rows of an upsert are new, without a join
     forks.py          Lance branches of a table
     durability.py  operation_files.py   what to sync, and syncing it
 

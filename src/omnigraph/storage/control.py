@@ -5,16 +5,25 @@ primary key at the version that was read, without retries. Lance then refuses it
 has landed one of the same keys since, and lets disjoint ones through. This holds only while the key
 has its primary-key mark, the merge does not use an index, and it is executed in one call; losing
 any of the three fails silently.
+
+A join over the whole table is the greater part of a merge. A caller that knows of all keys but one
+that they are new has this one row replaced where it lies: two writers that replace the same row
+remove it from the same fragment, and Lance refuses the second of them as well.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import field
+from typing import TypeAlias
 
 import lance
+import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
+from lance.dataset import LanceOperation, Transaction
 from lance.optimize import Compaction
 
 from omnigraph.dataclass import dataclass
@@ -32,13 +41,18 @@ from omnigraph.storage.durability import Durability, sync_paths, sync_tree
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.location import GraphRoot, TableLocation
-from omnigraph.storage.operation_files import list_compacted_files, version_files
+from omnigraph.storage.lance_manifest import max_fragment_id
+from omnigraph.storage.location import VERSIONS, GraphRoot, TableLocation, version_file
+from omnigraph.storage.operation_files import commit_files, list_compacted_files, version_files
 from omnigraph.storage.power_cut import PowerCut
-from omnigraph.storage.predicates import Predicate
+from omnigraph.storage.predicates import Compare, CompareOp, Predicate
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.recorder import Recorder
+from omnigraph.storage.staging import write_deletions, write_rows
 from omnigraph.storage.text import open_text_store
+from omnigraph.storage.transactions import commit_once
+
+_Attributes: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,27 @@ class ControlRows:
 
     rows: pa.Table
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """The version that was the latest one while the directory of versions had these attributes.
+
+    `dataset` is open there, and `places` are the addresses of rows in it, if this process wrote it.
+    """
+
+    version: int
+    attributes: _Attributes
+    dataset: LanceDataset | None = None
+    places: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A version that was committed, and by what."""
+
+    dataset: LanceDataset
+    transaction: Transaction | None
 
 
 class ControlTable:
@@ -72,6 +107,7 @@ class ControlTable:
         texts = open_text_store(root, options, durability)
         self._forks = Forks(self._opener, texts, durability, self._recorder)
         self.power_cut = PowerCut(self.uri, self._opener, self._forks)
+        self._latest: dict[str | None, _Latest] = {}
 
     # Creating
 
@@ -104,7 +140,14 @@ class ControlTable:
 
     def latest_version(self, branch: str | None = None) -> int:
         """The latest version of a branch, freshly looked up."""
-        return int(self.power_cut.open_head(TableLocation(self.uri, branch)).version)
+        known = self._find_latest(branch)
+        if known is not None:
+            return known.version
+        attributes = self._read_attributes(branch)
+        dataset = self.power_cut.open_head(TableLocation(self.uri, branch))
+        if attributes is not None:
+            self._latest[branch] = _Latest(int(dataset.version), attributes)
+        return int(dataset.version)
 
     def read(
         self,
@@ -140,34 +183,47 @@ class ControlTable:
         *,
         read_version: int,
         branch: str | None = None,
+        replaced: str | None = None,
         on_visible: Callable[[int], None] = lambda _: None,
     ) -> int:
         """Update the rows whose key is there, insert the others, in one commit.
 
-        `read_version` is the version the caller's decision was made on. `on_visible` is told the
-        new version as soon as other readers can see it, which is before it is durable.
+        `read_version` is the version the caller's decision was made on. `replaced` is the only key
+        that can be there already, if the caller knows of one. `on_visible` is told the new version
+        as soon as other readers can see it, which is before it is durable.
 
         Raises:
             RowLevelCasContention: One of the keys was written since. Nothing was committed.
             RecoveryRequired: The rows are there, but could not be made durable.
         """
         location = TableLocation(self.uri, branch)
-        dataset = self._opener.at(location, read_version)
+        known = self._find_latest(branch)
+        dataset = known.dataset if known is not None and known.version == read_version else None
+        if dataset is None:
+            known, dataset = None, self._opener.at(location, read_version)
         self._refuse_unfenced(dataset)
+        place = None
+        if replaced is not None:
+            place = known.places.get(replaced) if known is not None else None
+            place = self._find_place(location, dataset, replaced) if place is None else place
+        written = rows.cast(_to_written_schema(dataset, rows))
         with _contention(self.uri), lance_errors("publishing", location):
-            # Inline commit: a publish is fenced by key only as one shot of Lance's own.
-            (
-                dataset.merge_insert(self.key)
-                .when_matched_update_all()
-                .when_not_matched_insert_all()
-                .conflict_retries(0)
-                .use_index(False)
-                .execute(rows.cast(_to_written_schema(dataset, rows)))
-            )
-        on_visible(int(dataset.version))
-        self._flush(location, dataset)
+            if place is None:
+                made = _merge(self._opener.at(location, read_version), self.key, written)
+            else:
+                made = _replace(dataset, written, place)
+        version = int(made.dataset.version)
+        attributes = self._read_attributes(branch)
+        if attributes is not None and version == read_version + 1:
+            places = {}
+            if replaced is not None and place is not None:
+                position = written.column(self.key).index(replaced).as_py()
+                places = {replaced: (max_fragment_id(made.dataset) << 32) + position}
+            self._latest[branch] = _Latest(version, attributes, made.dataset, places)
+        on_visible(version)
+        self._flush(location, made)
         record(control_merges=1)
-        return int(dataset.version)
+        return version
 
     def make_durable(self, branch: str | None = None) -> None:
         """Sync the latest version of a branch.
@@ -176,7 +232,7 @@ class ControlTable:
             RecoveryRequired: It is there, but could not be made durable.
         """
         location = TableLocation(self.uri, branch)
-        self._flush(location, self._opener.head(location))
+        self._flush(location, _describe(self._opener.head(location)))
 
     def append(self, rows: pa.Table) -> int:
         """Add rows at the end; not fenced by key."""
@@ -187,7 +243,7 @@ class ControlTable:
             dataset = lance.write_dataset(
                 rows.cast(_to_written_schema(head, rows)), head, mode="append", session=session()
             )
-            self._sync(location, dataset)
+            self._sync(location, _describe(dataset))
         record(control_appends=1)
         return int(dataset.version)
 
@@ -205,9 +261,9 @@ class ControlTable:
                 with self.power_cut.mark_unfinished(branch):
                     # Inline commit: it changes no row, and the caller holds the publish turn.
                     Compaction.commit(dataset, results)
+                    dataset = self._opener.head(location)
                     if self._is_power:
-                        sync_tree(location.physical_uri)
-                dataset = self._opener.head(location)
+                        sync_paths(self._list_version_files(location, before, dataset))
                 self._recorder.record_inline(location, dataset, since=before)
         record(control_compactions=1)
         return int(dataset.version)
@@ -243,7 +299,7 @@ class ControlTable:
         dataset = self._opener.head(location)
         with lance_errors(action, location), self.power_cut.mark_unfinished():
             yield dataset
-            self._sync(location, dataset)
+            self._sync(location, _describe(dataset))
 
     # Branches
 
@@ -282,22 +338,89 @@ class ControlTable:
                 "publishes would duplicate rows — reopen the graph read-write to migrate it"
             )
 
-    def _flush(self, location: TableLocation, dataset: LanceDataset) -> None:
+    def _list_version_files(
+        self, location: TableLocation, before: int, head: LanceDataset
+    ) -> list[str]:
+        """The files of every version after `before`, without their rows."""
+        between = [self._opener.at(location, each) for each in range(before + 1, head.version)]
+        return [path for each in [*between, head] for path in commit_files(location, each)]
+
+    def _find_latest(self, branch: str | None) -> _Latest | None:
+        """What is known to be the latest version still; None when it has to be looked up.
+
+        A new version is a new file, and shows in the attributes of its directory: but not always
+        when the directory has changed at almost the same time before, so its file is looked for.
+        """
+        known = self._latest.get(branch)
+        if known is None or known.attributes != self._read_attributes(branch):
+            return None
+        top = TableLocation(self.uri, branch).physical_uri
+        return None if os.path.lexists(f"{top}/{version_file(known.version + 1)}") else known
+
+    def _read_attributes(self, branch: str | None) -> _Attributes | None:
+        """What changes when a version is added or removed; None where nothing proves that.
+
+        A file system that keeps whole seconds has room in one for a write and a cleanup.
+        """
+        if self._is_local:
+            with suppress(OSError):
+                found = os.stat(f"{TableLocation(self.uri, branch).physical_uri}/{VERSIONS}")
+                is_coarse = found.st_mtime_ns % 1_000_000_000 == 0
+                return None if is_coarse else (found.st_ino, found.st_mtime_ns)
+        return None
+
+    def _find_place(self, location: TableLocation, dataset: LanceDataset, key: str) -> int | None:
+        """The address of a row; None when it is not there."""
+        handle = TableHandle(location, dataset.version, dataset.schema, 0, dataset)
+        wanted = Compare(self.key, CompareOp.EQ, pa.scalar(key))
+        found = self._reads.find_addresses(handle, wanted)
+        return int(found[0]) if len(found) == 1 else None
+
+    def _flush(self, location: TableLocation, made: _Made) -> None:
         """Sync what a publish wrote. A failure here may have taken effect: the error says so."""
         try:
-            self._sync(location, dataset)
+            self._sync(location, made)
         except OSError as error:
             raise RecoveryRequired(
                 f"the publish at '{location}' may have taken effect but could not be flushed to "
                 "the disk — look at the disk"
             ) from error
 
-    def _sync(self, location: TableLocation, dataset: LanceDataset) -> None:
-        transaction = dataset.read_transaction(dataset.version)
+    def _sync(self, location: TableLocation, made: _Made) -> None:
+        version, transaction = int(made.dataset.version), made.transaction
         if self._is_power:
-            sync_paths(version_files(location, dataset, transaction))
+            sync_paths(version_files(location, made.dataset, transaction))
         if transaction is not None:
-            self._recorder.record_commit(location, int(dataset.version), transaction, {})
+            self._recorder.record_commit(location, version, transaction, {})
+
+
+def _describe(dataset: LanceDataset) -> _Made:
+    return _Made(dataset, dataset.read_transaction(dataset.version))
+
+
+def _merge(dataset: LanceDataset, key: str, rows: pa.Table) -> _Made:
+    # Inline commit: a publish of any keys is fenced only as one shot of Lance's own.
+    (
+        dataset.merge_insert(key)
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .conflict_retries(0)
+        .use_index(False)
+        .execute(rows)
+    )
+    return _describe(dataset)
+
+
+def _replace(dataset: LanceDataset, rows: pa.Table, place: int) -> _Made:
+    """Add the rows, and remove the one at `place`."""
+    written = write_rows(dataset, rows)
+    updated, removed = write_deletions(dataset, np.array([place], np.uint64))
+    operation = LanceOperation.Update(
+        removed_fragment_ids=removed, updated_fragments=updated, new_fragments=written
+    )
+    transaction = Transaction(dataset.version, operation)
+    # The fence is the fragment that a row is taken from: no other commit may change it meanwhile.
+    return _Made(commit_once(dataset, transaction), transaction)
 
 
 @contextmanager

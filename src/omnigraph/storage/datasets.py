@@ -6,6 +6,7 @@ decoded metadata is shared and nothing can drift to a newer version by accident.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -97,6 +98,18 @@ class Opener:
             return self.at(location, whole)
         record(head_probes=1)
         return dataset
+
+    def is_latest(self, location: TableLocation, version: int) -> bool:
+        """Whether the names of its files prove that a version is the latest one.
+
+        For a version that is pinned: of those after it no cleanup removes any, so the next one is
+        there if any is. Nothing is proved in an object store.
+        """
+        if not location.is_local:
+            return False
+        top = location.physical_uri
+        has_next = os.path.lexists(f"{top}/{version_file(version + 1)}")
+        return not has_next and os.path.exists(f"{top}/{version_file(version)}")
 
     def _open(self, location: TableLocation, version: int | None) -> LanceDataset:
         dataset = lance.dataset(location.physical_uri, version=version, **self._options)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import Literal, TypeAlias
 
 from omnigraph.storage.counters import record
@@ -16,14 +18,32 @@ from omnigraph.storage.counters import record
 Durability: TypeAlias = Literal["power", "process"]
 
 
+SYNCS_AT_ONCE = 8
+"""The system writes what several of them wait for in one go."""
+
+
 def sync_paths(paths: Iterable[str]) -> None:
-    """Flush each file or directory to the disk, files first."""
-    unique = dict.fromkeys(paths)
-    directories = [path for path in unique if os.path.isdir(path)]
-    files = [path for path in unique if path not in set(directories)]
-    for path in [*files, *directories]:
-        sync_path(path)
+    """Flush files and directories to the disk, side by side; returns when all of them are.
+
+    Until then any of them may be there without the others: what has to be on the disk before
+    something else is a call of its own.
+    """
+    unique = list(dict.fromkeys(paths))
+    if not unique:
+        return
+    others = [_pool().submit(sync_path, path) for path in unique[1:]]
+    try:
+        sync_path(unique[0])
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
     record(fsyncs=len(unique))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(SYNCS_AT_ONCE, "omnigraph-sync")
 
 
 def sync_tree(top: str) -> None:

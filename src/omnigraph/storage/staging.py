@@ -22,7 +22,9 @@ from omnigraph.storage.blobs import is_blob, to_keyed_schema, to_stored, to_stor
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import DATA_STORAGE_VERSION, session
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
+from omnigraph.storage.known_keys import KnownKeys
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.operation_files import new_fragments
 from omnigraph.storage.predicates import Predicate
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.row_addresses import to_addresses
@@ -30,6 +32,8 @@ from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.transactions import Stager
 
 MERGE_WITH_INDEX_BYTES_MAX = 32 * 1024 * 1024
+NEW_ROWS_MAX = 1_024
+"""Whether more rows than this are all new is left to the merge itself."""
 
 _Written: TypeAlias = LanceOperation.Append | LanceOperation.Overwrite
 
@@ -40,6 +44,7 @@ class RowStaging:
 
     stager: Stager
     reads: Reads
+    keys: KnownKeys
 
     def stage_append(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage new rows. The caller knows that they are new."""
@@ -56,25 +61,26 @@ class RowStaging:
     def stage_merge_insert(
         self, handle: TableHandle, rows: pa.Table, key: str = "id"
     ) -> StagedTransaction:
-        """Stage an upsert: a row with a known key is replaced whole, the others are inserted."""
+        """Stage an upsert: a row with a known key is replaced whole, the others are inserted.
+
+        A few rows that are proved to be new are appended, without a join.
+        """
         if rows.num_rows == 0:
             raise BadRequestError("there are no rows to merge")
         conformed = conform(rows, handle.schema)
         _refuse_duplicate_keys(conformed, key)
-        with lance_errors("staging a merge", handle.location):
-            transaction, _ = (
-                handle._dataset.merge_insert(key)
-                .when_matched_update_all()
-                .when_not_matched_insert_all()
-                # The indexed join holds its input in a bounded pool and fails on wide rows.
-                .use_index(rows.nbytes <= MERGE_WITH_INDEX_BYTES_MAX)
-                .execute_uncommitted(to_stored(conformed, handle._dataset.schema))
-            )
+        is_new = rows.num_rows <= NEW_ROWS_MAX and self.keys.are_new(handle, key, conformed[key])
+        operation = self._append(handle, conformed) if is_new else _merge(handle, conformed, key)
         staged = self.stager.stage(
-            handle, StageKind.MERGE_INSERT, transaction.operation, rows=rows.num_rows
+            handle, StageKind.MERGE_INSERT, operation, rows=conformed.num_rows
         )
+        if is_new:
+            self.keys.remember(new_fragments(operation), conformed[key])
         record(stage_merge_insert_calls=1, stage_merge_insert_rows=rows.num_rows)
         return staged
+
+    def _append(self, handle: TableHandle, rows: pa.Table) -> _Written:
+        return self._write(handle, iter(rows.to_batches()), mode="append")[0]
 
     def stage_overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage the replacement of all rows, also by none. Indexes go; they are derived."""
@@ -176,6 +182,19 @@ class RowStaging:
         return operation, sum(fragment.physical_rows for fragment in operation.fragments)
 
 
+def _merge(handle: TableHandle, rows: pa.Table, key: str) -> LanceOperation.BaseOperation:
+    with lance_errors("staging a merge", handle.location):
+        transaction, _ = (
+            handle._dataset.merge_insert(key)
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+            # The indexed join holds its input in a bounded pool and fails on wide rows.
+            .use_index(rows.nbytes <= MERGE_WITH_INDEX_BYTES_MAX)
+            .execute_uncommitted(to_stored(rows, handle._dataset.schema))
+        )
+    return transaction.operation
+
+
 class _Remembering:
     """Iterates batches and remembers what their source raised."""
 
@@ -233,6 +252,20 @@ def _refuse_duplicate_keys(rows: pa.Table, key: str) -> None:
     shown = ", ".join(repr(value.as_py()) for value in repeated[:3])
     # Lance would silently insert a new key once per occurrence.
     raise ConstraintError(f"{len(repeated)} keys occur more than once in one merge: {shown}")
+
+
+def write_rows(dataset: LanceDataset, rows: pa.Table) -> list[FragmentMetadata]:
+    """Write rows, in the schema of the dataset, to files of it that no version names yet."""
+    transaction = write_fragments(
+        rows,
+        dataset,
+        mode="append",
+        return_transaction=True,
+        data_storage_version=DATA_STORAGE_VERSION,
+        session=session(),
+    )
+    assert isinstance(transaction.operation, LanceOperation.Append)
+    return list(transaction.operation.fragments)
 
 
 def write_deletions(

@@ -45,6 +45,7 @@ from omnigraph.storage.handles import (
     TransactionInfo,
 )
 from omnigraph.storage.indexes import Indexes
+from omnigraph.storage.known_keys import KnownKeys
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import GraphRoot, TableLocation
@@ -88,7 +89,7 @@ class TableStorage:
         self._committer = Committer(self._opener, durability, self.recorder)
         self._stager = Stager(durability, self.recorder)
         self.reads = Reads()
-        self.rows = RowStaging(self._stager, self.reads)
+        self.rows = RowStaging(self._stager, self.reads, KnownKeys(self.reads))
         self.unattached = UnattachedStaging(self._stager, options)
         self.indexes = Indexes(self._stager, self.reads)
         self.compaction = CompactionStaging(self._stager)
@@ -131,8 +132,13 @@ class TableStorage:
             dataset = self._opener.rename_columns(dataset, location, dict(shown.renamed))
         return _show_as(_to_handle(location, dataset), shown)
 
-    def head_version(self, location: TableLocation) -> int:
-        """The latest version of the lineage, freshly looked up."""
+    def head_version(self, location: TableLocation, *, expected: int | None = None) -> int:
+        """The latest version of the lineage, freshly looked up; cheap if it is the expected one.
+
+        Only a caller that holds the writer queue, with nothing left to recover, expects one.
+        """
+        if expected is not None and self._opener.is_latest(location, expected):
+            return expected
         return int(self._opener.head(location).version)
 
     def exists(self, uri: str) -> bool:

@@ -94,7 +94,8 @@ class Committer:
         self, staged: StagedTransaction, properties: Mapping[str, str]
     ) -> tuple[CommittedVersion, LanceDataset]:
         """Advance HEAD by exactly one version, and prove that it is ours."""
-        head = self.opener.head(staged.location).version
+        is_latest = self.opener.is_latest(staged.location, staged.read_version)
+        head = staged.read_version if is_latest else self.opener.head(staged.location).version
         if head != staged.read_version:
             raise HeadMoved(str(staged.location), expected=staged.read_version, actual=head)
         if not staged._once.acquire(blocking=False):
@@ -116,7 +117,7 @@ class Committer:
 
     def _commit(self, staged: StagedTransaction, transaction: Transaction) -> LanceDataset:
         try:
-            return LanceDataset.commit(staged._dataset, transaction, max_retries=0)
+            return commit_once(staged._dataset, transaction)
         except (OSError, ValueError, RuntimeError) as error:
             return self._after_failure(staged, error)
 
@@ -144,13 +145,17 @@ class Committer:
 
     def _verify(self, staged: StagedTransaction, dataset: LanceDataset) -> None:
         expected = staged.read_version + 1
-        found = read_transaction(dataset, staged.location)
-        if dataset.version == expected and found is not None and found.uuid == staged.uuid:
+        if dataset.version == expected and transaction_uuid(dataset) == staged.uuid:
             return
         raise RecoveryRequired(
             f"the commit at '{staged.location}' landed as version {dataset.version} instead of "
             f"{expected}: another writer committed in between"
         )
+
+
+def commit_once(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
+    """Commit on top of an open version: Lance refuses what conflicts with a later one."""
+    return LanceDataset.commit(dataset, transaction, max_retries=0)
 
 
 def describe_version(location: TableLocation, dataset: LanceDataset, uuid: str) -> CommittedVersion:

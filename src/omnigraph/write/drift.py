@@ -44,7 +44,8 @@ def read_head(tables: TableStorage, entry: TableEntry) -> int:
     Raises:
         InvariantViolated: It is behind the pin.
     """
-    head = tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
+    location = tables.root.table(entry.table_path, entry.table_branch)
+    head = tables.head_version(location, expected=entry.version)
     if head < entry.version:
         raise InvariantViolated(
             f"table '{entry.table_key}' has Lance HEAD version {head} behind manifest version "

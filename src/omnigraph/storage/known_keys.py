@@ -1,0 +1,79 @@
+"""Known keys: which keys are in the small fragments of a table, so that new rows need no join.
+
+An upsert of rows that are all new is an append, which costs a fraction of a merge. To prove that
+they are new, every fragment of the version has to be asked. Most of them are small ones that this
+process has written itself: their keys are kept in memory, by the data file that holds them, which
+never changes. Larger fragments are asked through their index, or scanned.
+
+A key that was deleted still counts as there: the answer "not new" costs a merge and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import FragmentMetadata
+
+from omnigraph.lru import Lru
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.predicates import IsIn
+from omnigraph.storage.projection import ROW_ADDRESS
+from omnigraph.storage.reads import Reads
+
+ROWS_MAX = 1_024
+"""Keys of larger fragments are not kept."""
+FRAGMENTS_MAX = 512
+
+
+class KnownKeys:
+    """The keys of small fragments of the tables of one graph. Thread-safe."""
+
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
+        self._by_file = Lru[str, pa.Array](FRAGMENTS_MAX)
+
+    def remember(self, fragments: Sequence[FragmentMetadata], keys: pa.ChunkedArray) -> None:
+        """Keep the keys of rows that were just written, when they make one small fragment."""
+        if len(fragments) == 1 and len(keys) == fragments[0].physical_rows <= ROWS_MAX:
+            self._by_file.put(_file_of(fragments[0]), keys.combine_chunks())
+
+    def are_new(self, handle: TableHandle, column: str, keys: pa.ChunkedArray) -> bool:
+        """Whether no row of a version has one of these keys."""
+        with lance_errors("listing fragments", handle.location, handle.version):
+            found = [each.metadata for each in handle._dataset.get_fragments()]
+        small = [each for each in found if each.physical_rows <= ROWS_MAX]
+        large = [each.id for each in found if each.physical_rows > ROWS_MAX]
+        known = pa.chunked_array(self._read_keys(handle, column, small), keys.type)
+        if pc.any(pc.is_in(known, value_set=keys)).as_py():
+            return False
+        wanted = IsIn(column, keys.combine_chunks())
+        there = self._reads.scan(handle, [column], wanted, limit=1, fragment_ids=large)
+        return int(there.num_rows) == 0
+
+    def _read_keys(
+        self, handle: TableHandle, column: str, small: Sequence[FragmentMetadata]
+    ) -> list[pa.Array]:
+        """The keys of small fragments: those that are not known are read in one scan, and kept."""
+        kept = {each.id: self._by_file.get(_file_of(each)) for each in small}
+        unknown = [each for each in small if kept[each.id] is None]
+        known = [keys for keys in kept.values() if keys is not None]
+        if not unknown:
+            return known
+        ids = [each.id for each in unknown]
+        batches = list(self._reads.scan_addresses(handle, [column], fragment_ids=ids))
+        rows = pa.Table.from_batches(batches)
+        owners = rows[ROW_ADDRESS].to_numpy() >> np.uint64(32)
+        for each in unknown:
+            keys = rows[column].filter(pa.array(owners == each.id)).combine_chunks()
+            self._by_file.put(_file_of(each), keys)
+            known.append(keys)
+        return known
+
+
+def _file_of(fragment: FragmentMetadata) -> str:
+    """The name of its first data file, which no other fragment has."""
+    return str(fragment.files[0].path)
