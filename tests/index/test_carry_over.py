@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.compiler import compile_query, require_read
+from omnigraph.executor.execute import prepare_query
 from omnigraph.executor.kernels import expand
 from omnigraph.index import OpenTables, RuntimeCache, TableView, thresholds
 from omnigraph.index.adjacency import PatchedRuns
@@ -457,3 +459,35 @@ def test_threads_that_see_a_new_version_read_the_manifest_once(graph: og.Graph) 
             each.join()
 
     assert PROCESS.control_reads - reads == 1
+
+
+def test_one_more_row_of_many_makes_no_other_plan(tmp_path: Path) -> None:
+    with og.init(tmp_path / "many", schema=SCHEMA, durability="process") as graph:
+        graph.load([person(number) for number in range(300)], mode="overwrite")
+        ir = require_read(compile_query(FRIENDS, graph.catalog, name="friends"))
+        cache = RuntimeCache(1 << 30)
+        before = prepare_query(ir, graph.snapshot(), graph.catalog, cache)
+        graph.load([person(300)], mode="append")
+
+        after = prepare_query(ir, graph.snapshot(), graph.catalog, cache)
+        graph.load([person(number) for number in range(301, 400)], mode="append")
+        much_later = prepare_query(ir, graph.snapshot(), graph.catalog, cache)
+
+    assert after is before
+    assert much_later is not before
+
+
+def test_a_few_rows_are_read_of_an_earlier_version_when_they_are_where_they_were(
+    graph: og.Graph,
+) -> None:
+    cache = RuntimeCache(1 << 30)
+    people_of(graph, cache).column("name")
+    graph.load([person(PEOPLE)], mode="append")
+    view = people_of(graph, cache)
+
+    with counting() as counters:
+        names = view.values(["name"], np.array([7, 3, 7]))["name"].to_pylist()
+
+    assert counters.rows_scanned == 0
+    assert names == ["n7", "n3", "n7"]
+    assert view.values(["name"], np.array([PEOPLE]))["name"].to_pylist() == [f"n{PEOPLE}"]

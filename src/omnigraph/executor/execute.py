@@ -55,6 +55,7 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import AggregateFunction
 from omnigraph.types import repeat
 
+_COUNT_BITS = 8
 _EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
 
 
@@ -106,7 +107,7 @@ def prepare_query(
     ir: QueryIR, snapshot: Snapshot, catalog: Catalog, cache: RuntimeCache
 ) -> Prepared:
     """The plan of a query for tables of this size."""
-    counts = {key: entry.row_count for key, entry in snapshot.entries.items()}
+    counts = {key: _round_count(entry.row_count) for key, entry in snapshot.entries.items()}
 
     def prepare() -> Prepared:
         schema = pa.schema([(item.column, column_type(item.expression)) for item in ir.returns])
@@ -114,6 +115,12 @@ def prepare_query(
         return Prepared(ir, plan, tuple(values_of(ir)), schema)
 
     return cache.get(PlanKey(id(ir), tuple(counts.values())), prepare)
+
+
+def _round_count(rows: int) -> int:
+    """About so many rows: one more or less of many makes no other plan, so none is made for it."""
+    spare_bits = max(rows.bit_length() - _COUNT_BITS, 0)
+    return rows >> spare_bits << spare_bits
 
 
 # Rows

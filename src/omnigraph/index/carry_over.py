@@ -180,10 +180,15 @@ class PreviousVersion:
         before = self._cache.peek(FragmentsKey(base))
         if base.version > self._id.version or not isinstance(before, _Fragments):
             return None
+        known = {each.key for each in before.fragments}
+        new = [each for each in self._fragments().fragments if each.key not in known]
         rows_max = before.handle.row_count // CHANGED_SHARE
+        is_much = abs(self._handle.row_count - before.handle.row_count) > rows_max
+        if is_much or sum(each.rows for each in new) > rows_max:
+            return None
         try:
             found = self._tables.ancestry.find_changes(
-                self._handle, before.handle, names, rows_max=rows_max
+                self._handle, before.handle, [each.fragment_id for each in new], names
             )
         except OmnigraphError:
             return None  # the files of the earlier version may have been cleaned up

@@ -81,6 +81,8 @@ class TableView:
 
     def positions_of_ids(self, ids: pa.Array) -> IntArray:
         """The positions of the entities with these ids, -1 for one that is not there."""
+        if len(ids) == 0:
+            return np.empty(0, dtype=np.int64)
         is_large = self.size > thresholds.SMALL_TABLE_ROWS
         if is_large and len(ids) <= thresholds.FEW_IDS and not self.is_at_hand("id"):
             return self._look_up_ids(ids)
@@ -204,7 +206,10 @@ class TableView:
         wanted = len(positions)
         found: dict[str, pa.Array] = {}
         for name in names:
-            if self.is_worth_decoding(name, wanted):
+            earlier = self._at_earlier_version(name, positions)
+            if earlier is not None:
+                found[name] = earlier
+            elif self.is_worth_decoding(name, wanted):
                 found[name] = _pick(self.column(name), positions)
             elif wanted * 4 >= self.size:
                 # Too wide to hold, and most of it is wanted: one pass beats so many fetches.
@@ -213,6 +218,21 @@ class TableView:
         if missing:
             found |= self._fetch(missing, positions)
         return found
+
+    def _at_earlier_version(self, name: str, positions: IntArray) -> pa.Array | None:
+        """The same from the column of an earlier version, when those rows are where they were.
+
+        A few rows are then had without a look at the rows added since.
+        """
+        key = self.column_keys[name]
+        if len(positions) > thresholds.FEW_ROWS or self._cache.peek(key) is not None:
+            return None
+        carried = self.previous.find(key, Column)
+        if carried is None or len(carried.delta.removed):
+            return None
+        if np.max(positions, initial=0) >= carried.delta.kept:
+            return None
+        return _pick(carried.entry.array, positions)
 
     def scan(
         self, names: Sequence[str], predicate: Predicate, *, with_row_id: bool = False

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.fragment import LanceFragment
 
 from omnigraph.storage.base_paths import RelocatedDataset
 from omnigraph.storage.counters import record
@@ -69,22 +68,18 @@ class Ancestry:
         return touched["id"].combine_chunks(), row_ids, to_numbers(touched[CREATED])
 
     def find_changes(
-        self, handle: TableHandle, ancestor: TableHandle, columns: Sequence[str], *, rows_max: int
+        self, handle: TableHandle, ancestor: TableHandle, new: Sequence[int], columns: Sequence[str]
     ) -> tuple[pa.Table, pa.Table] | None:
         """The rows made or changed after `ancestor`, and the rows changed or deleted as they were.
 
-        None when Lance cannot tell, or when there are more than `rows_max` of either.
+        `new` are the fragments whose data files `ancestor` does not have. None when Lance cannot
+        tell which rows were deleted.
         """
-        known = {file_names(fragment) for fragment in ancestor._dataset.get_fragments()}
-        with lance_errors("reading a table", handle.location, handle.version):
-            new = [e for e in handle._dataset.get_fragments() if file_names(e) not in known]
-            if sum(each.metadata.num_rows for each in new) > rows_max:
-                return None
-            touched, changed = self._scan_touched(handle, ancestor, new, columns)
+        touched, changed = self._scan_touched(handle, ancestor, new, columns)
         deleted = _NO_ROWS
         count = ancestor.row_count + touched.num_rows - len(changed) - handle.row_count
         if count:
-            found = self.find_deleted(handle, ancestor) if 0 < count <= rows_max else None
+            found = self.find_deleted(handle, ancestor)
             if found is None or len(found) != count:
                 return None
             deleted = found
@@ -95,15 +90,18 @@ class Ancestry:
         self,
         handle: TableHandle,
         ancestor: TableHandle,
-        fragments: list[LanceFragment],
+        fragment_ids: Sequence[int],
         columns: Sequence[str],
     ) -> tuple[pa.Table, RowIds]:
         """The touched rows in these fragments, and the row ids of those that `ancestor` has."""
-        if not fragments:
+        if not fragment_ids:
             return handle.schema.empty_table().select(list(columns)), _NO_ROWS
-        rows = handle._dataset.scanner(
-            columns=[*columns, CREATED, UPDATED], with_row_id=True, fragments=fragments
-        ).to_table()
+        with lance_errors("reading a table", handle.location, handle.version):
+            every = handle._dataset.get_fragments()
+            fragments = [each for each in every if each.fragment_id in fragment_ids]
+            rows = handle._dataset.scanner(
+                columns=[*columns, CREATED, UPDATED], with_row_id=True, fragments=fragments
+            ).to_table()
         record(scans=1, rows_scanned=rows.num_rows)
         rows = rows.filter(pc.greater(rows[UPDATED], ancestor.version))
         is_changed = pc.less_equal(rows[CREATED], ancestor.version)

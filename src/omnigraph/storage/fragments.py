@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from lance import LanceFragment
+from lance.fragment import FragmentMetadata
 
 
-def file_names(fragment: LanceFragment) -> tuple[str, ...]:
+def file_names(fragment: LanceFragment | FragmentMetadata) -> tuple[str, ...]:
     """The data files of a fragment: the same files hold the same rows, but for deleted ones."""
-    return tuple(sorted(file.path for file in fragment.metadata.files))
+    files = fragment.files if isinstance(fragment, FragmentMetadata) else fragment.metadata.files
+    return tuple(sorted(file.path for file in files))
 
 
 def count_deleted(fragment: LanceFragment) -> int:

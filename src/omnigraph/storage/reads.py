@@ -255,10 +255,9 @@ class Reads:
     def fragments(self, handle: TableHandle) -> tuple[Fragment, ...]:
         """The fragments of a version in scan order."""
         with lance_errors("reading a table", handle.location, handle.version):
-            return tuple(
-                Fragment(each.fragment_id, file_names(each), each.metadata.num_rows)
-                for each in handle._dataset.get_fragments()
-            )
+            # Each look at the metadata of a fragment makes it anew.
+            found = [each.metadata for each in handle._dataset.get_fragments()]
+        return tuple(Fragment(each.id, file_names(each), each.num_rows) for each in found)
 
 
 def _is_pushable(predicate: Predicate, handle: TableHandle) -> bool:
