@@ -22,7 +22,14 @@ CATALOG = build_catalog(
         """
     )
 )
-COUNTS = Statistics({"node:Person": 100_000, "node:Town": 50})
+COUNTS = Statistics(
+    {
+        "node:Person": 100_000,
+        "node:Town": 50,
+        "edge:Knows": 1_000_000,
+        "edge:LivesIn": 100_000,
+    }
+)
 
 
 def plan(text: str) -> Plan:
@@ -37,7 +44,7 @@ def lines(text: str) -> list[str]:
 def test_what_nothing_reads_is_counted() -> None:
     assert lines("match { $p: Person $p knows $o $p livesIn $t } return { $t.name }") == [
         "scan $t: Town",
-        "  count $t to $p along out LivesIn seen from its target",
+        "  count $t to $p along in LivesIn",
         "  count $p to $o along out Knows",
         "project $t.name",
     ]
@@ -92,9 +99,9 @@ def test_without_both_order_and_limit_no_root_is_visited_in_order(tail: str) -> 
     assert plan(f"match {{ $p: Person }} return {{ $p.name }} {tail}").sort_root is None
 
 
-def test_a_closed_cycle_is_checked_and_not_expanded() -> None:
-    assert "close $b to $a along out Knows" in lines(
-        "match { $a: Person $a knows $b $b knows $a } return { $a.name }"
+def test_hops_that_close_at_a_variable_are_intersected_there() -> None:
+    assert "  intersect at $b: $a along out Knows and $a along in Knows" in lines(
+        "match { $a: Person $a knows $b $b knows $a } return { $a.name, $b.name }"
     )
 
 
@@ -115,7 +122,7 @@ def test_predicates_go_to_the_variable_they_are_about() -> None:
     ) == [
         "if 1 = 1",
         "scan $b: Person where $b.age > 3",
-        "  expand $b to $a along $w: out Knows seen from its target where $w.weight = 1",
+        "  expand $b to $a along $w: in Knows where $w.weight = 1",
         "filter $a.age < $b.age",
         "project $a.name",
     ]

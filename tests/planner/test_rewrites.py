@@ -18,7 +18,14 @@ from omnigraph.planner.read_pipeline import read_pipeline
 
 SCHEMA = "\n".join(re.findall(r"(?m)^    (?:node|edge) .*$", str(package.__doc__)))
 CATALOG = build_catalog(parse_schema(SCHEMA))
-COUNTS = Statistics({"node:Person": 100_000, "node:Town": 50})
+COUNTS = Statistics(
+    {
+        "node:Person": 100_000,
+        "node:Town": 50,
+        "edge:Knows": 1_000_000,
+        "edge:LivesIn": 100_000,
+    }
+)
 
 
 def section(document: str, name: str, following: str) -> str:

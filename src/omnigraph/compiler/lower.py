@@ -21,23 +21,8 @@ from itertools import count
 from omnigraph.compiler.typed import TypedBinding, TypedPattern, TypedRead, TypedTraversal
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import Predicate, SameNode
-from omnigraph.ir.query import (
-    HIDDEN_PREFIX,
-    AntiJoin,
-    Direction,
-    Expand,
-    Filter,
-    NodeScan,
-    Operator,
-    QueryIR,
-)
+from omnigraph.ir.query import HIDDEN_PREFIX, AntiJoin, Expand, Filter, NodeScan, Operator, QueryIR
 from omnigraph.syntax.query_tree import ANONYMOUS
-
-_REVERSED = {
-    Direction.OUT: Direction.IN,
-    Direction.IN: Direction.OUT,
-    Direction.BOTH: Direction.BOTH,
-}
 
 
 def lower_read(read: TypedRead) -> QueryIR:
@@ -196,7 +181,7 @@ def _reverse(traversal: TypedTraversal) -> TypedTraversal:
         traversal,
         source=traversal.target,
         target=traversal.source,
-        direction=_REVERSED[traversal.direction],
+        direction=traversal.direction.reverse(),
         source_type=traversal.target_type,
         target_type=traversal.source_type,
     )

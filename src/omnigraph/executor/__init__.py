@@ -9,6 +9,9 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     compare.py    two columns row by row, by the rules of the language
     match.py      reduce → not → enumerate → apply
     reduce.py     what each variable can still be bound to, before any row is made
+    steps.py      rows along one branch, block by block: expand, intersect, count, drop
+    closing.py    which pairs an edge joins, and where runs of neighbours meet
+    folding.py    rows that bind the same become one
     hops.py       the pairs of nodes that a hop relates, its bounds included
     weights.py    messages: how many matches hang below a position, and what they sum to
     kernels.py    expansion, reach, sums along edges, bounded walks: plain functions over arrays

@@ -222,13 +222,14 @@ def _column(
 
 def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
     pattern = plan.match.pattern
-    rows = match_rows(run, plan.match, Wanted(payload=_to_payload(plan)))
-    run.note("matched", rows.count)
     keys: list[Key] = [
         item.expression
         for item in plan.returns
         if isinstance(item.expression, (PropertyRef, NodeRef))
     ]
+    told_apart = frozenset(key.variable for key in keys)
+    rows = match_rows(run, plan.match, Wanted(payload=_to_payload(plan), groups_by=told_apart))
+    run.note("matched", rows.count)
     if rows.count == 0:
         return _groups_of_nothing(run, plan)
     groups = make_groups(run, pattern, keys, rows)

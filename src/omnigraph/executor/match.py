@@ -2,38 +2,41 @@
 
     reduce       what each variable can be bound to: filters, then messages along the trees
     not          negations that hang on one variable narrow its selection
-    enumerate    rows of the bound variables, from the roots along the trees
-    apply        closing hops, predicates over several variables, other negations
+    enumerate    rows of the bound variables, from the roots along the trees, block by block
+    apply        predicates over several variables, other negations: as soon as both ends are bound
 
-A tree without a bound variable is one number; trees meet as a cross product.
+A tree without a bound variable is one number; trees meet as a cross product. Rows are made in
+blocks of bounded size, and each block goes all the way before the next one is begun. So what is
+held is one block for each step, and what the caller keeps of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 import numpy as np
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.filters import constants_hold, rows_where
-from omnigraph.executor.hops import hop_relation
+from omnigraph.executor.folding import fold_rows, join_blocks, number_rows
 from omnigraph.executor.joins import join
-from omnigraph.executor.kernels import edge_count, expand, expand_runs, runs_between
+from omnigraph.executor.kernels import to_selection
 from omnigraph.executor.reduce import Reducer
 from omnigraph.executor.rows import Rows, require_room
 from omnigraph.executor.run import Run
 from omnigraph.executor.sorting import first_and_ties, property_column
+from omnigraph.executor.steps import Steps
 from omnigraph.executor.weights import Payload
 from omnigraph.index import Selection
-from omnigraph.index.adjacency import Pairs, Relation, Runs
-from omnigraph.index.arrays import IntArray, sort_distinct
+from omnigraph.index.arrays import IntArray
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.variables import predicate_variables
-from omnigraph.planner.pattern import Hop
 from omnigraph.planner.plan import MatchPlan, NegationPlan
 from omnigraph.planner.trees import Branch, Tree
+
+HELD_BEFORE_FOLDING = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,16 @@ class Wanted:
 
     `payload` is what variables that are only counted send. With `exists` only the distinct bindings
     matter, and weights are left out. `limit` allows to stop after that many rows of any kind,
-    `first` to leave out roots that an order with a limit cannot reach.
+    `first` to leave out roots that an order with a limit cannot reach. With `groups_by` only these
+    variables are told apart, and with `cut` only the rows that it keeps matter.
     """
 
     payload: Payload = field(default_factory=Payload)
     exists: bool = False
     limit: int | None = None
     first: FirstRoots | None = None
+    groups_by: frozenset[str] | None = None
+    cut: Callable[[Rows], Rows] | None = None
 
 
 def match_rows(
@@ -70,7 +76,29 @@ def match_rows(
 ) -> Rows:
     """The rows of a pattern. `selections` narrows its variables; `seeds` binds the outer ones."""
     reducer = Reducer(run, plan.pattern, wanted.payload, wanted.exists, dict(selections or {}))
-    return _Match(run, plan, wanted, reducer, seeds).rows()
+    return _Match(run, plan, wanted, reducer, Steps(run, plan, reducer, wanted.limit), seeds).rows()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A branch, or the start of a tree, and what can be applied once it is bound.
+
+    `can_drop_later` says whether a row made here may still turn out to be no answer.
+    """
+
+    branch: Branch | None
+    applied: tuple[Predicate | NegationPlan, ...]
+    can_drop_later: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _TreeStages:
+    """The stages of one tree, and what its rows are joined by with those before it."""
+
+    tree: Tree
+    stages: tuple[_Stage, ...]
+    joined_by: tuple[Predicate | NegationPlan, ...]
+    can_drop_later: bool
 
 
 @dataclass(slots=True)
@@ -79,8 +107,8 @@ class _Match:
     plan: MatchPlan
     wanted: Wanted
     reducer: Reducer
+    steps: Steps
     seeds: Rows | None
-    pending: list[Predicate | Hop] = field(default_factory=list)
 
     def rows(self) -> Rows:
         pattern = self.plan.pattern
@@ -94,32 +122,78 @@ class _Match:
                 self._mask_out(negation, negation.mask_of)
         if any(selection.count == 0 for selection in self.reducer.selections.values()):
             return self._nothing()
-        self.pending = [*pattern.closing, *pattern.across]
         for tree in self.plan.trees:
             self.reducer.reduce(tree)
-        self._require_room_for_the_product()
-        rows = self._apply_pending(self._start())
-        for tree in self.plan.trees:
-            rows = self._add_tree(rows, tree)
-            if rows.count == 0:
-                return self._nothing()
-        for negation in self.plan.negations:
-            if negation.mask_of is None:
-                rows = self._without(rows, negation)
+        rows = self._hold(self._blocks())
+        self.steps.note_made()
         return rows
 
     # not
 
     def _mask_out(self, negation: NegationPlan, variable: str) -> None:
         selection = self.reducer.selections[variable]
-        found = match_rows(
-            self.run, negation.plan, Wanted(exists=True), selections={variable: selection}
-        )
+        wanted = Wanted(exists=True, groups_by=frozenset({variable}))
+        found = match_rows(self.run, negation.plan, wanted, selections={variable: selection})
         if found.count:
             self.reducer.selections[variable] = selection.without(found.nodes[variable])
         self.run.note(f"not, as a mask of ${variable}", self.reducer.selections[variable].count)
 
     # enumerate
+
+    def _blocks(self) -> Iterator[Rows]:
+        """All rows, a block at a time."""
+        start, trees = self._arrange()
+        self._require_room_for_the_product(trees)
+        rows = self._apply(self._start(), start)
+        blocks = iter([rows] if rows.count else [])
+        for tree in trees:
+            blocks = self._add_tree(blocks, tree)
+        return blocks
+
+    def _arrange(self) -> tuple[Sequence[Predicate | NegationPlan], list[_TreeStages]]:
+        """Say where each predicate and negation is applied: as soon as its variables are bound."""
+        pending: list[Predicate | NegationPlan] = [
+            *self.plan.pattern.across,
+            *(each for each in self.plan.negations if each.mask_of is None),
+        ]
+        # From the last closing hop on nothing but what is pending can drop a row.
+        closing = sum(_closes(tree, each) for tree in self.plan.trees for each in _stages(tree))
+
+        def take(bound: set[str]) -> tuple[Predicate | NegationPlan, ...]:
+            ready = tuple(each for each in pending if _variables(each) <= bound)
+            pending[:] = [each for each in pending if not _variables(each) <= bound]
+            return ready
+
+        bound = {*self.plan.pattern.outer, *self.plan.pattern.outer_edges}
+        start = take(bound)
+        arranged: list[_TreeStages] = []
+        for tree in self.plan.trees:
+            own = set(bound) if tree.root is None else set()
+            stages = []
+            for branch in _stages(tree):
+                own.update(self._bound_by(tree, branch))
+                closing -= _closes(tree, branch)
+                applied = take(own)
+                stages.append(_Stage(branch, applied, bool(pending) or closing > 0))
+            bound |= own
+            joined_by = take(bound)
+            arranged.append(
+                _TreeStages(tree, tuple(stages), joined_by, bool(pending) or closing > 0)
+            )
+        return start, arranged
+
+    def _bound_by(self, tree: Tree, branch: Branch | None) -> Iterator[str]:
+        if branch is None:
+            if tree.root is not None and not tree.is_counted:
+                yield tree.root
+            hops = tree.closing
+        else:
+            if branch.is_bound:
+                yield branch.child
+            hops = (branch.hop, *branch.closing) if branch.is_bound else ()
+        for hop in hops:
+            if hop.edge_variable is not None and hop.edge_variable in self.plan.bound:
+                yield hop.edge_variable
 
     def _start(self) -> Rows:
         if self.seeds is None:
@@ -137,49 +211,70 @@ class _Match:
                 rows = rows.take(selection.contains(rows.nodes[variable]))
         return rows
 
-    def _require_room_for_the_product(self) -> None:
+    def _require_room_for_the_product(self, trees: Sequence[_TreeStages]) -> None:
         """Refuse a cross product that is too large before any part of it is made."""
-        if self.wanted.limit is not None or self._can_drop_later():
+        bound = [each.tree for each in trees if each.tree.root and not each.tree.is_counted]
+        if len(bound) < 2 or self.wanted.limit is not None or trees[0].stages[0].can_drop_later:
             return
-        bound = [tree for tree in self.plan.trees if tree.root and not tree.is_counted]
         # After reduction every root is part of an answer: there are at least so many rows.
         require_room(math.prod(self.reducer.selections[str(tree.root)].count for tree in bound))
 
-    def _add_tree(self, rows: Rows, tree: Tree) -> Rows:
-        if tree.root is None:
-            return self._grow(
-                self._apply_weights(self._keep_selected(rows), self.plan.pattern.outer), tree
-            )
-        if self.reducer.selections[tree.root].count == 0:
-            return Rows(0)
-        grown = (
-            self._count_tree(tree.root) if tree.is_counted else self._grow(self._roots(tree), tree)
-        )
-        if rows.is_unit:
-            return grown
-        return self._apply_pending(self._cut(self._cross(rows, grown)))
+    def _add_tree(self, blocks: Iterator[Rows], tree: _TreeStages) -> Iterator[Rows]:
+        others: Rows | None = None
+        for rows in blocks:
+            if tree.tree.root is None:
+                outer = self.plan.pattern.outer
+                kept = self.steps.apply_weights(self._keep_selected(rows), outer)
+                yield from self._grow(kept, tree)
+            elif rows.is_unit:
+                yield from self._grow_from_root(tree)
+            else:
+                if others is None:
+                    others = self._collect(self._grow_from_root(tree))
+                if others is None:
+                    return
+                joined = self._apply(self._cross(rows, others, tree), tree.joined_by)
+                yield self._cut(joined, tree.can_drop_later)
 
-    def _cross(self, rows: Rows, others: Rows) -> Rows:
+    def _grow_from_root(self, tree: _TreeStages) -> Iterator[Rows]:
+        root = tree.tree.root
+        assert root is not None
+        if self.reducer.selections[root].count == 0:
+            return iter(())
+        if tree.tree.is_counted:
+            return iter([self._count_tree(root)])
+        return self._grow(self._roots(tree), tree)
+
+    def _collect(self, blocks: Iterator[Rows]) -> Rows | None:
+        held: list[Rows] = []
+        count = 0
+        for block in blocks:
+            held.append(block)
+            count += block.count
+            require_room(count)
+        return join_blocks(held) if held else None
+
+    def _cross(self, rows: Rows, others: Rows, tree: _TreeStages) -> Rows:
         limit = self.wanted.limit
-        if limit is not None and not self._can_drop_later():
-            others = self._cut(others)
+        if limit is not None and not tree.joined_by and not tree.can_drop_later:
+            others = others.take(slice(0, limit))
             rows = rows.take(slice(0, -(-limit // max(others.count, 1))))
-        return join(self.run, self.plan.pattern, rows, others, self.pending)
+        return join(self.run, self.plan.pattern, rows, others, tree.joined_by)
 
-    def _roots(self, tree: Tree) -> Rows:
-        assert tree.root is not None
-        selection = self.reducer.selections[tree.root]
-        rows = Rows(selection.count, {tree.root: selection.positions()}, distinct=tree.root)
-        weights = self.reducer.weights.get(tree.root)
+    def _roots(self, tree: _TreeStages) -> Rows:
+        root = tree.tree.root
+        assert root is not None
+        selection = self.reducer.selections[root]
+        rows = Rows(selection.count, {root: selection.positions()}, distinct=root)
+        weights = self.reducer.weights.get(root)
         if weights is not None:
             rows = weights.of(selection).apply(rows)
         first = self.wanted.first
-        if first is None or self._can_drop_later() or rows.count <= first.limit:
+        can_drop = tree.stages[0].can_drop_later or tree.stages[0].applied or tree.tree.closing
+        if first is None or can_drop or rows.count <= first.limit:
             return rows
-        view = self.run.view_of(tree.root, self.plan.pattern)
-        key = property_column(
-            view, first.property, rows.nodes[tree.root], descending=first.descending
-        )
+        view = self.run.view_of(root, self.plan.pattern)
+        key = property_column(view, first.property, rows.nodes[root], descending=first.descending)
         return rows.take(first_and_ties(key.ascending_numbers(None), first.limit))
 
     def _count_tree(self, root: str) -> Rows:
@@ -190,109 +285,108 @@ class _Match:
         selection = self.reducer.selections[root]
         return weights.of(selection).total(selection.count)
 
-    def _grow(self, rows: Rows, tree: Tree) -> Rows:
-        rows = self._apply_pending(self._cut(rows))
-        for branch in tree.branches:
-            if branch.is_bound:
-                rows = self._apply_pending(self._cut(self._expand(rows, branch)))
+    def _grow(self, rows: Rows, tree: _TreeStages) -> Iterator[Rows]:
+        """Take each block through every stage before the next block is begun."""
+        begin = tree.stages[0]
+        rows = self._finish(self.steps.close(rows, tree.tree.closing), begin)
+        stack = [iter([rows])]
+        while stack:
+            block = next(stack[-1], None)
+            if block is None:
+                stack.pop()
+            elif block.count == 0:
+                continue
+            elif len(stack) == len(tree.stages):
+                yield block
+            else:
+                stack.append(self._take_stage(block, tree.stages[len(stack)]))
+
+    def _take_stage(self, rows: Rows, stage: _Stage) -> Iterator[Rows]:
+        assert stage.branch is not None
+        for grown in self.steps.take(rows, stage.branch):
+            yield self._finish(grown, stage)
+
+    def _finish(self, rows: Rows, stage: _Stage) -> Rows:
+        rows = self._cut(self._apply(rows, stage.applied), stage.can_drop_later)
+        if stage.branch is not None and stage.branch.drops:
+            rows = self.steps.drop(rows, stage.branch.drops)
         return rows
 
-    def _expand(self, rows: Rows, branch: Branch) -> Rows:
-        csr = self.reducer.sides(branch)[0]()
-        sources = rows.nodes[branch.parent]
-        require_room(edge_count(csr, sources))
-        indices, entries = expand(csr, sources)
-        targets = csr.targets[entries]
-        selection = self.reducer.selections[branch.child]
-        if not selection.is_all:
-            kept = selection.contains(targets)
-            indices, entries, targets = indices[kept], entries[kept], targets[kept]
-        grown = rows if csr.is_function and selection.is_all else rows.take(indices)
-        grown.nodes[branch.child] = targets
-        if csr.is_function:
-            grown.distinct = rows.distinct
-        self._bind_edge(grown, branch.hop, csr, entries)
-        self.run.note(f"expanded {branch.parent} to {branch.child}", grown.count)
-        return self._apply_weights(grown, (branch.child,))
-
-    def _bind_edge(self, rows: Rows, hop: Hop, csr: Runs, entries: IntArray) -> None:
-        if hop.edge_variable is not None and hop.edge_variable in self.plan.bound:
-            assert csr.edges is not None
-            rows.edges[hop.edge_variable] = csr.edges[entries]
-
-    def _apply_weights(self, rows: Rows, variables: tuple[str, ...]) -> Rows:
-        for variable in variables:
-            weights = self.reducer.weights.get(variable)
-            if weights is not None:
-                rows = weights.at(rows.nodes[variable]).apply(rows)
-        return rows
-
-    def _cut(self, rows: Rows) -> Rows:
+    def _cut(self, rows: Rows, can_drop_later: bool) -> Rows:
         """Drop rows beyond the limit, when nothing that follows can drop any."""
         limit = self.wanted.limit
-        if limit is None or self._can_drop_later() or rows.count <= limit:
+        if limit is None or can_drop_later or rows.count <= limit:
             return rows
         return rows.take(slice(0, limit))
 
-    def _can_drop_later(self) -> bool:
-        """Whether a row made now may still turn out to be no answer."""
-        return bool(self.pending) or any(n.mask_of is None for n in self.plan.negations)
-
     # apply
 
-    def _apply_pending(self, rows: Rows) -> Rows:
-        """Apply the hops and predicates whose variables are all bound by now."""
-        bound = rows.nodes.keys() | rows.edges.keys()
-        waiting: list[Predicate | Hop] = []
-        for each in self.pending:
-            if isinstance(each, Hop):
-                if {each.source, each.target} <= bound:
-                    rows = self._close(rows, each)
-                    bound = rows.nodes.keys() | rows.edges.keys()
-                else:
-                    waiting.append(each)
-            elif predicate_variables(each) <= bound:
-                rows = rows.take(rows_where(self.run, self.plan.pattern, each, rows))
+    def _apply(self, rows: Rows, applied: Sequence[Predicate | NegationPlan]) -> Rows:
+        for each in applied:
+            if rows.count == 0:
+                return rows
+            if isinstance(each, NegationPlan):
+                rows = self._without(rows, each)
             else:
-                waiting.append(each)
-        self.pending = waiting
+                rows = rows.take(rows_where(self.run, self.plan.pattern, each, rows))
         return rows
-
-    def _close(self, rows: Rows, hop: Hop) -> Rows:
-        forward = self._closing_relation(rows, hop).forward
-        starts, ends = runs_between(forward, rows.nodes[hop.source], rows.nodes[hop.target])
-        indices, entries = expand_runs(starts, ends)
-        closed = rows.take(indices)
-        self._bind_edge(closed, hop, forward, entries)
-        return closed
-
-    def _closing_relation(self, rows: Rows, hop: Hop) -> Relation | Pairs:
-        if hop.is_single:
-            return self.reducer.relation(hop)
-        sizes = self.reducer.selections[hop.source].size, self.reducer.selections[hop.target].size
-        sources = Selection(sizes[0], positions=sort_distinct(rows.nodes[hop.source]))
-        targets = Selection(sizes[1], positions=sort_distinct(rows.nodes[hop.target]))
-        return hop_relation(self.run, hop, sources, targets, None)
 
     def _without(self, rows: Rows, negation: NegationPlan) -> Rows:
         """Drop the rows for which the inner pattern has a match."""
-        outer = negation.outer
-        columns = np.stack([rows.positions(name) for name in outer])
-        distinct, index = np.unique(columns, axis=1, return_inverse=True)
-        seeds = Rows(distinct.shape[1], seeds=np.arange(distinct.shape[1]))
-        for name, positions in zip(outer, distinct, strict=True):
-            (seeds.nodes if name in rows.nodes else seeds.edges)[name] = positions
+        outer = replace(rows, weight=None, sums={}, extremes={}, distinct=None)
+        outer.nodes = {name: rows.nodes[name] for name in negation.outer if name in rows.nodes}
+        outer.edges = {name: rows.edges[name] for name in negation.outer if name in rows.edges}
+        index: IntArray | None = None
+        if not negation.is_per_row:
+            groups = number_rows(rows, negation.outer)
+            assert groups.first is not None
+            outer, index = outer.take(groups.first), groups.of_row
+        outer.seeds = np.arange(outer.count)
         selections = {
-            name: Selection(self.reducer.selections[name].size, positions=sort_distinct(positions))
-            for name, positions in seeds.nodes.items()
+            name: to_selection(positions, self.reducer.selections[name].size)
+            for name, positions in outer.nodes.items()
         }
-        found = match_rows(
-            self.run, negation.plan, Wanted(exists=True), selections=selections, seeds=seeds
-        )
-        is_kept = np.ones(seeds.count, dtype=bool)
+        is_kept = np.ones(outer.count, dtype=bool)
+        wanted = Wanted(exists=True, groups_by=frozenset())
+        found = match_rows(self.run, negation.plan, wanted, selections=selections, seeds=outer)
         if found.seeds is not None:
             is_kept[found.seeds] = False
-        return rows.take(is_kept[index.reshape(-1)])
+        return rows.take(is_kept if index is None else is_kept[index])
+
+    # hold
+
+    def _hold(self, blocks: Iterator[Rows]) -> Rows:
+        """What the caller keeps of the blocks."""
+        fresh: list[Rows] = []
+        kept: list[Rows] = []
+        room = HELD_BEFORE_FOLDING
+        for block in blocks:
+            fresh.append(block)
+            count = _count(fresh)
+            if self.wanted.limit is not None and count + _count(kept) >= self.wanted.limit:
+                break
+            if count > HELD_BEFORE_FOLDING:
+                kept.append(self._keep_less(join_blocks(fresh)))
+                fresh = []
+                if _count(kept) > room:
+                    kept = [self._keep_less(join_blocks(kept))]
+                    # Twice as many again: folding stays in proportion to the rows.
+                    room = max(room, 2 * kept[0].count)
+                require_room(_count(kept))
+        if not fresh and not kept:
+            return self._nothing()
+        if not kept:
+            return join_blocks(fresh)
+        if fresh:
+            kept.append(self._keep_less(join_blocks(fresh)))
+        return self._keep_less(join_blocks(kept))
+
+    def _keep_less(self, rows: Rows) -> Rows:
+        if self.wanted.groups_by is not None:
+            names = [*rows.nodes, *rows.edges]
+            rows = self.steps.forget(rows, [n for n in names if n not in self.wanted.groups_by])
+            return fold_rows(rows, exists=self.wanted.exists)
+        return rows if self.wanted.cut is None else self.wanted.cut(rows)
 
     def _nothing(self) -> Rows:
         empty = np.empty(0, dtype=np.int64)
@@ -300,3 +394,22 @@ class _Match:
         nodes = {name: empty for name in pattern.nodes if name in self.plan.bound}
         edges = {name: empty for name in pattern.edge_types() if name in self.plan.bound}
         return Rows(0, nodes, edges, seeds=empty)
+
+
+def _count(blocks: Sequence[Rows]) -> int:
+    return sum(block.count for block in blocks)
+
+
+def _stages(tree: Tree) -> list[Branch | None]:
+    """The start of a tree, and the branches that make or check rows."""
+    return [None, *(branch for branch in tree.branches if not branch.is_tail)]
+
+
+def _closes(tree: Tree, branch: Branch | None) -> int:
+    return len(tree.closing if branch is None else branch.closing)
+
+
+def _variables(applied: Predicate | NegationPlan) -> frozenset[str]:
+    if isinstance(applied, NegationPlan):
+        return frozenset(applied.outer)
+    return predicate_variables(applied)

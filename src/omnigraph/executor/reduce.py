@@ -20,7 +20,7 @@ from omnigraph.executor.weights import Payload, Weights, combine, leaf_weights, 
 from omnigraph.index import Selection
 from omnigraph.index.adjacency import Pairs, Relation
 from omnigraph.planner.pattern import Hop, Pattern
-from omnigraph.planner.trees import Branch, Tree
+from omnigraph.planner.trees import Tree
 
 _SELECTIVE = 8
 """A set is selective when it holds less than one position in this many."""
@@ -41,6 +41,7 @@ class Reducer:
     kept_edges: dict[str, Selection] = field(default_factory=dict)
     weights: dict[str, Weights] = field(default_factory=dict)
     _relations: dict[int, Relation | Pairs] = field(default_factory=dict)
+    _own_values: dict[str, Weights] = field(default_factory=dict)
 
     def filter(self) -> None:
         """Narrow each variable by its own predicates."""
@@ -62,22 +63,31 @@ class Reducer:
         for branch in tree.branches:
             parent = self.selections[branch.parent]
             if parent.count * _SELECTIVE < parent.size and branch.hop.is_single:
-                above, below = self.sides(branch)
+                above, below = self.sides(branch.hop, branch.parent)
                 child = self.selections[branch.child]
                 self.selections[branch.child] = reach(below, above, child, parent)
 
     def reduce(self, tree: Tree) -> None:
         """Send messages from the leaves to the root."""
         for branch in reversed(tree.branches):
-            above, below = self.sides(branch)
             parent, child = branch.parent, branch.child
-            parents, children = self.selections[parent], self.selections[child]
-            if branch.is_bound or self.exists:
-                self.selections[parent] = reach(above, below, parents, children)
+            if not branch.is_tail or self.exists:
+                self._require_child(branch.hop, parent, child)
+                for hop in branch.closing:
+                    if hop.is_single:
+                        self._require_child(hop, hop.other_end(child), child)
                 continue
+            above, below = self.sides(branch.hop, parent)
+            parents, children = self.selections[parent], self.selections[child]
             weights = self.weights_of(child)
             sent, self.selections[parent] = message(above, below, weights, children, parents)
             self.weights[parent] = combine(self.weights.get(parent), sent)
+
+    def _require_child(self, hop: Hop, parent: str, child: str) -> None:
+        """Keep the parents that a hop joins to one of the children."""
+        above, below = self.sides(hop, parent)
+        parents, children = self.selections[parent], self.selections[child]
+        self.selections[parent] = reach(above, below, parents, children)
 
     def weights_of(self, variable: str) -> Weights:
         """What hangs below a variable, its own values included."""
@@ -86,10 +96,22 @@ class Reducer:
         below = self.weights.get(variable)
         return own if below is None else combine(below, own)
 
-    def sides(self, branch: Branch) -> tuple[Side, Side]:
-        """The relation of a branch keyed by its parent, then by its child."""
-        relation = self.relation(branch.hop)
-        is_forward = branch.parent == branch.hop.source
+    def own_values(self, variable: str) -> Weights:
+        """What a bound variable would send if it were counted."""
+        found = self._own_values.get(variable)
+        if found is None:
+            selection = self.selections.get(variable) or self.kept_edges.get(variable)
+            if selection is None:
+                selection = Selection(self.run.view_of(variable, self.pattern).size)
+            found = self._own_values[variable] = leaf_weights(
+                self.run, self.pattern, variable, self.payload, selection
+            )
+        return found
+
+    def sides(self, hop: Hop, start: str) -> tuple[Side, Side]:
+        """The relation of a hop keyed by `start`, then by its other end."""
+        relation = self.relation(hop)
+        is_forward = start == hop.source
         return (
             partial(relation.side, source=is_forward),
             partial(relation.side, source=not is_forward),

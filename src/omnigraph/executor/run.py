@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
+from omnigraph.executor.closing import Members
 from omnigraph.executor.values import Values
 from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, TableView, open_tables
+from omnigraph.index.adjacency import Runs
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 
@@ -49,6 +51,7 @@ class Run:
     embedder: Any = None
     trace: Trace | None = None
     _open: OpenTables = field(init=False)
+    _members: dict[int, Members] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._open = open_tables(self.snapshot, self.catalog, self.tables, self.cache)
@@ -57,6 +60,14 @@ class Run:
         """Record what was done, when the query is explained."""
         if self.trace is not None:
             self.trace.add(text, rows)
+
+    def members(self, runs: Runs, width: int) -> Members:
+        """The edges of one side of a relation, to look pairs up in; the same for the whole run."""
+        # By identity: what is found holds the runs, so their number is not used again.
+        found = self._members.get(id(runs))
+        if found is None:
+            found = self._members[id(runs)] = Members(runs, width)
+        return found
 
     def nodes(self, type_name: str) -> TableView:
         return self._open.view(f"node:{type_name}")

@@ -135,7 +135,7 @@ class Weights:
             1,
             weight=np.array([matches], dtype=np.int64),
             sums=map_sums(self.sums, lambda numbers: np.array([numbers.sum()])),
-            extremes=_fold_extremes(self.extremes, zeros, 1),
+            extremes=fold_extremes(self.extremes, zeros, 1),
         )
 
     def _sum_matches(self, matches: AnyArray) -> int:
@@ -297,13 +297,15 @@ def _fold(each: Weights, index: IntArray | None, size: int, above: Side, largest
         if each.matches is None
         else scatter_sums(index, each.matches, size),
         map_sums(each.sums, lambda numbers: scatter_sums(index, numbers, size)),
-        _fold_extremes(each.extremes, index, size),
+        fold_extremes(each.extremes, index, size),
         None,
         _most_matches(above, each.matches, largest),
     )
 
 
-def _fold_extremes(extremes: Extremes, index: IntArray, size: int) -> Extremes:
+def fold_extremes(extremes: Extremes, index: IntArray, size: int) -> Extremes:
+    """The extreme of each index."""
+
     def best(aggregate: Aggregate, codes: IntArray, ranks: Ranks) -> IntArray:
         none = _no_value(aggregate, ranks)
         return best_of(index, codes, size, none, is_minimum=_is_least(aggregate))

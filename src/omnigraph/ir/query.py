@@ -29,6 +29,17 @@ class Direction(StrEnum):
     IN = "in"
     BOTH = "both"
 
+    def reverse(self) -> Direction:
+        """The way back."""
+        return _REVERSED[self]
+
+
+_REVERSED = {
+    Direction.OUT: Direction.IN,
+    Direction.IN: Direction.OUT,
+    Direction.BOTH: Direction.BOTH,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

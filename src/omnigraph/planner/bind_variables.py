@@ -6,13 +6,13 @@ for them. Aggregates need no more than that: their values travel with the counts
     match { $p: Person  $p livesIn $t  $p knows $f }  return { $t.name, count($f) as friends }
 
     before
-        scan $p: Person
+        scan $f: Person
+          expand $f to $p along in Knows
           expand $p to $t along out LivesIn
-          expand $p to $f along out Knows
         group $t.name, count($f)
     after
-        scan $p: Person
-          expand $p to $t along out LivesIn
+        scan $t: Town
+          count $t to $p along in LivesIn
           count $p to $f along out Knows
         group $t.name, count($f)
 """
@@ -40,7 +40,7 @@ from omnigraph.ir.expressions import (
 from omnigraph.ir.variables import predicate_variables, ranking_variable
 from omnigraph.planner.pattern import Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan, Statistics
-from omnigraph.planner.trees import grow_trees
+from omnigraph.planner.trees import AS_WRITTEN, grow_trees
 
 
 def bind_variables(plan: Plan, _catalog: Catalog, _statistics: Statistics) -> Plan:
@@ -50,13 +50,11 @@ def bind_variables(plan: Plan, _catalog: Catalog, _statistics: Statistics) -> Pl
 
 def _bind(match: MatchPlan, read: set[str]) -> MatchPlan:
     bound = frozenset(_list_bound(match, read))
-    roots = {tree.root for tree in match.trees}
     return replace(
         match,
         bound=bound,
-        trees=grow_trees(
-            match.pattern, bound, lambda _, variables, __: next(v for v in variables if v in roots)
-        ),
+        read=frozenset(read),
+        trees=grow_trees(match.pattern, bound, AS_WRITTEN),
         negations=tuple(map(_bind_negation, match.negations)),
     )
 
@@ -68,15 +66,11 @@ def _bind_negation(negation: NegationPlan) -> NegationPlan:
 
 
 def _list_bound(match: MatchPlan, read: set[str]) -> Iterator[str]:
-    """The variables that rows hold: those read, compared or closed over, and ends of edges."""
+    """The variables that rows need: those read or compared, and the ends of edges."""
     pattern = match.pattern
     needed = set(read)
     for predicate in pattern.across:
         needed.update(predicate_variables(predicate))
-    for hop in pattern.closing:
-        needed.update((hop.source, hop.target))
-        if hop.edge_variable is not None:
-            needed.add(hop.edge_variable)
     for negation in match.negations:
         if negation.mask_of is None:
             needed.update(negation.outer)

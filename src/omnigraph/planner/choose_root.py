@@ -1,11 +1,12 @@
-"""Choose the root: where each tree of a pattern starts.
+"""Choose the root: where each tree of a pattern starts, and in which order it grows.
 
     a variable matched by key       it has one position: everything is reached from there
     a variable that decides         it holds a unique grouping key, or the first sort key
     a variable that rows need       the one with the fewest expected matches
     none                            the middle of the tree, so that counts travel least
 
-A match by key beats the smaller table:
+From there the hop that leaves the fewest rows is next. With a cycle the whole order is chosen at
+once, by cost (`order_joins.py`). A match by key beats the smaller table:
 
     match { $t: Town  $p livesIn $t  $p.name = "Ada" }  return { $t.size }
 
@@ -15,29 +16,31 @@ A match by key beats the smaller table:
         project $t.size
     after
         scan $p: Person where $p.name = "Ada"
-          expand $p to $t along in LivesIn seen from its target
+          expand $p to $t along out LivesIn
         project $t.size
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.ir.expressions import Compare, CompareKind, NodeRef, Predicate, PropertyRef
-from omnigraph.planner.pattern import Pattern
+from omnigraph.dataclass import dataclass
+from omnigraph.ir.expressions import NodeRef, PropertyRef
+from omnigraph.planner.estimate import Estimates
+from omnigraph.planner.order_joins import order_joins
+from omnigraph.planner.pattern import Hop, Pattern
 from omnigraph.planner.plan import MatchPlan, Plan, Statistics
-from omnigraph.planner.trees import Hops, Tree, count_hops, grow_trees
+from omnigraph.planner.trees import Component, Hops, Tree, count_hops, grow_trees
 
-_SHARE_OF_EQUAL = 0.1
-_SHARE_OF_OTHER = 0.3
 _WORTH_A_ROOT = 1_000
 """Below this many rows a scan costs nothing, so a key match there decides nothing."""
 
 
 def choose_root(plan: Plan, catalog: Catalog, statistics: Statistics) -> Plan:
-    """Root the trees of every match where they cost least."""
+    """Root the trees of every match where they cost least, and grow them in the best order."""
 
     def choose(match: MatchPlan) -> MatchPlan:
         trees = choose_trees(match.pattern, match.bound, catalog, statistics)
@@ -57,23 +60,70 @@ def choose_trees(
     preferred: tuple[str, ...] = (),
 ) -> tuple[Tree, ...]:
     """The trees of a pattern, rooted at `preferred` if they can be."""
+    estimates = Estimates(pattern, catalog, statistics)
+    return grow_trees(pattern, bound, _Cheapest(estimates, preferred))
 
-    def pick(hops: Hops, variables: tuple[str, ...], needed: frozenset[str]) -> str:
-        expected = {name: _estimate_rows(pattern, name, catalog, statistics) for name in variables}
-        best = min(variables, key=lambda name: expected[name])
-        rows = statistics.row_counts.get(f"node:{pattern.nodes[best]}", 0)
-        if expected[best] <= 1 and rows >= _WORTH_A_ROOT:
+
+@dataclass(frozen=True, slots=True)
+class _Cheapest:
+    estimates: Estimates
+    preferred: tuple[str, ...]
+
+    def fan_out(self, hop: Hop, start: str) -> float:
+        return self.estimates.fan_out(hop, start)
+
+    def arrange(self, component: Component) -> Sequence[str]:
+        if component.is_cyclic and component.core:
+            return order_joins(component, self.estimates)
+        starts = component.starts or (self._pick_root(component),)
+        if not component.core:
+            return starts
+        core = component.core.union(_way_to(component, starts[0]))
+        return [*starts, *self._follow(component.hops, core, starts)]
+
+    def _pick_root(self, component: Component) -> str:
+        variables, needed = component.variables, component.needed
+        best = min(variables, key=self.estimates.rows)
+        if self.estimates.rows(best) <= 1 and self.estimates.size(best) >= _WORTH_A_ROOT:
             return best
-        first = [name for name in preferred if name in needed]
+        first = [name for name in self.preferred if name in needed]
         if first:
             # Of two unique keys the one with more nodes tells more groups apart.
-            return max(first, key=lambda name: expected[name])
+            return max(first, key=self.estimates.rows)
         if needed:
-            return min(sorted(needed), key=lambda name: expected[name])
-        heights = _heights(hops, variables[0])
-        return min(variables, key=lambda name: (heights[name], expected[name]))
+            return min(sorted(needed), key=self.estimates.rows)
+        heights = _heights(component)
+        return min(variables, key=lambda name: (heights[name], self.estimates.rows(name)))
 
-    return grow_trees(pattern, bound, pick)
+    def _follow(self, hops: Hops, core: frozenset[str], starts: Sequence[str]) -> Iterator[str]:
+        """What is left of a core without cycles, the hops that leave the fewest rows first."""
+        known = set(starts)
+        waiting: list[tuple[float, str]] = []
+
+        def look_from(start: str) -> None:
+            for hop in hops[start]:
+                end = hop.other_end(start)
+                if end in core and end not in known:
+                    known.add(end)
+                    factor = self.estimates.fan_out(hop, start) * self.estimates.share(end)
+                    heapq.heappush(waiting, (factor, end))
+
+        for start in starts:
+            look_from(start)
+        while waiting:
+            _, name = heapq.heappop(waiting)
+            yield name
+            look_from(name)
+
+
+def _way_to(component: Component, root: str) -> Iterator[str]:
+    """What lies between a root and the core."""
+    distance = count_hops(component.hops, root)
+    name = min(component.core, key=lambda each: (distance.get(each, len(distance)), each))
+    while name != root and name in distance:
+        yield name
+        ends = (hop.other_end(name) for hop in component.hops[name])
+        name = min(ends, key=distance.__getitem__)
 
 
 def _list_deciding(plan: Plan, catalog: Catalog) -> Iterator[str]:
@@ -94,38 +144,14 @@ def _list_deciding(plan: Plan, catalog: Catalog) -> Iterator[str]:
                     yield variable
 
 
-def _estimate_rows(
-    pattern: Pattern, variable: str, catalog: Catalog, statistics: Statistics
-) -> float:
-    """How many nodes may match a variable's own filters."""
-    type_name = pattern.nodes[variable]
-    rows = float(statistics.row_counts.get(f"node:{type_name}", 0))
-    key = catalog.nodes[type_name].key
-    for predicate in pattern.filters.get(variable, ()):
-        name = _equality_property(predicate)
-        if name is not None and key == (name,):
-            return min(rows, 1.0)
-        rows *= _SHARE_OF_EQUAL if name else _SHARE_OF_OTHER
-    return rows
-
-
-def _equality_property(predicate: Predicate) -> str | None:
-    match predicate:
-        case Compare(PropertyRef(_, name), CompareKind.EQUAL, _):
-            return name
-        case Compare(_, CompareKind.EQUAL, PropertyRef(_, name)):
-            return name
-        case _:
-            return None
-
-
-def _heights(hops: Hops, start: str) -> dict[str, int]:
+def _heights(component: Component) -> dict[str, int]:
     """How high the tree is when it is rooted at each of its variables.
 
     The variable farthest from any is an end of a longest path, the one farthest from that end the
-    other; and no variable has anything farther away than both.
+    other; and no variable has anything farther away than both. Of the variables as they are listed
+    the last is farthest from the first.
     """
-    from_start = count_hops(hops, start)
-    from_one = count_hops(hops, max(from_start, key=from_start.__getitem__))
+    hops = component.hops
+    from_one = count_hops(hops, component.variables[-1])
     from_other = count_hops(hops, max(from_one, key=from_one.__getitem__))
     return {name: max(distance, from_other[name]) for name, distance in from_one.items()}

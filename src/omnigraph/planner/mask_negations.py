@@ -5,14 +5,14 @@ Its pattern is matched on its own, and the nodes it finds are left out of that v
     match { $p: Person  $p knows $f  not { $f livesIn $t } }  return { $p.name }
 
     before
-        scan $p: Person
-          expand $p to $f along out Knows
+        scan $f: Person
+          expand $f to $p along in Knows
         not, per combination
             expand $f to $t along out LivesIn
         project $p.name
     after
-        scan $p: Person
-          expand $p to $f along out Knows
+        scan $f: Person
+          expand $f to $p along in Knows
         not, as a mask of $f
           scan $f: Person
             expand $f to $t along out LivesIn
@@ -26,7 +26,7 @@ from dataclasses import replace
 from omnigraph.catalog.model import Catalog
 from omnigraph.planner.pattern import Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan, Statistics
-from omnigraph.planner.trees import grow_trees
+from omnigraph.planner.trees import AS_WRITTEN, grow_trees
 
 
 def mask_negations(plan: Plan, _catalog: Catalog, _statistics: Statistics) -> Plan:
@@ -43,7 +43,7 @@ def _mask_one(negation: NegationPlan, outer: Pattern) -> NegationPlan:
     match negation.outer:
         case [only] if only in outer.nodes:
             free = replace(negation.plan.pattern, outer=(), outer_edges={})
-            trees = grow_trees(free, free.nodes, lambda _, variables, __: variables[0])
+            trees = grow_trees(free, frozenset(free.nodes), AS_WRITTEN)
             inner = replace(negation.plan, pattern=free, trees=trees)
             return NegationPlan(negation.outer, inner, mask_of=only)
         case _:

@@ -16,7 +16,7 @@ from omnigraph.ir.query import HIDDEN_PREFIX, Direction
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One traversal between two variables. `closes` says that its target is bound elsewhere."""
+    """One traversal between two variables, which may be the same one."""
 
     source: str
     target: str
@@ -25,7 +25,6 @@ class Hop:
     min_hops: int = 1
     max_hops: int = 1
     edge_variable: str | None = None
-    closes: bool = False
 
     @property
     def is_single(self) -> bool:
@@ -41,13 +40,11 @@ class Pattern:
 
     `nodes` gives the type of each node variable, those of `outer` included, and `outer_edges` the
     type of each edge variable that is bound outside. `filters` holds the predicates over one
-    variable (a node or an edge), `across` those over several, `constants` those over none. A hop in
-    `hops` introduces a variable; one in `closing` joins two that are bound without it.
+    variable (a node or an edge), `across` those over several, `constants` those over none.
     """
 
     nodes: Mapping[str, str]
     hops: tuple[Hop, ...] = ()
-    closing: tuple[Hop, ...] = ()
     filters: Mapping[str, tuple[Predicate, ...]] = field(default_factory=dict)
     across: tuple[Predicate, ...] = ()
     constants: tuple[Predicate, ...] = ()
@@ -61,8 +58,7 @@ class Pattern:
 
     def edge_hops(self) -> dict[str, Hop]:
         """The hop of each edge variable."""
-        every = (*self.hops, *self.closing)
-        return {hop.edge_variable: hop for hop in every if hop.edge_variable is not None}
+        return {hop.edge_variable: hop for hop in self.hops if hop.edge_variable is not None}
 
     def visible_variables(self) -> tuple[str, ...]:
         """Every variable a query can spell, nodes and edges, in name order."""
@@ -70,7 +66,7 @@ class Pattern:
         return tuple(sorted([*names, *self.edge_hops()]))
 
     def hops_by_variable(self) -> dict[str, list[Hop]]:
-        """The introducing hops that touch each variable."""
+        """The hops that touch each variable."""
         found: dict[str, list[Hop]] = {name: [] for name in self.nodes}
         for hop in self.hops:
             for end in dict.fromkeys((hop.source, hop.target)):

@@ -15,7 +15,7 @@ from omnigraph.ir.expressions import AliasRef, Projected, SortKey
 from omnigraph.ir.print import format_expression, format_predicate, format_variable, format_where
 from omnigraph.ir.query import OrderItem, ReturnItem
 from omnigraph.planner.pattern import Hop, Pattern
-from omnigraph.planner.trees import Tree
+from omnigraph.planner.trees import Branch, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +30,30 @@ class NegationPlan:
     """No match of `plan` may exist for what the variables `outer` are bound to.
 
     `mask_of` is the one outer node variable it hangs on: then it is decided per position, before
-    any row is made. None: per distinct combination of the outer variables, on the rows at hand.
+    any row is made. None: on the rows at hand, as soon as they bind the outer variables; per row
+    when the inner pattern has no variables of its own, else per distinct combination.
     """
 
     outer: tuple[str, ...]
     plan: MatchPlan
     mask_of: str | None = None
 
+    @property
+    def is_per_row(self) -> bool:
+        """Whether the outer variables alone decide, so that looking is all there is to do."""
+        return self.plan.pattern.nodes.keys() <= set(self.outer)
+
 
 @dataclass(frozen=True, slots=True)
 class MatchPlan:
-    """How a pattern is matched. `bound` are the variables that rows have to hold."""
+    """How a pattern is matched.
+
+    `bound` are the variables that rows have to hold at some time, `read` those they hold at last.
+    """
 
     pattern: Pattern
     bound: frozenset[str]
+    read: frozenset[str]
     trees: tuple[Tree, ...]
     negations: tuple[NegationPlan, ...]
 
@@ -104,14 +114,17 @@ def _match_lines(match: MatchPlan, indent: str) -> Iterator[str]:
         yield f"{indent}if {format_predicate(predicate)}"
     for tree in match.trees:
         yield from _tree_lines(tree, pattern, indent)
-    for hop in pattern.closing:
-        yield f"{indent}close {_hop_text(hop, hop.source, hop.target)}"
     for predicate in pattern.across:
         yield f"{indent}filter {format_predicate(predicate)}"
     for each in match.negations:
-        how = f"as a mask of {format_variable(each.mask_of)}" if each.mask_of else "per combination"
-        yield f"{indent}not, {how}"
+        yield f"{indent}not, {_negation_text(each)}"
         yield from _match_lines(each.plan, indent + "  ")
+
+
+def _negation_text(negation: NegationPlan) -> str:
+    if negation.mask_of is not None:
+        return f"as a mask of {format_variable(negation.mask_of)}"
+    return "per row" if negation.is_per_row else "per combination"
 
 
 def _tree_lines(tree: Tree, pattern: Pattern, indent: str) -> Iterator[str]:
@@ -119,19 +132,48 @@ def _tree_lines(tree: Tree, pattern: Pattern, indent: str) -> Iterator[str]:
         verb = "count" if tree.is_counted else "scan"
         where = format_where(pattern.filters.get(tree.root, ()))
         yield f"{indent}{verb} {format_variable(tree.root)}: {pattern.nodes[tree.root]}{where}"
+    for hop in tree.closing:
+        yield f"{indent}close {_hop_text(hop, hop.source, hop.target)}"
     for branch in tree.branches:
+        yield f"{indent}  {_branch_text(branch)}{_where(branch, pattern)}"
+        if branch.drops:
+            dropped = ", ".join(map(format_variable, branch.drops))
+            yield f"{indent}  drop {dropped} and add up equal rows"
+
+
+def _branch_text(branch: Branch) -> str:
+    if not branch.closing:
         verb = "expand" if branch.is_bound else "count"
-        where = format_where(pattern.filters.get(branch.child, ()))
-        if branch.hop.edge_variable is not None:
-            where += format_where(pattern.filters.get(branch.hop.edge_variable, ()))
-        yield f"{indent}  {verb} {_hop_text(branch.hop, branch.parent, branch.child)}{where}"
+        return f"{verb} {_hop_text(branch.hop, branch.parent, branch.child)}"
+    verb = "intersect" if branch.is_bound else "count"
+    hops = (branch.hop, *branch.closing)
+    ways = [
+        f"{format_variable(start)} along {_along(hop, start)}"
+        for hop in hops
+        for start in [hop.other_end(branch.child)]
+    ]
+    return f"{verb} at {format_variable(branch.child)}: {' and '.join(ways)}"
+
+
+def _where(branch: Branch, pattern: Pattern) -> str:
+    edges = [hop.edge_variable for hop in (branch.hop, *branch.closing) if hop.edge_variable]
+    names = [branch.child, *edges]
+    return "".join(format_where(pattern.filters.get(name, ())) for name in names)
 
 
 def _hop_text(hop: Hop, start: str, end: str) -> str:
-    name = f"{hop.direction} {hop.edge}"
+    return f"{format_variable(start)} to {format_variable(end)} along {_along(hop, start)}"
+
+
+def _along(hop: Hop, start: str) -> str:
+    """A hop as it is walked from `start`; a walk of several hops means what its source sees."""
+    is_seen_backwards = start != hop.source
+    direction = hop.direction.reverse() if is_seen_backwards and hop.is_single else hop.direction
+    name = f"{direction} {hop.edge}"
     if hop.edge_variable is not None:
         name = f"${hop.edge_variable}: {name}"
     if not hop.is_single:
         name += f"{{{hop.min_hops},{hop.max_hops}}}"
-    backwards = " seen from its target" if start != hop.source else ""
-    return f"{format_variable(start)} to {format_variable(end)} along {name}{backwards}"
+        if is_seen_backwards:
+            name += " seen from its target"
+    return name

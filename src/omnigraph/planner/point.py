@@ -24,7 +24,7 @@ from omnigraph.planner.plan import Plan, Statistics
 def mark_point_read(plan: Plan, catalog: Catalog, _statistics: Statistics) -> Plan:
     """Set `is_point` on a read that looks up one node and returns what it has."""
     pattern = plan.match.pattern
-    if len(pattern.nodes) != 1 or pattern.hops or pattern.closing or plan.match.negations:
+    if len(pattern.nodes) != 1 or pattern.hops or plan.match.negations:
         return plan
     if plan.is_grouped or plan.order:
         return plan

@@ -3,8 +3,7 @@
     match { $p: Person { name: "Ada" }  $p knows $f  $f knows $p }  return { $f.age }
 
     scan $p: Person
-      expand $p to $f along out Knows
-    close $f to $p along out Knows
+      intersect at $f: $p along out Knows and $p along in Knows
     filter $p.name = "Ada"
     project $f.age
 
@@ -24,7 +23,7 @@ from omnigraph.ir.query import AntiJoin, Expand, Filter, NodeScan, Operator, Que
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.planner.pattern import Hop, Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan
-from omnigraph.planner.trees import grow_trees
+from omnigraph.planner.trees import AS_WRITTEN, grow_trees
 
 
 def read_pipeline(ir: QueryIR) -> Plan:
@@ -45,7 +44,6 @@ def _read_match(
     read = _Operators(dict(outer))
     for operator in pipeline:
         read.add(operator)
-    hops = tuple(read.hops.values())
     mentioned = outer.keys() & read.list_mentioned()
     pattern = Pattern(
         nodes={
@@ -53,8 +51,7 @@ def _read_match(
             for name, type_name in read.nodes.items()
             if name not in outer or name in mentioned
         },
-        hops=tuple(hop for hop in hops if not hop.closes),
-        closing=tuple(hop for hop in hops if hop.closes),
+        hops=tuple(read.hops.values()),
         across=tuple(read.predicates),
         outer=tuple(sorted(mentioned)),
         outer_edges=outer_edges,
@@ -64,7 +61,8 @@ def _read_match(
     return MatchPlan(
         pattern=pattern,
         bound=bound,
-        trees=grow_trees(pattern, bound, lambda _, variables, __: variables[0]),
+        read=bound,
+        trees=grow_trees(pattern, bound, AS_WRITTEN),
         negations=tuple(
             NegationPlan(each.outer_variables, _read_match(each.inner, read.nodes, edges))
             for each in read.negations
@@ -101,7 +99,7 @@ class _Operators:
                 )
                 self.predicates.extend(operator.target_filters)
             case Filter(SameNode(reached, variable)):
-                self.hops[reached] = replace(self.hops[reached], target=variable, closes=True)
+                self.hops[reached] = replace(self.hops[reached], target=variable)
                 del self.nodes[reached]
             case Filter(predicate):
                 self.predicates.append(predicate)
