@@ -12,6 +12,7 @@ import omnigraph as og
 from omnigraph.errors import BranchNotFound, ConflictError
 from omnigraph.manifest import snapshot_cache
 from omnigraph.manifest.snapshot_cache import SnapshotCache
+from omnigraph.storage import file_times
 from omnigraph.storage.counters import counting
 from omnigraph.testing.inside import inside
 from tests.graph.reading import add, new_graph, reopen
@@ -22,7 +23,7 @@ NAMES = "query q() { match { $p: Person } return { $p.name as n } order { n } }"
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> og.Graph:
     """Its files count as stable after a moment, so that a test need not wait for seconds."""
-    monkeypatch.setattr(snapshot_cache, "STABLE_NS", 20_000_000)
+    monkeypatch.setattr(file_times, "STABLE_NS", 20_000_000)
     graph = new_graph(tmp_path / "graph")
     add(graph, "person", name="ann")
     return graph
@@ -74,7 +75,7 @@ def test_writes_in_a_burst_are_each_seen(graph: og.Graph) -> None:
 def test_files_that_changed_a_moment_ago_are_not_trusted(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot_cache, "STABLE_NS", 3_600 * 10**9)
+    monkeypatch.setattr(file_times, "STABLE_NS", 3_600 * 10**9)
     wait()
     names(graph)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,23 @@ def test_a_cut_file_of_an_acknowledged_publish_is_damage(path: Path) -> None:
     assert torn.exists()
 
 
+@pytest.mark.parametrize("mode", ["r", "rw"])
+def test_a_cut_file_of_a_branch_is_damage_of_that_branch_alone(path: Path, mode: Mode) -> None:
+    """An open looks at no branch that was not being written; the first read of one does."""
+    with og.open(path) as graph:
+        for branch in ("one", "two"):
+            graph.create_branch(branch)
+            graph.mutate(INSERT, params={"n": "bob"}, branch=branch)
+    tear(newest(path / "__manifest/tree/two"), b"half")
+
+    with og.open(path, mode=mode) as graph:
+        assert names(graph) == {"ann"}
+        assert graph.commits("one")[0].branch == "one"
+        with pytest.raises(StorageError, match="was damaged later"):
+            graph.commits("two")
+        assert [each.subject for each in graph.verify().errors] == ["branch 'two'"]
+
+
 def test_a_flipped_byte_is_not_taken_for_a_cut(path: Path) -> None:
     """Not even in the magic at the end, which Lance does not look at."""
     torn = newest(path / "__manifest")
@@ -136,17 +154,35 @@ def test_a_flipped_byte_is_not_taken_for_a_cut(path: Path) -> None:
     assert torn.exists()
 
 
+@pytest.mark.parametrize("is_marked", [True, False])
 @pytest.mark.parametrize("how", BITS)
-def test_a_branch_with_a_torn_ref_never_was(path: Path, how: bytes) -> None:
+def test_a_branch_with_a_torn_ref_never_was(path: Path, how: bytes, is_marked: bool) -> None:
+    """A creation is marked; those of an earlier Omnigraph were not."""
+    point = Failpoint.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE
     with og.open(path) as graph:
-        graph.create_branch("review/a")
+        if is_marked:
+            graph.create_branch("other")
+            og.open(path).close()
+        with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
+            graph.create_branch("review/a")
+    assert [each.name for each in (path / "__manifest/_unfinished").iterdir()] == [
+        "review%2Fa.mark"
+    ]
+    if is_marked:
+        graph = og.open(path, mode="r")
+        assert graph.branches() == ["main", "other", "review/a"], "what is whole is there"
+        graph.close()
+    else:
+        shutil.rmtree(path / "__manifest/_unfinished")
     tear(path / "__manifest/_refs/branches/review%2Fa.json", how)
+    others = ["other"] if is_marked else []
 
     with og.open(path, mode="r") as reader:
-        assert reader.branches() == ["main"]
+        assert reader.branches() == ["main", *others]
         assert reader.verify().is_clean
     with og.open(path) as writer:
-        assert writer.branches() == ["main"]
+        assert writer.branches() == ["main", *others]
+        assert not list(path.glob("__manifest/_unfinished/*"))
         writer.create_branch("review/a")
         writer.mutate(INSERT, params={"n": "bob"}, branch="review/a")
         assert writer.verify().is_clean

@@ -31,6 +31,7 @@ from omnigraph.manifest import (
     load_accepted_contract,
     load_contract,
     reconcile,
+    reconcile_changed,
 )
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.freshness import CommitObserver
@@ -94,7 +95,8 @@ class Session:
         """The accepted schema as it was read last."""
         if mode == "rw":
             keep_accepted(store.texts, self.coordinator.last_seen(MAIN), self.contract)
-            reconcile(self.coordinator, store.history)
+            queues = self.environment().queues
+            reconcile_changed(self.coordinator, store.history, store.texts, queues)
 
     @property
     def uri(self) -> str:
@@ -106,10 +108,12 @@ class Session:
         if self.mode == "rw":
             self.recover()
             recover_dead_apply(self.environment())
-        for branch in self.coordinator.branches():
+        branches = self.coordinator.branches()
+        for branch in branches:
             self.coordinator.fresh(branch)
         if self.mode == "rw":
-            reconcile(self.coordinator, self.store.history)
+            queues = self.environment().queues
+            reconcile(self.coordinator, self.store.history, queues, branches)
 
     def close(self) -> None:
         self._is_closed = True

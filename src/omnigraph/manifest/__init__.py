@@ -23,7 +23,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
 from omnigraph.manifest.contract import SchemaContract, load_contract
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.genesis import create_graph
-from omnigraph.manifest.history import reconcile
+from omnigraph.manifest.history import reconcile, reconcile_changed
 from omnigraph.manifest.model import (
     MAIN,
     GraphCommit,
@@ -62,4 +62,5 @@ __all__ = [
     "publish",
     "read_stamp",
     "reconcile",
+    "reconcile_changed",
 ]

@@ -203,7 +203,10 @@ class Coordinator:
         self._control.make_durable(lance_branch(branch))
 
     def mark_unfinished(self, branch: str) -> AbstractContextManager[None]:
-        """Held during a publish that no sidecar speaks of: a power cut may leave part of it."""
+        """Held during what no sidecar speaks of, a publish or the creation of a branch.
+
+        A power cut may leave part of it, and an open looks only at branches that are marked.
+        """
         return self._control.power_cut.mark_unfinished(lance_branch(branch))
 
     def compact_if_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:
@@ -240,6 +243,11 @@ class Coordinator:
         """Every branch, `main` first, the others sorted."""
         return list_branches(self._control)
 
+    def list_changed(self, since_ns: int | None) -> list[str]:
+        """`main`, and every other branch that may have changed since a time; None for ever."""
+        changed = self._control.list_changed_branches(since_ns) - {SCHEMA_APPLY_LOCK}
+        return [MAIN, *sorted(changed)]
+
     def create_branch(self, name: str, source: str) -> ManifestState:
         """Make a branch that shows what `source` shows now. Copies nothing."""
         existing = self.branches()
@@ -248,15 +256,19 @@ class Coordinator:
             raise BranchExists(branch)
         origin = self.fresh(canonical_branch(source))
         parent, version = lance_branch(origin.branch), origin.version
-        try:
-            self._control.create_branch(branch, source=parent, version=version)
-        except ForkExists as collision:
-            if collision.has_ref:
-                raise BranchExists(branch) from None
-            # Files of a creation that died before its ref was written: no reader can see them.
-            self._control.delete_branch_tree(branch)
-            self._control.create_branch(branch, source=parent, version=version)
-        hit(Failpoint.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE)
+        with self.mark_unfinished(branch):
+            try:
+                self._control.create_branch(branch, source=parent, version=version)
+                is_taken = False
+            except ForkExists as collision:
+                is_taken = collision.has_ref
+                if not is_taken:
+                    # Files of a creation that died before its ref was written: no reader sees them.
+                    self._control.delete_branch_tree(branch)
+                    self._control.create_branch(branch, source=parent, version=version)
+            hit(Failpoint.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE)
+        if is_taken:
+            raise BranchExists(branch)
         # A fork has the rows of where it came from, and goes on with its version numbers.
         branch_id = self.states.read_branch_id(branch)
         return self.states.remember(replace(origin, branch=branch, branch_id=branch_id))
@@ -276,16 +288,17 @@ class Coordinator:
         """
         for _ in range(2):
             version = self._control.latest_version()
-            try:
-                self._control.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
-            except ForkExists as collision:
-                if collision.has_ref and not is_stale:
-                    break
-                if collision.has_ref:
-                    self._control.delete_branch(SCHEMA_APPLY_LOCK)
-                else:
-                    self._control.delete_branch_tree(SCHEMA_APPLY_LOCK)
-                continue
+            with self.mark_unfinished(SCHEMA_APPLY_LOCK):
+                try:
+                    self._control.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
+                except ForkExists as collision:
+                    if collision.has_ref and not is_stale:
+                        break
+                    if collision.has_ref:
+                        self._control.delete_branch(SCHEMA_APPLY_LOCK)
+                    else:
+                        self._control.delete_branch_tree(SCHEMA_APPLY_LOCK)
+                    continue
             return
         raise ConflictError("a schema change is already in progress — try again when it is done")
 

@@ -1,26 +1,39 @@
 """`_graph_commits.lance`: the commit history as a table that people can query.
 
 A projection. The truth is the `graph_commit` rows of `__manifest`, written in the publish itself,
-so there is no moment in which a commit is visible but missing from history. Read-write opens and
-refreshes bring the projection up to date; deleting it loses nothing.
+so there is no moment in which a commit is visible but missing from history. Read-write opens bring
+the projection up to date with the branches that changed, refreshes with all; deleting it loses
+nothing.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import time
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BranchNotFound, RowLevelCasContention
+from omnigraph.errors import BranchNotFound, CommitConflict, RowLevelCasContention, StorageError
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState
 from omnigraph.manifest.rows import row_to_commit
 from omnigraph.storage.control import ControlTable
+from omnigraph.storage.graph_texts import GraphTexts
+from omnigraph.storage.predicates import IsIn
+from omnigraph.storage.queues import QueueKey, WriterQueues
 
 TABLE = "_graph_commits.lance"
 KEY = "graph_commit_id"
+MARK = "__history.json"
+"""When the projection was last brought up to date. Without it, all branches are read once."""
+FRAGMENTS_MAX = 32
+"""Fragments of the projection that are worth a compaction: each time adds one."""
+HISTORY_QUEUE: QueueKey = ("__history__", None)
 _ATTEMPTS_MAX = 5
 
 log = logging.getLogger("omnigraph.manifest")
@@ -57,15 +70,74 @@ def commits_to_rows(commits: list[GraphCommit]) -> pa.Table:
     )
 
 
-def reconcile(coordinator: Coordinator, history: ControlTable) -> int:
-    """Add the commits that the projection lacks; returns how many.
+def reconcile_changed(
+    coordinator: Coordinator, history: ControlTable, texts: GraphTexts, queues: WriterQueues
+) -> int:
+    """Add the commits of branches that changed since this was done last; returns how many.
+
+    Which ones did is known from the file system, so that none of the others is read.
+    """
+    now = time.time_ns()
+    done = _read_mark(texts)
+    # A clock that was set back says nothing about what came before.
+    since = None if done is None or done > now else done
+    branches = coordinator.list_changed(since)
+    added = reconcile(coordinator, history, queues, branches)
+    if branches != [MAIN] and texts.root.is_local:
+        texts.write_text(MARK, json.dumps({"reconciled_at_ns": now}))
+    return added
+
+
+def _read_mark(texts: GraphTexts) -> int | None:
+    """When the projection was last up to date; None when that cannot be told."""
+    text = texts.read_text_if_exists(MARK)
+    with suppress(ValueError, KeyError, TypeError):
+        return int(json.loads(text or "")["reconciled_at_ns"])
+    return None
+
+
+def reconcile(
+    coordinator: Coordinator,
+    history: ControlTable,
+    queues: WriterQueues,
+    branches: Collection[str],
+) -> int:
+    """Add the commits of these branches that the projection lacks; returns how many.
 
     Handles that open at the same time all do this: rows are merged by key, so none is added twice,
     and a handle that loses the race reads again and finds the work done.
     """
+    states = []
+    for branch in branches:
+        try:
+            states.append(coordinator.last_seen(branch))
+        except BranchNotFound:
+            continue  # deleted since it was listed
+        except StorageError as error:
+            # A read of the branch raises it; an open is not about this branch.
+            log.warning("branch '%s' is left out of the commit history table: %s", branch, error)
+    if _has_heads(history, states):
+        return 0
+    with queues.acquire_many([HISTORY_QUEUE]):
+        added = _add_missing(history, states)
+        if added and history.fragment_count() >= FRAGMENTS_MAX:
+            with suppress(CommitConflict):  # an Omnigraph that takes no turn adds rows as well
+                history.compact()
+    return added
+
+
+def _has_heads(history: ControlTable, states: Sequence[ManifestState]) -> bool:
+    """Whether the projection has the heads. A commit comes with all before it, in one step."""
+    heads = {state.head.commit_id for state in states}
+    wanted = IsIn(KEY, pa.array(sorted(heads), pa.utf8()))
+    known = history.read(columns=[KEY], predicate=wanted).rows[KEY].to_pylist()
+    return heads == set(known)
+
+
+def _add_missing(history: ControlTable, states: Sequence[ManifestState]) -> int:
     for _ in range(_ATTEMPTS_MAX):
         known = history.read(columns=[KEY])
-        missing = _find_missing(coordinator, known.rows[KEY].combine_chunks())
+        missing = _find_missing(states, known.rows[KEY].combine_chunks())
         if not missing:
             return 0
         try:
@@ -77,13 +149,9 @@ def reconcile(coordinator: Coordinator, history: ControlTable) -> int:
     return 0
 
 
-def _find_missing(coordinator: Coordinator, known_ids: pa.Array) -> list[GraphCommit]:
+def _find_missing(states: Iterable[ManifestState], known_ids: pa.Array) -> list[GraphCommit]:
     missing: dict[str, GraphCommit] = {}
-    for branch in coordinator.branches():
-        try:
-            state = coordinator.last_seen(branch)
-        except BranchNotFound:
-            continue  # deleted since it was listed
+    for state in states:
         rows = pa.concat_tables([state.commit_rows, state.ancestor_rows])
         unknown = pc.invert(pc.is_in(rows["object_id"], known_ids))
         for row in rows.filter(unknown).to_pylist():

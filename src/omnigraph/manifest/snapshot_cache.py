@@ -24,17 +24,13 @@ from omnigraph.lru import Lru
 from omnigraph.manifest.contract import FILES
 from omnigraph.manifest.model import MAIN, MANIFEST_TABLE
 from omnigraph.storage.datasets import manifest_path
+from omnigraph.storage.file_times import is_coarse, stable_after
 from omnigraph.storage.location import GraphRoot, TableLocation
 
 _T = TypeVar("_T")
 _Attributes: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 """Inode, time of change and size of each file; None for one that is not there."""
 
-STABLE_NS = 25_000_000
-"""Longer than the ticks of a system's clock: ten milliseconds at most."""
-STABLE_COARSE_NS = 3_000_000_000
-"""Longer than those of a file system that keeps whole seconds: two seconds at most."""
-_SECOND_NS = 1_000_000_000
 _BRANCHES_MAX = 64
 
 
@@ -64,7 +60,7 @@ class Probe(NamedTuple, Generic[_T]):
 
     def are_stable(self, attributes: _Attributes) -> bool:
         return all(
-            each is not None and self.time_ns - each[1] > _stable_after(each[1])
+            each is not None and self.time_ns - each[1] > stable_after(each[1])
             for each in attributes
         )
 
@@ -117,7 +113,7 @@ class SnapshotCache(Generic[_T]):
         *schema, versions = probe.attributes
         if probe.branch != MAIN or versions is None or not probe.are_stable(tuple(schema)):
             return None
-        if _is_coarse(versions[1]):
+        if is_coarse(versions[1]):
             return None  # a tick has room for many writes
         manifest = TableLocation(self._root.child(MANIFEST_TABLE))
         if not os.path.lexists("/" + manifest_path(manifest, version)):
@@ -140,12 +136,3 @@ def _read_attributes(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_ctime_ns, found.st_size
-
-
-def _stable_after(changed_ns: int) -> int:
-    return STABLE_COARSE_NS if _is_coarse(changed_ns) else STABLE_NS
-
-
-def _is_coarse(changed_ns: int) -> bool:
-    """Whether a file system seems to keep whole seconds."""
-    return changed_ns % _SECOND_NS == 0

@@ -38,6 +38,7 @@ from omnigraph.storage.blobs import PRIMARY_KEY
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
+from omnigraph.storage.file_times import stable_after
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
@@ -311,6 +312,16 @@ class ControlTable:
         """The names of the live branches; the main lineage is not one."""
         return self._forks.names(self.uri) - self.power_cut.hidden_branches
 
+    def list_changed_branches(self, since_ns: int | None) -> set[str]:
+        """The live branches to which a file system has added a version since a time.
+
+        None stands for the beginning. An object store does not tell: there it is all of them.
+        """
+        names = self.branch_names()
+        if since_ns is None or not self._is_local:
+            return names
+        return {name for name in names if _may_be_newer(TableLocation(self.uri, name), since_ns)}
+
     def find_branch(self, branch: str) -> BranchInfo | None:
         """One live branch, or None."""
         is_hidden = branch in self.power_cut.hidden_branches
@@ -430,6 +441,15 @@ def _contention(uri: str) -> Iterator[None]:
         yield
     except CommitConflict as error:
         raise RowLevelCasContention(f"another writer changed '{uri}' first") from error
+
+
+def _may_be_newer(location: TableLocation, since_ns: int) -> bool:
+    """Whether a version may have been added or removed since a time."""
+    try:
+        changed_ns = os.stat(f"{location.physical_uri}/{VERSIONS}").st_ctime_ns
+    except OSError:
+        return True
+    return changed_ns + stable_after(changed_ns) > since_ns
 
 
 def _primary_key(dataset: LanceDataset) -> list[str]:

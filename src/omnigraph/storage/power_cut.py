@@ -12,7 +12,8 @@ from urllib.parse import quote, unquote
 
 from lance import LanceDataset
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.dataclass import dataclass
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.storage.datasets import Opener
 from omnigraph.storage.fold_records import quarantine_torn
 from omnigraph.storage.forks import Forks
@@ -23,6 +24,17 @@ from omnigraph.storage.torn_rows import has_torn_rows
 _UNFINISHED = "_unfinished"
 
 
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Branches that were being written, and ones that were being created, when the power was cut.
+
+    Of the former the rows are checked too.
+    """
+
+    written: frozenset[str | None]
+    created: frozenset[str] = frozenset()
+
+
 class PowerCut:
     """Marks, finds and quarantines torn files of one control table."""
 
@@ -31,7 +43,8 @@ class PowerCut:
         self._is_local = "://" not in uri
         self._opener = opener
         self._forks = forks
-        self._suspects: frozenset[str | None] = frozenset()
+        self._unfinished: frozenset[str | None] = frozenset()
+        self._examined: set[str | None] = set()
         self.hidden_branches: frozenset[str] = frozenset()
 
     @contextmanager
@@ -54,36 +67,50 @@ class PowerCut:
         """Remove the marks. The caller holds the publish turn of their branches."""
         self._forks.texts.delete_prefix(f"{self._uri}/{_UNFINISHED}")
 
-    def find_torn(self, suspects: Collection[str | None]) -> list[TornFile]:
-        """Refs and newest versions that a power cut has torn; none of them was acknowledged.
-
-        The writers of `suspects`, branches, had not finished: there the rows are checked too.
-        """
-        refs = list_torn_refs(self._uri)
-        branches = [None, *sorted(self._forks.names(self._uri) - refs.keys())]
-        versions = [self._find_versions(each, each in suspects) for each in branches]
+    def find_torn(self, suspects: Suspects) -> list[TornFile]:
+        """Refs and newest versions that a power cut has torn; none of them was acknowledged."""
+        refs = list_torn_refs(self._uri, suspects.created)
+        # A creation may have died before there was a ref: what it left is no branch.
+        there = {None, *self._forks.names(self._uri)} - refs.keys()
+        versions = [self._find_versions(each) for each in suspects.written & there]
         return [*refs.values(), *(each for found in versions for each in found)]
 
-    def find_torn_heads(self) -> dict[str | None, TornFile]:
-        """Branch → its oldest torn version, of branches whose newest version is torn."""
-        branches = [None, *(self._forks.names(self._uri) - list_torn_refs(self._uri).keys())]
-        found = {each: self._find_versions(each, False) for each in branches}
-        return {each: torn[-1] for each, torn in found.items() if torn}
-
-    def quarantine(self, suspects: Collection[str | None]) -> list[str]:
+    def quarantine(self, suspects: Suspects) -> list[str]:
         """Move torn files to the quarantine of the table; returns where they are now."""
         return quarantine_torn(self.find_torn(suspects), self._forks.durability)
 
-    def ignore_torn(self, suspects: Collection[str | None]) -> None:
+    def ignore_torn(self, suspects: Suspects) -> None:
         """Read as if torn files were not there; for a handle that may not move them."""
         if self._is_local:
-            self.hidden_branches = frozenset(list_torn_refs(self._uri))
-            self._suspects = frozenset(suspects)
+            self.hidden_branches = frozenset(list_torn_refs(self._uri, suspects.created))
+            self._unfinished = suspects.written
+
+    def refuse_damaged(self, branch: str | None, unfinished: Collection[str | None]) -> None:
+        """Refuse a branch whose newest version is torn though no write to it was under way.
+
+        Raises:
+            StorageError: It is. The version had been acknowledged.
+        """
+        if branch in self._examined:
+            return  # once is enough: a power cut ends this process as well
+        torn = [] if branch in unfinished else list_torn_versions(TableLocation(self._uri, branch))
+        if torn:
+            raise StorageError(
+                f"the file '{torn[-1].path}' is cut off, and the write that made it was "
+                "acknowledged: it was damaged later — restore it from a backup; nothing was "
+                "changed"
+            )
+        self._examined.add(branch)
 
     def open_head(self, location: TableLocation) -> LanceDataset:
-        """The latest version that is whole."""
+        """The latest version that is whole.
+
+        Raises:
+            StorageError: A later one had been acknowledged, and is torn.
+        """
+        self.refuse_damaged(location.branch, self._unfinished)
         head = self._opener.head(location)
-        if location.branch in self._suspects and self.has_torn_rows(location, head):
+        if location.branch in self._unfinished and self.has_torn_rows(location, head):
             return self._opener.at(location, head.version - 1)
         return head
 
@@ -97,11 +124,11 @@ class PowerCut:
             before = None
         return has_torn_rows(head, before, location)
 
-    def _find_versions(self, branch: str | None, is_suspect: bool) -> list[TornFile]:
+    def _find_versions(self, branch: str | None) -> list[TornFile]:
         location = TableLocation(self._uri, branch)
         torn = list_torn_versions(location)
         newest = newest_version(location)
-        if torn or newest is None or not is_suspect:
+        if torn or newest is None:
             return torn
         head = self._opener.at(location, newest.version)
         return [newest] if self.has_torn_rows(location, head) else []

@@ -15,15 +15,14 @@ an object is whole or not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from urllib.parse import unquote
 
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.durability import Durability, sync_paths
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import MAGIC, message_start
-from omnigraph.storage.location import REFS, VERSIONS, TableLocation, parse_version
+from omnigraph.storage.location import VERSIONS, TableLocation, parse_version, ref_file
 from omnigraph.ulids import new_ulid
 
 DAMAGED_DIRECTORY = "_damaged"
@@ -63,14 +62,15 @@ def last_whole_version(location: TableLocation) -> int | None:
     if not location.is_local:
         return None
     versions = _versions(location)
-    if not versions or not _is_torn_version(versions[0][1]):
+    newest = next(versions, None)
+    if newest is None or not _is_torn_version(newest[1]):
         return None
     return next((version for version, path in versions if not _is_torn_version(path)), 0)
 
 
 def newest_version(location: TableLocation) -> TornFile | None:
     """The newest version, for a caller that knows that its rows are torn."""
-    for version, path in _versions(location)[:1]:
+    for version, path in _versions(location):
         return TornFile(location.physical_uri, path, version, location)
     return None
 
@@ -86,19 +86,20 @@ def list_torn_versions(location: TableLocation, above: int = 0) -> list[TornFile
     return found
 
 
-def list_torn_refs(uri: str) -> dict[str, TornFile]:
-    """The forks of a dataset whose creation was cut off, by name: no ref, or no version, is whole.
+def list_torn_refs(uri: str, names: Iterable[str]) -> dict[str, TornFile]:
+    """Those of some forks of a dataset whose creation was cut off: no ref, or no version, is whole.
 
     A fork that was acknowledged had both on the disk.
     """
-    if "://" in uri:
-        return {}
-    return {
-        name: TornFile(uri, path)
-        for name, path in _refs(uri)
-        if is_torn_ref(_read(path))
-        or all(_is_torn_version(file) for _, file in _versions(TableLocation(uri, name)))
-    }
+    found: dict[str, TornFile] = {}
+    for name in names if "://" not in uri else ():
+        path = os.path.join(uri, ref_file(name))
+        versions = _versions(TableLocation(uri, name))
+        if os.path.lexists(path) and (
+            is_torn_ref(_read(path)) or all(_is_torn_version(file) for _, file in versions)
+        ):
+            found[name] = TornFile(uri, path)
+    return found
 
 
 def is_torn_ref(data: bytes) -> bool:
@@ -121,19 +122,14 @@ def find_holes(data: bytes) -> list[int]:
     return [start for start in starts if not any(data[start : start + _BLOCK_BYTES])]
 
 
-def _versions(location: TableLocation) -> list[tuple[int, str]]:
+def _versions(location: TableLocation) -> Iterator[tuple[int, str]]:
     """Number and path of every version, newest first."""
     directory = os.path.join(location.physical_uri, VERSIONS)
-    names = _list_names("listing versions", location, directory)
-    found = [(parse_version(name), os.path.join(directory, name)) for name in names]
-    return sorted(((version, path) for version, path in found if version is not None), reverse=True)
-
-
-def _refs(uri: str) -> Iterator[tuple[str, str]]:
-    directory = os.path.join(uri, REFS)
-    for name in _list_names("listing forks", uri, directory):
-        if name.endswith(".json"):
-            yield unquote(name.removesuffix(".json")), os.path.join(directory, name)
+    # Lance counts versions down in the names of their files, which all have the same length.
+    for name in sorted(_list_names("listing versions", location, directory)):
+        version = parse_version(name)
+        if version is not None:
+            yield version, os.path.join(directory, name)
 
 
 def _list_names(action: str, place: object, directory: str) -> list[str]:

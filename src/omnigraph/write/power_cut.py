@@ -2,7 +2,8 @@
 
 A torn version of `__manifest`, or one without its rows, is a publish that was not acknowledged, so
 the version before it is the graph. That is believed only of a branch with a sidecar, or a mark that
-a commit without one was under way: without either the version had been synced, and is damaged.
+a commit without one was under way: without either the version had been synced, and is damaged. An
+open looks only at `main` and branches with either; others are examined when they are first read.
 
     read-write open    moves torn files to `_damaged/`
     read-only open     looks past them
@@ -13,11 +14,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 
-from omnigraph.errors import ConflictError, OmnigraphError, StorageError
+from omnigraph.errors import ConflictError, OmnigraphError
+from omnigraph.manifest.history import MARK
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.graph_texts import GraphTexts
+from omnigraph.storage.power_cut import Suspects
 from omnigraph.storage.queues import WriterQueues
-from omnigraph.write.environment import PUBLISH_QUEUE
+from omnigraph.write.environment import BRANCHES_QUEUE, PUBLISH_QUEUE
 from omnigraph.write.sidecar import DIRECTORY
 from omnigraph.write.sidecar_files import read_sidecar_if_exists
 
@@ -39,20 +42,19 @@ def set_torn_aside(
         StorageError: A torn version had been acknowledged.
     """
     marked = manifest.power_cut.list_unfinished()
-    suspects: dict[ControlTable, set[str | None]] = {
-        manifest: find_unfinished_branches(texts) | marked,
-        history: {None},
-        audit: {None},
-    }
-    if not marked and not any(table.power_cut.find_torn(each) for table, each in suspects.items()):
+    suspects = _find_suspects(texts, manifest, marked)
+    manifest.power_cut.refuse_damaged(None, suspects.written)
+    others = Suspects(frozenset({None}))
+    found = {manifest: suspects, history: others, audit: others}
+    if not marked and not any(table.power_cut.find_torn(each) for table, each in found.items()):
         return
-    refuse_damaged(manifest, suspects[manifest])
-    # A live writer's files are whole. Of two opens at once the second looks again.
-    turns = [(PUBLISH_QUEUE, branch) for branch in suspects[manifest]]
+    # A live writer's files are whole, and its mark stays. Of two opens at once the second looks
+    # again.
+    turns = [(BRANCHES_QUEUE, None), *((PUBLISH_QUEUE, branch) for branch in suspects.written)]
     try:
         with queues.acquire_many([(_TORN_QUEUE, None), *turns], timeout_seconds=0.0):
-            for table, branches in suspects.items():
-                _log(table.power_cut.quarantine(branches))
+            for table, each in found.items():
+                _log(table.power_cut.quarantine(each))
             manifest.power_cut.clear_unfinished()
     except ConflictError:
         return
@@ -69,9 +71,23 @@ def look_past_torn(texts: GraphTexts, manifest: ControlTable) -> None:
     Raises:
         StorageError: A torn version had been acknowledged.
     """
-    suspects = find_unfinished_branches(texts) | manifest.power_cut.list_unfinished()
+    suspects = _find_suspects(texts, manifest, manifest.power_cut.list_unfinished())
     manifest.power_cut.ignore_torn(suspects)
-    refuse_damaged(manifest, suspects)
+    manifest.power_cut.refuse_damaged(None, suspects.written)
+
+
+def _find_suspects(
+    texts: GraphTexts, manifest: ControlTable, marked: Collection[str | None]
+) -> Suspects:
+    """The branches that a dead writer may have left torn.
+
+    Creating a branch is marked as well. It was not in earlier versions: of a graph that only these
+    have opened, every branch is looked at.
+    """
+    is_marking = texts.exists(MARK)
+    created = set(filter(None, marked)) if is_marking else manifest.branch_names()
+    written = find_unfinished_branches(texts) | set(marked)
+    return Suspects(frozenset(written), frozenset(created))
 
 
 def find_unfinished_branches(texts: GraphTexts) -> set[str | None]:
@@ -86,13 +102,3 @@ def find_unfinished_branches(texts: GraphTexts) -> set[str | None]:
         if sidecar is not None:
             found.add(sidecar.branch)
     return found
-
-
-def refuse_damaged(manifest: ControlTable, suspects: Collection[str | None]) -> None:
-    """Refuse a graph whose newest publish is torn though nothing was under way."""
-    for branch, file in manifest.power_cut.find_torn_heads().items():
-        if branch not in suspects:
-            raise StorageError(
-                f"the file '{file.path}' is cut off, and the write that made it was acknowledged: "
-                "it was damaged later — restore it from a backup; nothing was changed"
-            )
