@@ -13,7 +13,11 @@ from omnigraph.storage.counters import counting
 
 WIDTH = 8
 ROWS = 600
-SCHEMA = f"node Doc {{ slug: String @key  vec: Vector({WIDTH})? @index }}"
+SCHEMA = f"""
+node Doc {{ slug: String @key  vec: Vector({WIDTH})? @index }}
+node Far {{ slug: String @key }}
+edge Is: Far -> Doc
+"""
 NEAREST = f"""query q($v: Vector({WIDTH})) {{ match {{ $d: Doc }} return {{ $d.slug as s }}
              order {{ nearest($d.vec, $v) }} limit 5 }}"""
 
@@ -86,3 +90,61 @@ def test_a_filter_comes_before_the_ranking_with_an_index_too(graph: og.Graph) ->
 
     expected = [slug for slug in exact(query, ROWS) if slug > "d5"][:5]
     assert [row["s"] for row in rows] == expected
+
+
+FILTERED = NEAREST.replace("$d: Doc }", '$d: Doc $d.slug > "d3" }')
+
+
+def test_an_index_answers_for_many_candidates_too(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rows in three match the filter: so many are not compared one by one."""
+    monkeypatch.setattr(vectors, "TAKE_ROWS_MAX", 100)
+    graph.ensure_indices()
+    query = points()[17] + np.float32(0.01)
+    graph.query(FILTERED, params={"v": query.tolist()})
+
+    with counting() as counters:
+        rows = graph.query(FILTERED, params={"v": query.tolist()}).rows()
+
+    expected = [slug for slug in exact(query, ROWS) if slug > "d3"][:5]
+    assert len({row["s"] for row in rows} & set(expected)) >= 4
+    assert counters.rows_scanned < ROWS // 4
+
+
+def test_candidates_that_an_index_does_not_come_to_are_found_by_a_scan(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The candidates are the rows that are farthest from the query."""
+    monkeypatch.setattr(vectors, "TAKE_ROWS_MAX", 100)
+    query = points()[17]
+    far = sorted(exact(query, ROWS)[-200:])
+    graph.load(
+        [{"type": "Far", "data": {"slug": slug}} for slug in far]
+        + [{"edge": "Is", "from": slug, "to": slug} for slug in far],
+        mode="append",
+    )
+    graph.ensure_indices()
+    text = NEAREST.replace("$d: Doc }", "$f: Far $f is $d }")
+
+    rows = graph.query(text, params={"v": query.tolist()}).rows()
+
+    assert [row["s"] for row in rows] == exact(query, ROWS)[-200:][:5]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 4_096.0, 1e18])
+@pytest.mark.parametrize("limit", [1, 7, 999])
+def test_vectors_kept_in_memory_are_ranked_as_by_comparing_each(offset: float, limit: int) -> None:
+    """Far from the origin a product says little about a distance: nothing near may be lost."""
+    generator = np.random.default_rng(3)
+    components = (offset + generator.normal(size=(1_000, WIDTH))).astype(np.float32)
+    components[500:520] = components[100]  # ties
+    query = components[100] + np.float32(0.001)
+    column = vectors.make_column(np.arange(1_000, dtype=np.uint64), components)
+
+    row_ids, distances = column.nearest(query.tolist(), None, limit)
+
+    compared = vectors.square_distances(components, query)
+    order = np.argsort(compared, kind="stable")[:limit]
+    assert row_ids.tolist() == order.tolist()
+    assert distances.tolist() == compared[order].tolist()

@@ -139,7 +139,7 @@ def _nearest(
         return tables.search.read_vectors(handle, column)
 
     if cache is None or not tables.search.is_worth_keeping(handle, column):
-        is_indexed = candidates is None and tables.search.uses_vector_index(handle, column)
+        is_indexed = tables.search.find_index(handle, column) is not None
         note(f"nearest {column} {'by its vector index' if is_indexed else 'by a scan'}")
         return tables.search.nearest(handle, column, query, candidates, limit)
     note(f"nearest {column} among vectors kept in memory")

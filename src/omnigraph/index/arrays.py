@@ -13,7 +13,7 @@ AnyArray: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 def sort_distinct(numbers: IntArray) -> IntArray:
     """Each number once, ascending. `np.unique` hashes instead, which is slow for large arrays."""
-    if len(numbers) == 0:
+    if len(numbers) == 0 or np.all(numbers[1:] > numbers[:-1]):
         return numbers
     ordered = np.sort(numbers)
     is_first = np.empty(len(ordered), dtype=bool)

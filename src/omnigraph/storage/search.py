@@ -1,14 +1,15 @@
 """Search: text and vector columns of one table version.
 
-Distance is squared L2. Up to `EXACT_COMPONENTS_MAX` numbers in the column the answer is exact, by
-brute force over a stream of vectors or over a `VectorColumn` that the caller keeps; both give the
-same rows with the same distances. Beyond that, and only when every row is a candidate and the
-column has a vector index, Lance answers with that index and the rows it misses: faster, and
-approximate.
+Distance is squared L2. Without a vector index, and up to `EXACT_COMPONENTS_MAX` numbers in the
+column, the answer is exact: by brute force over a stream of vectors, or over a `VectorColumn` that
+the caller keeps; both give the same rows with the same distances. Beyond that Lance answers with
+the index and the rows it misses: faster, and approximate. Few candidates are compared one by one;
+of many, the index is asked for so many rows that enough of them are candidates.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,8 +30,9 @@ from omnigraph.storage.reads import Reads
 from omnigraph.storage.text_index import TextIndex, build_text_index
 from omnigraph.storage.vectors import NearestRows, VectorColumn
 
-_PROBES_MIN = 20
-_REFINE_FACTOR = 10
+_FLAT = {"metric": "l2", "minimum_nprobes": 20}
+# Quantised vectors are close to the true ones: the nearest of some more are compared exactly.
+_QUANTISED = _FLAT | {"refine_factor": 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +59,21 @@ class Search:
         components = vectors.to_components(rows.column(column), dimension)
         known = ~np.isnan(components).any(axis=1)
         row_ids = np.asarray(rows.column(ROW_ID).to_numpy(), dtype=np.uint64)
-        return VectorColumn(row_ids[known], components[known])
+        return vectors.make_column(row_ids[known], components[known])
 
     def is_worth_keeping(self, handle: TableHandle, column: str) -> bool:
-        """Whether the vectors of this column are few enough to keep in memory."""
-        return handle.row_count * _dimension(handle, column) <= vectors.KEPT_COMPONENTS_MAX
-
-    def uses_vector_index(self, handle: TableHandle, column: str) -> bool:
-        """Whether `nearest` without candidates asks the vector index rather than every row."""
-        if handle.row_count * _dimension(handle, column) <= vectors.EXACT_COMPONENTS_MAX:
+        """Whether the vectors of this column are few enough to keep, and no index finds them."""
+        components = handle.row_count * _dimension(handle, column)
+        if components > vectors.KEPT_COMPONENTS_MAX:
             return False
-        return any(index.column == column for index in self.indexes.describe(handle))
+        return self.find_index(handle, column) is None
+
+    def find_index(self, handle: TableHandle, column: str) -> str | None:
+        """The kind of vector index that `nearest` asks; None when it asks every row."""
+        if handle.row_count * _dimension(handle, column) <= vectors.EXACT_COMPONENTS_MAX:
+            return None
+        found = self.indexes.describe(handle)
+        return next((index.kind for index in found if index.column == column), None)
 
     def nearest(
         self,
@@ -84,12 +90,14 @@ class Search:
         """
         dimension = _dimension(handle, column)
         vector = vectors.to_query_vector(query, dimension)
-        if candidates is None and limit is not None and self.uses_vector_index(handle, column):
-            found: Iterator[pa.RecordBatch] = iter(_ask_index(handle, column, vector, limit))
-        else:
-            found = self._read_candidates(handle, column, candidates)
+        found: pa.Table | None = None
+        if limit is not None and (kind := self.find_index(handle, column)):
+            search = _QUANTISED if kind == "IVF_PQ" else _FLAT
+            options = {"column": column, "q": vector, **search}
+            found = _search_index(handle, options, candidates, limit)
         best = NearestRows(limit)
-        for batch in found:
+        every = self._read_candidates(handle, column, candidates)
+        for batch in every if found is None else found.to_batches():
             components = vectors.to_components(batch.column(column), dimension)
             distances = vectors.square_distances(components, vector)
             best.add(batch.column("id"), batch.column(ROW_ID), distances)
@@ -114,23 +122,36 @@ class Search:
                 yield batch.filter(pc.is_in(batch.column(ROW_ID), candidates))
 
 
-def _ask_index(
-    handle: TableHandle, column: str, vector: np.ndarray, limit: int
-) -> list[pa.RecordBatch]:
-    options: dict[str, Any] = {
-        "column": column,
-        "q": vector,
-        "k": limit,
-        "metric": "l2",
-        "minimum_nprobes": _PROBES_MIN,
-        "refine_factor": _REFINE_FACTOR,
-    }
+def _search_index(
+    handle: TableHandle, options: dict[str, Any], candidates: pa.UInt64Array | None, limit: int
+) -> pa.Table | None:
+    """The nearest candidates, and perhaps others; None when comparing all of them costs less.
+
+    The nearest rows are asked for, more and more of them, until enough are candidates: those are
+    then the nearest candidates.
+    """
+    if candidates is None:
+        return _ask_index(handle, options, limit)
+    if len(candidates) <= vectors.TAKE_ROWS_MAX:
+        return None
+    asked = math.ceil(2 * limit * handle.row_count / len(candidates))
+    while asked <= vectors.TAKE_ROWS_MAX:
+        found = _ask_index(handle, options, asked)
+        found = found.filter(pc.is_in(found.column(ROW_ID), candidates))
+        if found.num_rows >= limit:
+            return found
+        asked *= 4
+    return None
+
+
+def _ask_index(handle: TableHandle, options: dict[str, Any], count: int) -> pa.Table:
+    columns = ["id", options["column"], "_distance"]
     with lance_errors("searching vectors", handle.location, handle.version):
         rows = handle._dataset.scanner(
-            columns=["id", column, "_distance"], nearest=options, prefilter=True, with_row_id=True
+            columns=columns, nearest=options | {"k": count}, with_row_id=True
         ).to_table()
     record(scans=1, rows_scanned=rows.num_rows)
-    return list(rows.to_batches())
+    return rows
 
 
 def _dimension(handle: TableHandle, column: str) -> int:

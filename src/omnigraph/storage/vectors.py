@@ -11,43 +11,77 @@ import pyarrow.compute as pc
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 
-EXACT_COMPONENTS_MAX = 100_000 * 1_536
-"""Numbers in a column up to which the answer is exact: 100,000 vectors of width 1,536."""
+EXACT_COMPONENTS_MAX = 2**24
+"""Numbers in an indexed column up to which the answer is exact: 40,000 vectors of width 384.
+
+So many are compared as quickly as Lance finds its way through an index.
+"""
 
 KEPT_COMPONENTS_MAX = 2**25
-"""Numbers in a column up to which it is worth keeping in memory: 128 MiB."""
+"""Numbers in a column without an index up to which it is kept in memory: 128 MiB."""
 
 TAKE_ROWS_MAX = 4_096
 """Candidates up to which their vectors are fetched one by one instead of by a scan."""
 
 BATCH_ROWS = 8_192
 
+_F32_STEP = float(np.finfo(np.float32).eps)
+
 
 @dataclass(frozen=True, slots=True)
 class VectorColumn:
-    """The vectors of one column, in the order of their entity ids; rows without one are absent."""
+    """The vectors of one column, in the order of their entity ids; rows without one are absent.
+
+    `squares` are the squared lengths of the vectors.
+    """
 
     row_ids: np.ndarray
     vectors: np.ndarray
+    squares: np.ndarray
 
     @property
     def nbytes(self) -> int:
-        return self.row_ids.nbytes + self.vectors.nbytes
+        return self.row_ids.nbytes + self.vectors.nbytes + self.squares.nbytes
 
     def nearest(
         self, query: Sequence[float], candidates: pa.UInt64Array | None, limit: int | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """What `Search.nearest` gives, without reading the table."""
-        row_ids, vectors = self.row_ids, self.vectors
-        vector = to_query_vector(query, vectors.shape[1])
+        vector = to_query_vector(query, self.vectors.shape[1])
+        rows = np.arange(len(self.row_ids))
         if candidates is not None:
-            wanted = pc.is_in(pa.array(row_ids), candidates).to_numpy(zero_copy_only=False)
-            row_ids, vectors = row_ids[wanted], vectors[wanted]
-        distances = square_distances(vectors, vector)
+            wanted = pc.is_in(pa.array(self.row_ids), candidates)
+            rows = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
+        if limit is not None and len(rows) > limit:
+            rows = rows[self._can_be_near(vector, rows, limit)]
+        distances = square_distances(self.vectors[rows], vector)
         # Rows are in the order of their ids, so a stable sort breaks ties by id.
         near = np.flatnonzero(_within(distances, limit))
         order = near[np.argsort(distances[near], kind="stable")][:limit]
-        return row_ids[order], distances[order]
+        return self.row_ids[rows[order]], distances[order]
+
+    def _can_be_near(self, vector: np.ndarray, rows: np.ndarray, limit: int) -> np.ndarray:
+        """Which rows may be among the nearest: all but those that one product proves are not.
+
+        |v - q|² = |v|² - 2 v·q + |q|², which is off by less than `slack`. It need not be exact:
+        the distances of the few rows that are left are computed one by one.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            # By rows, like the distances: a matrix product would wait for threads of its own.
+            product = np.einsum("ij,j->i", self.vectors, vector)
+            squares = self.squares[rows].astype(np.float64) + float(vector @ vector)
+            about = squares - 2.0 * product[rows]
+            slack = (self.vectors.shape[1] + 16) * _F32_STEP * 2.0 * squares
+            most = np.partition(np.nan_to_num(about + slack, nan=np.inf), limit - 1)[limit - 1]
+            # What cannot be told, because it overflowed, may be near.
+            return np.asarray(~(about - slack > most))
+
+
+def make_column(row_ids: np.ndarray, components: np.ndarray) -> VectorColumn:
+    """Vectors, in the order of their entity ids, made ready for questions."""
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", components, components)
+    return VectorColumn(row_ids, components, squares)
 
 
 def to_query_vector(query: Sequence[float], dimension: int) -> np.ndarray:
