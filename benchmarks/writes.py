@@ -6,6 +6,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import omnigraph as og
@@ -17,6 +19,8 @@ INSERT = 'query add($slug: String) { insert Person { slug: $slug, name: "new" } 
 ROWS = 100_000
 COMMITS = 1_050
 WINDOW = 50
+THREADS = (1, 4, 16, 32)
+INSERTS_AT_ONCE = 192
 
 
 def run() -> Iterator[Figure]:
@@ -39,6 +43,22 @@ def run() -> Iterator[Figure]:
         with counting() as counters:
             og.open(path).close()
         yield Figure("control tables read by an open", counters.control_reads, "count")
+    for threads in THREADS:
+        yield from _at_once(threads)
+
+
+def _at_once(threads: int) -> Iterator[Figure]:
+    """Durable inserts into one table from several threads."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(threads) as pool:
+        graph = og.init(Path(folder) / "graph", schema=SCHEMA)
+        _insert(graph, -1)
+        start, cpu = time.perf_counter(), time.process_time()
+        list(pool.map(partial(_insert, graph), range(INSERTS_AT_ONCE)))
+        seconds, spent = time.perf_counter() - start, time.process_time() - cpu
+        graph.close()
+    name = f"durable inserts from {threads} threads"
+    yield Figure(name, INSERTS_AT_ONCE / seconds, "1/s")
+    yield Figure(f"{name}, each", 1_000 * spent / INSERTS_AT_ONCE, "cpu ms")
 
 
 def _insert(graph: og.Graph, number: int) -> float:

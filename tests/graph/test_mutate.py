@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,24 @@ def test_every_table_is_staged_and_committed_once(pair: og.Graph) -> None:
     assert (counters.stage_append_calls, counters.stage_append_rows) == (2, 3)
     assert (counters.stage_merge_insert_calls, counters.stage_merge_insert_rows) == (2, 2)
     assert (counters.commits, counters.control_merges) == (4, 1)
+
+
+def test_inserts_at_the_same_time_each_cost_what_one_costs_alone(pair: og.Graph) -> None:
+    """None is prepared or staged in vain, or looks at what the others are in the middle of."""
+
+    def cost_of(number: int) -> tuple[int, int, int]:
+        with counting() as counters:
+            add(pair, "person", name=f"p{number:02}")
+        return counters.stages.total(), counters.text_reads, counters.control_merges
+
+    alone = cost_of(0)
+    with ThreadPoolExecutor(4) as pool:
+        costs = set(pool.map(cost_of, range(1, 17)))
+
+    assert costs == {alone}
+    assert alone[0] == alone[2] == 1
+    assert [each for each in names(pair) if each[0] == "p"] == [f"p{each:02}" for each in range(17)]
+    assert len({commit.manifest_version for commit in pair.commits()}) == len(pair.commits())
 
 
 def test_a_warm_one_row_insert_costs_two_commits_and_no_control_read(pair: og.Graph) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 
 import lance
 import pytest
@@ -37,6 +38,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     graph = new_graph(tmp_path_factory.mktemp("busy") / "graph")
     for number in range(WRITES):
         add(graph, "person", name=f"p{number:03}")
+        inside(graph).wait_for_self_care()
     return graph
 
 
@@ -85,6 +87,7 @@ def test_trouble_while_compacting_does_not_fail_the_write(tmp_path: Path) -> Non
 
     with arm_failpoints({Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT: trouble}) as hits:
         result = add(graph, "person", name="last")
+        inside(graph).wait_for_self_care()
 
     assert hits[Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT] == 1
     assert result.commit_id is not None
@@ -93,6 +96,28 @@ def test_trouble_while_compacting_does_not_fail_the_write(tmp_path: Path) -> Non
     (undone,) = graph.recoveries()
     assert (undone.kind.value, undone.writer_kind) == ("RolledBack", "Optimize")
     assert [each.table_key for each in undone.outcomes] == ["node:Person"]
+
+
+def test_a_write_is_acknowledged_before_it_compacts(tmp_path: Path) -> None:
+    """The compaction that it makes due is held up, and it is not."""
+    graph = new_graph(tmp_path / "graph")
+    due = CHECK_EVERY_VERSIONS - pins(graph)["node:Person"]
+    for number in range(due - 1):
+        add(graph, "person", name=f"p{number}")
+    inside(graph).wait_for_self_care()
+    may_go_on = Event()
+
+    def hold() -> None:
+        assert may_go_on.wait(60)
+
+    with arm_failpoints({Failpoint.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT: hold}):
+        add(graph, "person", name="last")
+        assert len(names(graph)) == due
+        may_go_on.set()
+        graph.close()
+
+    assert fragments(reopen(graph)) == 1
+    assert sidecars(graph) == []
 
 
 def cost_of_an_insert(graph: og.Graph, name: str) -> dict[str, int]:

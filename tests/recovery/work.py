@@ -160,6 +160,7 @@ WRITERS: dict[str, Callable[[Graph, int], None]] = {
 
 def _on_small_pieces(graph: Graph) -> None:
     graph.mutate('query q() { insert Tag { name: "new" } }', actor="worker")
+    inside(graph).wait_for_self_care()
 
 
 # The grammars are built once, in the zygote, and not again in every child.

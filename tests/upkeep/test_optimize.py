@@ -190,6 +190,7 @@ def test_self_care_keeps_btree_coverage(tmp_path: Path) -> None:
 
     for number in range(CHECK_EVERY_VERSIONS):
         graph.mutate(add, params={"n": f"t{number}", "s": number})
+    inside(graph).wait_for_self_care()
 
     assert fragments(graph, "node:Tag") < 6
     btrees = [info for info in indexes(graph, "node:Tag").values() if info.kind == "BTree"]

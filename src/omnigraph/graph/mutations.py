@@ -12,6 +12,7 @@ from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.results import MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.ir.expressions import NOW_PARAMETER
+from omnigraph.ir.query import Insert
 from omnigraph.manifest import Snapshot
 from omnigraph.write.check import check_change
 from omnigraph.write.commit import WriteRequest
@@ -52,6 +53,7 @@ def run_mutation(
             touched=tables_of_mutation(ir, catalog),
             prepare=prepare,
             if_commit=if_commit,
+            is_brief=all(isinstance(op, Insert) for op in ir.ops),
         ),
         catalog,
     )

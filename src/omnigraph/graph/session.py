@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from omnigraph.catalog import Catalog
 from omnigraph.embed import EnvironmentEmbedder
@@ -47,6 +47,9 @@ from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.recovery import recover_all
 from omnigraph.write.schema_lock import has_staged_schema, recover_dead_apply, refuse_while_applying
 
+if TYPE_CHECKING:
+    from omnigraph.upkeep.self_care import SelfCare
+
 Mode: TypeAlias = Literal["rw", "r"]
 Moment: TypeAlias = tuple[str, str | None, int | None, datetime | str | None]
 """Branch, commit, version and time of a read; without the last three it is of the branch now."""
@@ -76,7 +79,8 @@ class Session:
         self.policy = policy
         self.mode = mode
         self._actor = actor
-        self._self_care = self_care
+        self._wants_self_care = self_care
+        self._self_care: SelfCare | None = None
         self._lock = threading.Lock()
         self._is_closed = False
         self.coordinator = Coordinator(
@@ -117,6 +121,7 @@ class Session:
 
     def close(self) -> None:
         self._is_closed = True
+        self.wait_for_self_care()
         self.cache.clear()
         self.store.tables.forget()
 
@@ -256,7 +261,7 @@ class Session:
         return self.store.environment(self.coordinator)
 
     def write(self, request: WriteRequest, catalog: Catalog) -> GraphCommit | None:
-        """Recover what stands in the way, commit, and compact what was written if it is due."""
+        """Recover what stands in the way, commit, and have compacted what is due for it."""
         environment = replace(self.environment(), schema_hash=catalog.shape_hash)
         self.recover(wait_for=queue_keys(request.touched.all, request.branch))
         commit = run_write(environment, request)
@@ -265,11 +270,20 @@ class Session:
         return commit
 
     def compact_if_due(self, branch: str, table_keys: Collection[str]) -> None:
-        """Compact tables that were just written, when it is due and wanted."""
-        from omnigraph.upkeep.self_care import compact_if_due
+        """Have tables that were just written compacted, when it is due and wanted."""
+        from omnigraph.upkeep.self_care import SelfCare
 
-        if self._self_care:
-            compact_if_due(self.environment(), branch, table_keys)
+        if not self._wants_self_care:
+            return
+        with self._lock:
+            if self._self_care is None:
+                self._self_care = SelfCare()
+        self._self_care.compact_if_due(self.environment(), branch, table_keys)
+
+    def wait_for_self_care(self) -> None:
+        """Wait for the compactions that writes have made due."""
+        if self._self_care is not None:
+            self._self_care.wait()
 
     def prefetch(self, branch: str, pins: Sequence[UpdatePin]) -> None:
         """Decode for queries what a branch is about to show."""

@@ -209,6 +209,11 @@ class Coordinator:
         """
         return self._control.power_cut.mark_unfinished(lance_branch(branch))
 
+    def may_be_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:
+        """Whether the manifest may have enough fragments to be compacted; looks at no file."""
+        with self._lock:
+            return self._fragments.get(branch, fragments_max) >= fragments_max
+
     def compact_if_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:
         """Compact the manifest when it has enough fragments; whether it was.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Literal, TypeAlias
 
@@ -31,7 +31,12 @@ def sync_paths(paths: Iterable[str]) -> None:
     unique = list(dict.fromkeys(paths))
     if not unique:
         return
-    others = [_pool().submit(sync_path, path) for path in unique[1:]]
+    others = list[Future[None]]()
+    try:
+        others += [_pool().submit(sync_path, path) for path in unique[1:]]
+    except RuntimeError:  # the interpreter is about to end, and its pools take no more work
+        for path in unique[1:]:
+            sync_path(path)
     try:
         sync_path(unique[0])
     finally:

@@ -76,4 +76,5 @@ class KnownKeys:
 
 def _file_of(fragment: FragmentMetadata) -> str:
     """The name of its first data file, which no other fragment has."""
-    return str(fragment.files[0].path)
+    # `path` makes a class of its own each time, for callers of long ago.
+    return str(fragment.files[0]._path)

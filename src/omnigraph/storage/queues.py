@@ -149,8 +149,11 @@ def _file_name(key: QueueKey) -> str:
 
 def _lock_file(path: str, deadline: float | None, key: QueueKey) -> int:
     with lance_errors("taking a writer lock", path):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if deadline is None:
             if threading.current_thread() is threading.main_thread():

@@ -1,18 +1,25 @@
-"""Self-care: after a write, merge the small fragments that many small writes have left.
+"""Self-care: after writes, merge the small fragments that many small ones have left.
 
 Costs follow fragments, not rows or versions, so a graph that is written to in small steps is kept
 fast by merging its small fragments every few dozen commits. A table is compacted through the same
 sidecar, commit and publish as any write; the publish carries no graph commit, since nothing a
 reader can see has changed, and the head stays where the last writer left it. BTREE indexes that
 lose coverage to the compaction get it back in the same publish.
+
+The write that makes a compaction due is acknowledged first: a thread of its own compacts. It holds
+the queue of the table while it does, since beside writers that never pause it would always be late.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from threading import Lock
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.manifest import ManifestState
 from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -32,32 +39,77 @@ CATCH_UP_ROWS_MAX = 100_000
 log = logging.getLogger("omnigraph.upkeep")
 
 
-def compact_if_due(environment: WriteEnvironment, branch: str, table_keys: Iterable[str]) -> None:
-    """Compact what is due. The write is already published, so errors are logged, never raised."""
-    try:
-        for key in sorted(table_keys):
-            _compact_table_if_due(environment, branch, key)
-        with publish_turn(environment, branch):
-            environment.coordinator.compact_if_due(branch)
-    except OmnigraphError as error:
-        log.warning("self-care of branch '%s' was postponed: %s", branch, error)
+class SelfCare:
+    """The compactions of one open graph, one after the other. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._pending: dict[tuple[str, str | None], Future[None]] = {}
+        self._lock = Lock()
+
+    def compact_if_due(
+        self, environment: WriteEnvironment, branch: str, table_keys: Iterable[str]
+    ) -> None:
+        """Have compacted, soon, what a write has made due. Costs the caller next to nothing."""
+        state = environment.coordinator.last_seen(branch)
+        due: list[str | None] = [key for key in sorted(table_keys) if _is_due(state, key)]
+        if environment.coordinator.may_be_due(branch):
+            due.append(None)
+        for table_key in due:
+            with self._lock:
+                if (branch, table_key) not in self._pending:
+                    work = _pool().submit(self._compact, environment, branch, table_key)
+                    self._pending[branch, table_key] = work
+
+    def wait(self) -> None:
+        """Wait for what is due now."""
+        with self._lock:
+            pending = list(self._pending.values())
+        wait(pending)
+
+    def _compact(self, environment: WriteEnvironment, branch: str, table_key: str | None) -> None:
+        """Compact a table, or the manifest. The write is published: errors are only logged."""
+        try:
+            if table_key is not None:
+                _compact_table(environment, branch, table_key)
+            else:
+                with publish_turn(environment, branch):
+                    environment.coordinator.compact_if_due(branch)
+        except OmnigraphError as error:
+            log.warning("self-care of branch '%s' was postponed: %s", branch, error)
+        except Exception as error:
+            log.error("self-care of branch '%s' failed", branch, exc_info=error)
+        finally:
+            with self._lock:
+                self._pending.pop((branch, table_key), None)
 
 
-def _compact_table_if_due(environment: WriteEnvironment, branch: str, table_key: str) -> None:
-    entry = environment.coordinator.last_seen(branch).entries.get(table_key)
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "omnigraph-self-care")
+
+
+def _is_due(state: ManifestState, table_key: str) -> bool:
+    entry = state.entries.get(table_key)
     if entry is None or entry.version % CHECK_EVERY_VERSIONS:
-        return
-    if not owns_lineage(branch, entry.table_branch):
-        return
+        return False
+    return owns_lineage(state.branch, entry.table_branch)
+
+
+def _compact_table(environment: WriteEnvironment, branch: str, table_key: str) -> None:
     tables = environment.tables
-    handle = open_pin(tables, entry)
-    if tables.table_state(handle).small_fragments < SMALL_FRAGMENTS_MAX:
-        return
-    staged = tables.compaction.stage(handle, MERGED_FRAGMENT_ROWS)
-    if staged is not None:
-        _commit_compaction(
-            environment, branch, TableWork(entry, handle, _steps(tables, handle, staged))
-        )
+    with environment.queues.acquire_many([(table_key, lance_branch(branch))]):
+        entry = environment.coordinator.fresh(branch).entries.get(table_key)
+        if entry is None or not owns_lineage(branch, entry.table_branch):
+            return
+        handle = open_pin(tables, entry)
+        if tables.table_state(handle).small_fragments < SMALL_FRAGMENTS_MAX:
+            return
+        if tables.head_version(handle.location) != entry.version:
+            return  # recovery comes first, and the next write compacts
+        staged = tables.compaction.stage(handle, MERGED_FRAGMENT_ROWS)
+        if staged is not None:
+            work = TableWork(entry, handle, _steps(tables, handle, staged))
+            commit_work(environment, branch, WriterKind.OPTIMIZE, {table_key: work})
 
 
 def _steps(
@@ -74,12 +126,3 @@ def _steps(
         return staged
 
     return (to_stage(compaction), catch_up)
-
-
-def _commit_compaction(environment: WriteEnvironment, branch: str, work: TableWork) -> None:
-    entry, location = work.entry, work.handle.location
-    with environment.queues.acquire_many([(entry.table_key, lance_branch(branch))]):
-        now = environment.coordinator.fresh(branch).entries.get(entry.table_key)
-        if now != entry or environment.tables.head_version(location) != entry.version:
-            return  # another writer came first and compacts in turn
-        commit_work(environment, branch, WriterKind.OPTIMIZE, {entry.table_key: work})

@@ -55,7 +55,7 @@ from omnigraph.write.intent import Intent, NewTable, TableCommits, build_sidecar
 from omnigraph.write.pins import handle_to_pin, version_to_pin
 from omnigraph.write.recovery import undo
 from omnigraph.write.sidecar import Sidecar
-from omnigraph.write.sidecar_files import confirm_sidecar, delete_sidecar, write_sidecar
+from omnigraph.write.sidecar_files import alive, confirm_sidecar, delete_sidecar, write_sidecar
 
 log = logging.getLogger("omnigraph.write")
 
@@ -71,7 +71,9 @@ def carry_out(
         ExpectedVersionMismatch: A table moved first. Nothing of the write is there.
         RecoveryRequired: The write may still take effect; recovery finishes or undoes it.
     """
-    return _Run(environment, intent, build_sidecar(intent), _Progress()).carry_out(turn)
+    sidecar = build_sidecar(intent)
+    with alive(sidecar.operation_id):
+        return _Run(environment, intent, sidecar, _Progress()).carry_out(turn)
 
 
 @dataclass(slots=True)

@@ -36,7 +36,12 @@ from omnigraph.write.evidence import Found, inspect_tables
 from omnigraph.write.recovery_actions import RecoveryActions
 from omnigraph.write.schema_recovery import decide_schema_change
 from omnigraph.write.sidecar import Sidecar, WriterKind
-from omnigraph.write.sidecar_files import delete_sidecar, list_sidecars, read_sidecar_if_exists
+from omnigraph.write.sidecar_files import (
+    delete_sidecar,
+    is_alive,
+    list_sidecars,
+    read_sidecar_if_exists,
+)
 
 _T = TypeVar("_T")
 
@@ -54,7 +59,7 @@ def recover_all(
     With nothing to do this costs one listing. With `full` unset, a write that needs a restore is
     left for the next read-write open where no lock of the system proves that its writer is dead.
     A write names in `wait_for` the queues it will take itself: a live writer of other tables or
-    branches is then left alone instead of waited for.
+    branches, or of this process, is then left alone instead of waited for.
 
     Raises:
         RecoveryRequired: A sidecar is damaged, foreign or newer than this Omnigraph. It stays.
@@ -62,6 +67,8 @@ def recover_all(
     """
     recovered = 0
     for operation_id in list_sidecars(environment.texts):
+        if wait_for is not None and is_alive(operation_id):
+            continue  # the queues are waited for when they are taken
         known = read_sidecar_if_exists(environment.texts, operation_id)
         if known is None:
             continue

@@ -8,8 +8,8 @@ that is damaged or far too large is refused and stays.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from omnigraph.errors import InvariantViolated, OmnigraphError, RecoveryRequired
@@ -24,8 +24,25 @@ from omnigraph.write.sidecar import (
     sidecar_to_json,
 )
 
+_live: set[str] = set()
+
 BYTES_MAX = 16 * 1024 * 1024
 """No sidecar of ours comes near this: a table takes a few hundred bytes."""
+
+
+@contextmanager
+def alive(operation_id: str) -> Iterator[None]:
+    """Held by the writer of a sidecar, so that others of this process know that it is at work."""
+    _live.add(operation_id)
+    try:
+        yield
+    finally:
+        _live.discard(operation_id)
+
+
+def is_alive(operation_id: str) -> bool:
+    """Whether the writer of a sidecar is at work in this process."""
+    return operation_id in _live
 
 
 def write_sidecar(store: GraphTexts, sidecar: Sidecar) -> None:
