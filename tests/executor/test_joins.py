@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from omnigraph.compiler import compile_query, require_read
 from omnigraph.executor import closing, execute, match, steps
+from omnigraph.executor.rows import Rows
 from omnigraph.graph import Graph, init
 from omnigraph.index import RuntimeCache
 from omnigraph.ir.expressions import NOW_PARAMETER
@@ -145,6 +147,7 @@ def as_if_large(block: int) -> ExitStack:
         (steps, "FOLDED_ROWS_MIN", 0),
         (steps, "FOLDING_PAYS", 0),
         (match, "HELD_BEFORE_FOLDING", 1),
+        (match, "LONG_TREE", 0),
         (closing, "FILTER_PAYS", 1_000),
         (closing, "BYTES_PER_EDGE", 1),
         (closing, "ONE_WAY_PAYS", 0),
@@ -173,6 +176,7 @@ FIXED = [
        return { sum($b.n) as total, max($b.x) as most }""",
     """match { $a likes $b  $b likes $c  $c likes $d  $d likes $a  $p: Bob  $b.n < $p.n }
        return { $p.key, count($c) as n }""",
+    "match { $a likes $b  $b likes $c  $c likes $d } return { $a.n, $b.n, $c.n, $d.n }",
     "match { $a likes $a  $a <meets> $b  $b meets $b } return { $b.key } limit 2",
 ]
 
@@ -188,6 +192,35 @@ def test_joins_of_every_shape_give_the_rows_of_the_evaluator(tmp_path: Path) -> 
             for block in (2, 1_000):
                 with as_if_large(block):
                     check(rows_of(graph, ir, data, RuntimeCache()), expected, ir)
+
+
+def test_a_long_path_copies_columns_in_proportion_to_its_hops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read again only at the end is not copied at every hop."""
+    hops = 40
+    with init(tmp_path / "g.omni", schema=SCHEMA, durability="process") as graph:
+        keys = [f"a{n:02}" for n in range(hops + 9)]
+        records: list[dict[str, Any]] = [{"type": "Ann", "data": {"key": key}} for key in keys]
+        records += [{"edge": "Likes", "from": a, "to": b} for a, b in pairwise(keys)]
+        graph.load(records, mode="overwrite")
+        copied = 0
+        take = Rows.take
+
+        def counted(rows: Rows, indices: Any) -> Rows:
+            nonlocal copied
+            copied += len(rows.nodes)
+            return take(rows, indices)
+
+        monkeypatch.setattr(Rows, "take", counted)
+        path = " ".join(f"$v{n} likes $v{n + 1}" for n in range(hops))
+        tail = f"return {{ $v0.key as first, $v{hops}.key as last }} order {{ $v0.key }}"
+
+        found = graph.query(f"query q() {{ match {{ {path} }} {tail} }}").rows()
+
+    assert [row["first"] for row in found] == keys[:9]
+    assert [row["last"] for row in found] == keys[hops:]
+    assert copied <= 6 * hops
 
 
 def read_again(graph: Graph, random: Random | None) -> GraphData:

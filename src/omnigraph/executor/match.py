@@ -37,6 +37,8 @@ from omnigraph.planner.plan import MatchPlan, NegationPlan
 from omnigraph.planner.trees import Branch, Tree
 
 HELD_BEFORE_FOLDING = 1 << 21
+LONG_TREE = 8
+"""From this many stages on, columns are put away until the end instead of copied at every stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,14 @@ def match_rows(
 class _Stage:
     """A branch, or the start of a tree, and what can be applied once it is bound.
 
-    `can_drop_later` says whether a row made here may still turn out to be no answer.
+    `can_drop_later` says whether a row made here may still turn out to be no answer. What is in
+    `put_away` is not read before the tree is done.
     """
 
     branch: Branch | None
     applied: tuple[Predicate | NegationPlan, ...]
     can_drop_later: bool
+    put_away: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +181,26 @@ class _Match:
                 stages.append(_Stage(branch, applied, bool(pending) or closing > 0))
             bound |= own
             joined_by = take(bound)
+            can_drop_later = bool(pending) or closing > 0
             arranged.append(
-                _TreeStages(tree, tuple(stages), joined_by, bool(pending) or closing > 0)
+                _TreeStages(tree, self._shelve(tree, stages), joined_by, can_drop_later)
             )
         return start, arranged
+
+    def _shelve(self, tree: Tree, stages: Sequence[_Stage]) -> tuple[_Stage, ...]:
+        """Put away what is read again only when the tree is done."""
+        # Rows that are folded on the way have to show all of their columns.
+        if len(stages) < LONG_TREE or any(branch.folds for branch in tree.branches):
+            return tuple(stages)
+        read: set[str] = set()
+        shelved: list[_Stage] = []
+        for stage in reversed(stages):
+            own = set(self._bound_by(tree, stage.branch))
+            # What this stage binds, and what it is the last one to read before the end.
+            used = own | _reads(stage)
+            shelved.append(replace(stage, put_away=frozenset(used - read) if read else frozenset()))
+            read |= used
+        return tuple(reversed(shelved))
 
     def _bound_by(self, tree: Tree, branch: Branch | None) -> Iterator[str]:
         if branch is None:
@@ -297,7 +317,7 @@ class _Match:
             elif block.count == 0:
                 continue
             elif len(stack) == len(tree.stages):
-                yield block
+                yield block if block.shelf is None else block.take_back()
             else:
                 stack.append(self._take_stage(block, tree.stages[len(stack)]))
 
@@ -309,8 +329,8 @@ class _Match:
     def _finish(self, rows: Rows, stage: _Stage) -> Rows:
         rows = self._cut(self._apply(rows, stage.applied), stage.can_drop_later)
         if stage.branch is not None and stage.branch.drops:
-            rows = self.steps.drop(rows, stage.branch.drops)
-        return rows
+            rows = self.steps.drop(rows, stage.branch)
+        return rows.put_away(stage.put_away) if stage.put_away else rows
 
     def _cut(self, rows: Rows, can_drop_later: bool) -> Rows:
         """Drop rows beyond the limit, when nothing that follows can drop any."""
@@ -407,6 +427,12 @@ def _stages(tree: Tree) -> list[Branch | None]:
 
 def _closes(tree: Tree, branch: Branch | None) -> int:
     return len(tree.closing if branch is None else branch.closing)
+
+
+def _reads(stage: _Stage) -> set[str]:
+    hops = () if stage.branch is None else (stage.branch.hop, *stage.branch.closing)
+    ends = {end for hop in hops for end in (hop.source, hop.target)}
+    return ends.union(*(_variables(each) for each in stage.applied))
 
 
 def _variables(applied: Predicate | NegationPlan) -> frozenset[str]:

@@ -8,8 +8,8 @@ of the least or greatest value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import field
+from collections.abc import Callable, Iterable
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,11 +27,25 @@ ROWS_MAX = 50_000_000
 _WEIGHT_MAX = 2**62
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Shelf:
+    """Columns that are not read for a while, as they were when they were put away.
+
+    `index` says for each of their rows which row of the shelf `below` belongs to it.
+    """
+
+    nodes: dict[str, IntArray]
+    edges: dict[str, IntArray]
+    index: IntArray | None
+    below: Shelf | None
+
+
 @dataclass(slots=True)
 class Rows:
     """`nodes` and `edges` give the position each variable is bound to in each row.
 
-    `distinct` names a node variable known to differ from row to row, when there is one.
+    `distinct` names a node variable known to differ from row to row, when there is one. What was
+    put away is on the `shelf`, and `shelf_index` says where; None for the same rows.
     """
 
     count: int
@@ -42,6 +56,8 @@ class Rows:
     extremes: Extremes = field(default_factory=dict)
     seeds: IntArray | None = None
     distinct: str | None = None
+    shelf: Shelf | None = None
+    shelf_index: IntArray | None = None
 
     @property
     def is_unit(self) -> bool:
@@ -70,7 +86,36 @@ class Rows:
             None if self.seeds is None else self.seeds[indices],
             # Other indices may repeat a row.
             self.distinct if isinstance(indices, slice) or indices.dtype == bool else None,
+            self.shelf,
+            None if self.shelf is None else self._shelf_rows()[indices],
         )
+
+    def put_away(self, names: Iterable[str]) -> Rows:
+        """The same rows; these columns are not copied again until they are taken back."""
+        away = set(names)
+        nodes = {name: column for name, column in self.nodes.items() if name in away}
+        edges = {name: column for name, column in self.edges.items() if name in away}
+        return replace(
+            self,
+            nodes={name: column for name, column in self.nodes.items() if name not in away},
+            edges={name: column for name, column in self.edges.items() if name not in away},
+            shelf=Shelf(nodes, edges, self.shelf_index, self.shelf),
+            shelf_index=None,
+        )
+
+    def take_back(self) -> Rows:
+        """The same rows with all of their columns."""
+        shelf, index = self.shelf, self._shelf_rows()
+        while shelf is not None:
+            self.nodes |= {name: column[index] for name, column in shelf.nodes.items()}
+            self.edges |= {name: column[index] for name, column in shelf.edges.items()}
+            index = index if shelf.index is None else shelf.index[index]
+            shelf = shelf.below
+        self.shelf, self.shelf_index = None, None
+        return self
+
+    def _shelf_rows(self) -> IntArray:
+        return np.arange(self.count) if self.shelf_index is None else self.shelf_index
 
     def scale(self, factor: AnyArray | int) -> Rows:
         """The same rows, each standing for `factor` times as many."""

@@ -59,7 +59,7 @@ class Steps:
     reducer: Reducer
     limit: int | None
     _block: int = 0
-    _unpaid: set[tuple[str, ...]] = field(default_factory=set)
+    _unpaid: set[str] = field(default_factory=set)
     _made: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,14 +105,14 @@ class Steps:
                 rows = weights.at(rows.nodes[variable]).apply(rows)
         return rows
 
-    def drop(self, rows: Rows, names: tuple[str, ...]) -> Rows:
-        """Rows without these variables, equal ones added up while that makes them fewer."""
-        rows = self.forget(rows, names)
-        if rows.count < FOLDED_ROWS_MIN or names in self._unpaid:
+    def drop(self, rows: Rows, branch: Branch) -> Rows:
+        """Rows without what is not read after a branch, equal ones added up while that pays."""
+        rows = self.forget(rows, branch.drops)
+        if not branch.folds or rows.count < FOLDED_ROWS_MIN or branch.child in self._unpaid:
             return rows
         folded = fold_rows(rows, exists=self.reducer.exists)
         if folded.count * FOLDING_PAYS > rows.count:
-            self._unpaid.add(names)
+            self._unpaid.add(branch.child)
         return folded
 
     def forget(self, rows: Rows, names: Iterable[str]) -> Rows:

@@ -1,6 +1,7 @@
-"""Drop variables: what no later step reads leaves the rows, and equal rows are added up.
+"""Drop variables: what no later step reads leaves the rows.
 
-Only before a step that makes rows more: the fewer there are, the less it does.
+Before a step that makes rows more, those that became equal are added up: the fewer there are, the
+less it does.
 
     match { $a knows $b  $b knows $c  $c knows $d  $d knows $a }  return { count($a) as n }
 
@@ -21,7 +22,7 @@ Only before a step that makes rows more: the fewer there are, the less it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from omnigraph.catalog.model import Catalog
@@ -44,25 +45,40 @@ def drop_variables(plan: Plan, catalog: Catalog, statistics: Statistics) -> Plan
 
 def _drop_in_tree(tree: Tree, match: MatchPlan, estimates: Estimates) -> Tree:
     steps = [branch for branch in tree.branches if not branch.is_tail]
-    bound = set(match.pattern.outer if tree.root is None else (tree.root,))
-    held = set(bound)
-    dropped: dict[str, tuple[str, ...]] = {}
+    last_use = {name: len(steps) for name in match.read}
+    last_use |= dict.fromkeys(match.pattern.outer, len(steps))
+    bound_at = _places(tree, steps, match)
     for place, branch in enumerate(steps):
-        later = steps[place + 1 :]
-        bound.update(_bound_by(branch, match))
-        held.update(_bound_by(branch, match))
-        if not any(_makes_more(each, estimates) for each in later):
-            break
-        unread = held - match.read - set(match.pattern.outer)
-        unread -= {name for each in later for name in _reads(each)}
-        for names in _read_together(match):
-            if not names <= bound:
-                unread -= names
-        if unread:
-            dropped[branch.child] = tuple(sorted(unread))
-            held -= unread
-    branches = (replace(each, drops=dropped.get(each.child, ())) for each in tree.branches)
-    return replace(tree, branches=tuple(branches)) if dropped else tree
+        for name in _reads(branch):
+            last_use[name] = max(last_use.get(name, 0), place)
+    for names in _read_together(match):
+        # What waits for another tree is read when this one is done.
+        at = max(bound_at.get(name, len(steps)) for name in names)
+        for name in names:
+            last_use[name] = max(last_use.get(name, 0), at)
+    makes_more = [place for place, each in enumerate(steps) if _makes_more(each, estimates)]
+    dropped: dict[int, list[str]] = {}
+    for name, place in bound_at.items():
+        at = max(last_use.get(name, 0), place, 0)
+        if at + 1 < len(steps):
+            dropped.setdefault(at, []).append(name)
+    if not dropped:
+        return tree
+    changed = {
+        steps[place].child: replace(
+            steps[place], drops=tuple(sorted(names)), folds=place < max(makes_more, default=0)
+        )
+        for place, names in dropped.items()
+    }
+    return replace(tree, branches=tuple(changed.get(each.child, each) for each in tree.branches))
+
+
+def _places(tree: Tree, steps: Sequence[Branch], match: MatchPlan) -> dict[str, int]:
+    """At which step each variable is bound; -1 before the first."""
+    places = {} if tree.root is None else {tree.root: -1}
+    for place, branch in enumerate(steps):
+        places |= dict.fromkeys(_bound_by(branch, match), place)
+    return places
 
 
 def _bound_by(branch: Branch, match: MatchPlan) -> Iterator[str]:

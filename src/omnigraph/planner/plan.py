@@ -136,7 +136,7 @@ def _tree_lines(tree: Tree, pattern: Pattern, indent: str) -> Iterator[str]:
         yield f"{indent}close {_hop_text(hop, hop.source, hop.target)}"
     for branch in tree.branches:
         yield f"{indent}  {_branch_text(branch)}{_where(branch, pattern)}"
-        if branch.drops:
+        if branch.folds:
             dropped = ", ".join(map(format_variable, branch.drops))
             yield f"{indent}  drop {dropped} and add up equal rows"
 

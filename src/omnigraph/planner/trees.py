@@ -26,7 +26,7 @@ class Branch:
 
     A bound child appears in rows. One that is not bound is counted: without closing hops it sends
     its parent how many matches hang below each position, with them it is counted row by row.
-    Nothing reads `drops` after this step.
+    Nothing reads `drops` after this step; `folds` says that equal rows are then worth adding up.
     """
 
     hop: Hop
@@ -35,6 +35,7 @@ class Branch:
     is_bound: bool
     closing: tuple[Hop, ...] = ()
     drops: tuple[str, ...] = ()
+    folds: bool = False
 
     @property
     def is_tail(self) -> bool:
