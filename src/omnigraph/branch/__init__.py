@@ -2,6 +2,7 @@
 
 create.py        one ref in the manifest
 delete.py        the ref, and what only it held; states that outlive it are written down
+extent.py        about how many rows a merge is about
 merge.py         two heads → outcome → one commit with two parents
   commit_dag.py    parents of commits, and what histories have in common
   merge_base.py    the best common ancestors of two heads, several of them as one

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
+from omnigraph.branch.extent import estimate_differing_rows
 from omnigraph.branch.merge import MergeResult
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
@@ -21,6 +22,7 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.graph import Commit, Graph
+from omnigraph.graph.graph import get_session
 from omnigraph.pipeline.ranges import is_text
 from omnigraph.policy import Action
 from omnigraph.server.fence import with_heads
@@ -33,6 +35,8 @@ from omnigraph.wire import load_to_json
 DEFAULT_MODE = "merge"
 LONG_BYTES = 64 * 1024
 """A shorter load takes no longer than a mutation."""
+LONG_ROWS = 256
+"""A merge of fewer rows takes no longer than a few mutations."""
 
 Body: TypeAlias = bytes | bytearray
 
@@ -55,7 +59,7 @@ Permit: TypeAlias = Callable[[Load], None]
 class Job(Protocol):
     """A write that can be long. It can be pickled."""
 
-    def is_long(self, body: Body) -> bool:
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
         """Whether it may keep a processor busy for a while."""
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
@@ -69,7 +73,7 @@ class LoadDocument:
     actor: str | None
     depth_max: int
 
-    def is_long(self, body: Body) -> bool:
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
         return len(body) >= LONG_BYTES
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
@@ -88,7 +92,7 @@ class LoadLines:
     wanted: Load
     line_bytes_max: int
 
-    def is_long(self, body: Body) -> bool:
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
         return len(body) >= LONG_BYTES
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
@@ -104,8 +108,15 @@ class Merge:
     actor: str | None
     deletes: bool
 
-    def is_long(self, body: Body) -> bool:
-        return True
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
+        # Most merges are small, and done before another process has read the two branches.
+        session = get_session(opened.graph)
+        try:
+            heads = (session.coordinator.fresh(each) for each in (self.source, self.target))
+            rows = estimate_differing_rows(session.store.tables, *(e.snapshot() for e in heads))
+        except OmnigraphError:
+            return False  # the merge says what is wrong
+        return rows >= LONG_ROWS
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
         merged = opened.graph.merge(self.source, self.target, actor=self.actor)

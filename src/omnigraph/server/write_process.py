@@ -1,10 +1,10 @@
 """Write process: run long writes beside the server instead of in it.
 
 Threads of one process share its interpreter, and a step of a load holds it for many milliseconds,
-in which no query is answered. So large loads and merges run in a second process. The first of them
-starts it; until it is ready they run in the server, unless they are so large that they would start
-Spark. When it dies, recovery finishes or undoes its writes, as for any process, and the next long
-write starts another one.
+in which no query is answered. So large loads and merges of many rows run in a second process. The
+first of them starts it; until it is ready they run in the server, unless they are so large that
+they would start Spark. When it dies, recovery finishes or undoes its writes, as for any process,
+and the next long write starts another one.
 
 On an object store only one process may write to a graph, so there all writes run in the server.
 """
@@ -66,7 +66,7 @@ class WriteProcess:
             OmnigraphError: What the job raised.
             RecoveryRequired: The process died; the write may have taken effect.
         """
-        if not job.is_long(body):
+        if not job.is_long(opened, body):
             return job.run(opened, body, permit)
         worker = self._worker_for(opened, body)
         self._metrics.long_write(is_in_write_process=worker is not None)
