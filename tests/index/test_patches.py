@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
+from omnigraph.executor.closing import Members
 from omnigraph.executor.kernels import best_along, expand, sum_along
 from omnigraph.index import patches
 from omnigraph.index.adjacency import (
@@ -16,13 +16,14 @@ from omnigraph.index.adjacency import (
     PatchedRuns,
     Relation,
     Runs,
+    ShiftedRuns,
     StoredRuns,
     build_distinct_relation,
     build_edge_relation,
 )
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.keys import DistinctKey, EdgeTables, TableId
-from omnigraph.index.patches import patch_distinct, patch_edges
+from omnigraph.index.patches import EdgeChanges, Moves, patch_distinct, patch_edges
 from tests.depth import depth
 
 
@@ -36,7 +37,8 @@ def describe(runs: Runs) -> dict[str, object]:
     rows, entries = expand(runs, everywhere)
     found = {
         "rows": rows.tolist(),
-        "targets": runs.targets[entries].tolist(),
+        "targets": runs.neighbours(entries).tolist(),
+        "all targets": runs.targets[entries].tolist(),
         "edges": None if runs.edges is None else runs.edges[entries].tolist(),
         "one by one": [np.diff(runs.runs(np.array([each]))).tolist() for each in everywhere],
         "count": runs.count,
@@ -66,54 +68,142 @@ def describe_sums(relation: Relation) -> list[object]:
     ]
 
 
+def describe_members(relation: Relation) -> list[tuple[int, int]]:
+    """Which of all pairs an edge joins."""
+    pairs = np.argwhere(np.ones(relation.sizes, dtype=bool))
+    members = Members(relation.forward, relation.sizes[1])
+    return [tuple(pairs[each]) for each in members.find(pairs[:, 0], pairs[:, 1])[0]]
+
+
 def assert_same(found: Relation, expected: Relation) -> None:
     for source in (True, False):
         assert describe(found.side(source=source)) == describe(expected.side(source=source))
     assert describe_sums(found) == describe_sums(expected)
+    assert describe_members(found) == describe_members(expected)
 
 
-def change_pairs(random: np.random.Generator, pairs: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Some pairs that come, and some of those there are."""
-    come = random.integers(0, size, (int(random.integers(0, 5)), 2))
-    if len(pairs) and random.random() < 0.5:
-        come = np.concatenate([come, random.choice(pairs, 1)])  # one more edge of the same pair
-    yield come
-    yield random.choice(pairs, min(len(pairs), int(random.integers(0, 4))), replace=False)
+NOTHING = np.empty((0, 2), dtype=np.int64)
 
 
-def without(pairs: np.ndarray, gone: np.ndarray) -> np.ndarray:
-    left = pairs.tolist()
-    for each in gone.tolist():
-        left.remove(each)
-    return np.array(left, dtype=np.int64).reshape(-1, 2)
+class World:
+    """Nodes in the order of a table, and edges between them: one step after the other at random.
+
+    A step adds nodes and edges, removes edges, removes nodes with their edges, and writes nodes
+    again, which moves them to the end.
+    """
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random = random
+        self.count = int(random.integers(1, 12))
+        self.nodes = list(range(self.count))
+        pairs = random.integers(0, self.count, (int(random.integers(0, 30)), 2))
+        self.edges = [(int(source), int(target)) for source, target in pairs]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return len(self.nodes), len(self.nodes)
+
+    def ends(self) -> Endpoints:
+        return self._ends_of(self.edges)
+
+    def step(self, both: bool) -> tuple[EdgeChanges, Moves]:
+        before, random = list(self.nodes), self.random
+        chosen = [node for node in before if random.random() < 0.15 and len(before) > 3]
+        again = [node for node in chosen if random.random() < 0.6]
+        gone = [
+            edge
+            for edge in self.edges
+            if random.random() < 0.1 or self._is_lost(edge, chosen, again)
+        ]
+        for edge in gone:
+            self.edges.remove(edge)
+        new = list(range(self.count, self.count + int(random.integers(0, 3))))
+        self.count += len(new)
+        added = list(random.permutation([*again, *new]))
+        self.nodes = [node for node in before if node not in chosen] + [int(e) for e in added]
+        come = [
+            (int(random.choice(self.nodes)), int(random.choice(self.nodes)))
+            for _ in range(int(random.integers(0, 5)) if self.nodes else 0)
+        ]
+        if self.edges and random.random() < 0.5:
+            come.append(self.edges[0])  # one more edge of the same pair
+        self.edges += come
+        whole = [edge for edge in gone if edge[0] in self.nodes and edge[1] in self.nodes]
+        lost = [edge for edge in gone if edge not in whole]
+        pairs_lost = sum(2 if both and source != target else 1 for source, target in lost)
+        moves = Moves(
+            np.array([before.index(node) for node in chosen], dtype=np.int64),
+            np.array([added.index(n) if n in again else -1 for n in chosen], dtype=np.int64),
+            len(before) - len(chosen),
+        )
+        return EdgeChanges(self._ends_of(come), self._ends_of(whole), pairs_lost), moves
+
+    def _is_lost(self, edge: tuple[int, int], chosen: list[int], again: list[int]) -> bool:
+        return any(end in chosen and end not in again for end in edge)
+
+    def _ends_of(self, edges: list[tuple[int, int]]) -> Endpoints:
+        places = [[self.nodes.index(end) for end in edge] for edge in edges]
+        return ends_of(np.array(places, dtype=np.int64).reshape(-1, 2))
 
 
-@pytest.mark.parametrize("seed", range(depth(6, 60)))
+def patch_edge(
+    relation: Relation, size: int, come: np.ndarray, gone: np.ndarray
+) -> Relation | None:
+    """The relation with some edges more and some less, between nodes that stay."""
+    stay = Moves(NOTHING[:, 0], NOTHING[:, 0], kept=size)
+    changes = EdgeChanges(ends_of(come), ends_of(gone))
+    return patch_distinct(relation, (size, size), changes, (stay, stay), both=False)
+
+
+@pytest.mark.parametrize("seed", range(depth(8, 200)))
 @pytest.mark.parametrize("both", [False, True])
 def test_a_patched_relation_is_the_one_built_of_all_edges(
     seed: int, both: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parallel edges, loops, new positions, emptied and refilled runs, and a fold now and then."""
+    """Parallel edges, loops, emptied and refilled runs, nodes that come, go and move, and folds."""
     monkeypatch.setattr(patches, "CHANGED_RUNS_MAX", 12)
-    random = np.random.default_rng(seed)
-    size = int(random.integers(1, 12))
-    pairs = random.integers(0, size, (int(random.integers(0, 30)), 2))
-    relation = build_distinct_relation(ends_of(pairs), (size, size), both=both)
+    world = World(np.random.default_rng(seed))
+    relation = build_distinct_relation(world.ends(), world.sizes, both=both)
     seen: list[tuple[Relation, Relation]] = []
-    for _ in range(14):
-        size += int(random.integers(0, 3))
-        come, gone = change_pairs(random, pairs, size)
-        pairs = np.concatenate([without(pairs, gone), come])
+    for _ in range(12):
+        changes, moves = world.step(both)
 
-        patched = patch_distinct(relation, (size, size), ends_of(come), ends_of(gone), both=both)
+        patched = patch_distinct(relation, world.sizes, changes, (moves, moves), both=both)
 
         assert patched is not None
-        fresh = build_distinct_relation(ends_of(pairs), (size, size), both=both)
+        fresh = build_distinct_relation(world.ends(), world.sizes, both=both)
         assert_same(patched, fresh)
         seen.append((patched, fresh))
         relation = patched
     for patched, fresh in seen:  # what later versions added changed none of the earlier ones
         assert_same(patched, fresh)
+
+
+def test_a_node_that_is_written_again_moves_only_its_own_pairs() -> None:
+    """However many nodes and edges there are, and however many positions it shifts."""
+    for size in (100, 10_000):
+        sources = np.repeat(np.arange(size), 3)
+        ends = Endpoints(sources, (sources + np.tile([1, 2, 3], size)) % size)
+        base = build_distinct_relation(ends, (size, size))
+        moves = Moves(np.array([5]), np.array([0]), kept=size - 1)
+        nothing = EdgeChanges(ends_of(NOTHING), ends_of(NOTHING))
+
+        found = patch_distinct(base, (size, size), nothing, (moves, moves), both=False)
+
+        assert found is not None
+        assert isinstance(found.forward, ShiftedRuns)
+        # Its own run of three, and those of the three nodes that lead to it.
+        assert patch_length(found.forward.runs_of_slots) == 12
+        assert found.forward.rooms == base.forward.rooms
+
+
+def test_a_node_that_leaves_edges_behind_is_not_patched_out() -> None:
+    """They lead nowhere from then on, and somewhere again when the node comes back."""
+    base = build_distinct_relation(ends_of(np.array([[0, 1], [1, 2]])), (3, 3))
+    gone = Moves(np.array([2]), np.array([-1]), kept=2)
+    nothing = EdgeChanges(ends_of(NOTHING), ends_of(NOTHING))
+
+    assert patch_distinct(base, (2, 2), nothing, (gone, gone), both=False) is None
 
 
 @pytest.mark.parametrize("seed", range(depth(3, 30)))
@@ -138,10 +228,9 @@ def test_two_versions_that_go_on_from_one_do_not_disturb_each_other() -> None:
     """As the first commits of two branches do."""
     pairs = np.array([[0, 1], [1, 2], [2, 0]])
     base = build_distinct_relation(ends_of(pairs), (3, 3))
-    nothing = ends_of(pairs[:0])
 
-    one = patch_distinct(base, (3, 3), ends_of(np.array([[0, 2]])), nothing, both=False)
-    other = patch_distinct(base, (3, 3), ends_of(np.array([[0, 0]])), nothing, both=False)
+    one = patch_edge(base, 3, np.array([[0, 2]]), NOTHING)
+    other = patch_edge(base, 3, np.array([[0, 0]]), NOTHING)
 
     assert one is not None
     assert other is not None
@@ -152,9 +241,8 @@ def test_two_versions_that_go_on_from_one_do_not_disturb_each_other() -> None:
 
 def test_an_edge_that_was_never_there_cannot_go() -> None:
     base = build_distinct_relation(ends_of(np.array([[0, 1]])), (3, 3))
-    nothing, gone = ends_of(np.empty((0, 2), dtype=np.int64)), ends_of(np.array([[1, 0]]))
 
-    assert patch_distinct(base, (3, 3), nothing, gone, both=False) is None
+    assert patch_edge(base, 3, NOTHING, np.array([[1, 0]])) is None
 
 
 def test_a_patch_of_one_edge_makes_only_the_runs_of_its_ends() -> None:
@@ -165,16 +253,11 @@ def test_a_patch_of_one_edge_makes_only_the_runs_of_its_ends() -> None:
         base = build_distinct_relation(
             Endpoints(sources, (sources * 7 + np.tile([1, 2, 3], size)) % size), (size, size)
         )
-        come = ends_of(np.array([[5, 50]]))
-        found = patch_distinct(base, (size, size), come, ends_of(come_none()), both=False)
+        found = patch_edge(base, size, np.array([[5, 50]]), NOTHING)
         assert found is not None
         added.append([patch_length(found.forward), patch_length(found.backward)])
 
     assert added[0] == added[1] == [4, 4]
-
-
-def come_none() -> np.ndarray:
-    return np.empty((0, 2), dtype=np.int64)
 
 
 def patch_length(runs: StoredRuns) -> int:
@@ -193,8 +276,7 @@ def test_what_versions_share_is_counted_once() -> None:
 
     relation = base
     for key in keys[1:]:
-        come = ends_of(np.array([[2, 0]]))
-        patched = patch_distinct(relation, (3, 3), come, ends_of(come_none()), both=False)
+        patched = patch_edge(relation, 3, np.array([[2, 0]]), NOTHING)
         assert patched is not None
         relation = patched
         cache.get(key, partial(replace, patched))

@@ -52,12 +52,12 @@ class Members:
             likely = np.flatnonzero(self._marked[self._slots(sources, targets)])
             sources, targets = sources[likely], targets[likely]
         starts, ends = self.runs.runs(sources)
-        firsts = _bisect(self.runs.targets, starts, ends, targets)
+        firsts = _bisect(self.runs, starts, ends, targets)
         if self.runs.edges is None:
             lasts = np.minimum(firsts + 1, ends)
-            found = np.flatnonzero((firsts < ends) & (_at(self.runs.targets, firsts) == targets))
+            found = np.flatnonzero((firsts < ends) & (_at(self.runs, firsts) == targets))
         else:
-            lasts = _bisect(self.runs.targets, firsts, ends, targets + 1)
+            lasts = _bisect(self.runs, firsts, ends, targets + 1)
             found = np.flatnonzero(firsts < lasts)
         indices = found if likely is None else likely[found]
         return indices, firsts[found], lasts[found]
@@ -69,7 +69,7 @@ class Members:
         self._shift = 64 - bits
         marked = np.zeros(1 << bits, dtype=bool)
         sources, entries = expand(self.runs, np.arange(self.runs.size))
-        marked[self._slots(sources, self.runs.targets[entries])] = True
+        marked[self._slots(sources, self.runs.neighbours(entries))] = True
         self._marked = marked
 
     def _slots(self, sources: IntArray, targets: IntArray) -> IntArray:
@@ -77,18 +77,18 @@ class Members:
         return ((keys * _MULTIPLIER) >> np.uint64(self._shift)).view(np.int64)
 
 
-def _at(values: IntArray, indices: IntArray) -> IntArray:
-    if len(values) == 0:
-        return np.full(len(indices), -1)
-    return values[np.minimum(indices, len(values) - 1)]
+def _at(runs: Runs, entries: IntArray) -> IntArray:
+    if runs.end == 0:
+        return np.full(len(entries), -1)
+    return runs.neighbours(np.minimum(entries, runs.end - 1))
 
 
-def _bisect(values: IntArray, lows: IntArray, highs: IntArray, wanted: IntArray) -> IntArray:
-    """The first index in each ascending run whose value is at least the wanted one."""
+def _bisect(runs: Runs, lows: IntArray, highs: IntArray, wanted: IntArray) -> IntArray:
+    """The first entry in each ascending run whose neighbour is at least the wanted one."""
     lows, highs = lows.copy(), highs.copy()
     for _ in range(int(np.max(highs - lows, initial=0)).bit_length()):
         middle = (lows + highs) >> 1
-        is_below = (_at(values, middle) < wanted) & (lows < highs)
+        is_below = (_at(runs, middle) < wanted) & (lows < highs)
         lows = np.where(is_below, middle + 1, lows)
         highs = np.where(is_below, highs, middle)
     return lows

@@ -16,11 +16,12 @@ An entry is an index into `csr.targets`. Of the five edges 0 → 1, 0 → 2, 1 �
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
-from omnigraph.index.adjacency import Csr, FewRuns, PatchedRuns, Runs
+from omnigraph.index.adjacency import Csr, FewRuns, PatchedRuns, Runs, ShiftedRuns
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
 from omnigraph.index.arrays import expand_runs as expand_runs
 from omnigraph.index.selection import Selection
@@ -54,12 +55,14 @@ def runs_between(csr: Runs, sources: IntArray, targets: IntArray) -> tuple[IntAr
     """Return where the edges from each source to its target start and end in the CSR."""
     starts, ends = csr.runs(sources)
     return (
-        _bisect(csr.targets, starts, ends, targets),
-        _bisect(csr.targets, starts, ends, targets + 1),
+        _bisect(csr.neighbours, starts, ends, targets),
+        _bisect(csr.neighbours, starts, ends, targets + 1),
     )
 
 
-def _bisect(values: IntArray, lows: IntArray, highs: IntArray, wanted: IntArray) -> IntArray:
+def _bisect(
+    values: Callable[[IntArray], IntArray], lows: IntArray, highs: IntArray, wanted: IntArray
+) -> IntArray:
     """The first index in each ascending run whose value is at least the wanted one."""
     lows, highs = lows.copy(), highs.copy()
     while True:
@@ -67,7 +70,7 @@ def _bisect(values: IntArray, lows: IntArray, highs: IntArray, wanted: IntArray)
         if len(active) == 0:
             return lows
         middle = (lows[active] + highs[active]) // 2
-        is_below = values[middle] < wanted[active]
+        is_below = values(middle) < wanted[active]
         lows[active[is_below]] = middle[is_below] + 1
         highs[active[~is_below]] = middle[~is_below]
 
@@ -87,7 +90,7 @@ def reach(forward: Side, backward: Side, parents: Selection, children: Selection
     if not parents.is_all and edge_count(forward(), parents.positions()) < edges:
         return _reach_from_parents(forward(), parents, children)
     _, entries = expand(csr, children.positions())
-    return parents.intersect(to_selection(csr.targets[entries], parents.size))
+    return parents.intersect(to_selection(csr.neighbours(entries), parents.size))
 
 
 def to_selection(positions: IntArray, size: int) -> Selection:
@@ -102,7 +105,7 @@ def to_selection(positions: IntArray, size: int) -> Selection:
 def _reach_from_parents(forward: Runs, parents: Selection, children: Selection) -> Selection:
     positions = parents.positions()
     rows, entries = expand(forward, positions)
-    hits = children.mask()[forward.targets[entries]]
+    hits = children.mask()[forward.neighbours(entries)]
     found = np.zeros(len(positions), dtype=bool)
     found[rows[hits]] = True
     return Selection(parents.size, positions=positions[found])
@@ -119,10 +122,10 @@ def sum_along(forward: Side, backward: Side, weights: AnyArray, size: int) -> An
     positions = np.flatnonzero(weights)
     if edge_count(below, positions) * FEW < below.count:
         rows, entries = expand(below, positions)
-        return scatter_sums(below.targets[entries], weights[positions][rows], size)
+        return scatter_sums(below.neighbours(entries), weights[positions][rows], size)
     if weights.dtype.kind == "f":
-        return _fold_runs(forward(), lambda csr: _segments(np.add, weights, csr, 0.0), 0.0)
-    return _fold_runs(forward(), lambda csr: _running_sums(weights, csr), 0)
+        return _fold_runs(forward(), weights, partial(_segments, np.add, 0.0), 0.0)
+    return _fold_runs(forward(), weights, _running_sums, 0)
 
 
 def _running_sums(weights: AnyArray, csr: Csr) -> AnyArray:
@@ -131,25 +134,31 @@ def _running_sums(weights: AnyArray, csr: Csr) -> AnyArray:
     return np.asarray(sums[csr.offsets[1:]] - sums[csr.offsets[:-1]])
 
 
-def _fold_runs(runs: Runs, fold: Callable[[Csr], AnyArray], empty: float) -> AnyArray:
+def _fold_runs(
+    runs: Runs, weights: AnyArray, fold: Callable[[AnyArray, Csr], AnyArray], empty: float
+) -> AnyArray:
     """One value per position, folded from its run: one pass over the base, one over what changed.
 
     A run that has changed may lead to a position that the base does not know; the base's own never
     does, so that its pass is right for every position but the changed ones.
     """
+    if isinstance(runs, ShiftedRuns):
+        return runs.own.drop(
+            _fold_runs(runs.runs_of_slots, runs.other.spread(weights), fold, empty)
+        )
     if not isinstance(runs, PatchedRuns):
-        return fold(runs.flat)
-    known = fold(runs.base)
+        return fold(weights, runs.flat)
+    known = fold(weights, runs.base)
     total = np.full(runs.size, empty, dtype=known.dtype)
     total[: len(known)] = known
-    total[runs.changed] = fold(runs.changed_runs)
+    total[runs.changed] = fold(weights, runs.changed_runs)
     return total
 
 
 def best_along(forward: Side, ranks: IntArray, none: int, *, is_minimum: bool) -> IntArray:
     """The least (or greatest) rank of the children of each parent, `none` without any."""
     update = np.minimum if is_minimum else np.maximum
-    return _fold_runs(forward(), lambda csr: _segments(update, ranks, csr, none), none)
+    return _fold_runs(forward(), ranks, partial(_segments, update, none), none)
 
 
 def scatter_sums(positions: IntArray, weights: AnyArray, size: int) -> AnyArray:
@@ -174,7 +183,7 @@ def best_of(
     return best
 
 
-def _segments(update: np.ufunc, weights: AnyArray, csr: Csr, empty: float) -> AnyArray:
+def _segments(update: np.ufunc, empty: float, weights: AnyArray, csr: Csr) -> AnyArray:
     """Fold each run on its own: differences of a running sum would carry rounding across runs."""
     has_neighbour = np.flatnonzero(csr.has_neighbour)
     total = np.full(csr.size, empty, dtype=weights.dtype)
@@ -222,7 +231,7 @@ def _walk_one(
             else:
                 found.append(nodes[loops[nodes]])
         _, entries = expand(csr, nodes)
-        reached = csr.targets[entries]
+        reached = csr.neighbours(entries)
         nodes = sort_distinct(reached[~visited[reached]])
         if len(nodes) == 0:
             break
@@ -253,7 +262,7 @@ def _walk_some(
             found.append((rows[looping], nodes[looping]))
         distance += 1
         which, entries = expand(csr, nodes)
-        keys = rows[which] * size + csr.targets[entries]
+        keys = rows[which] * size + csr.neighbours(entries)
         keys = sort_distinct(keys[~visited[keys]])
         visited[keys] = True
         rows, nodes = np.divmod(keys, size)

@@ -142,7 +142,7 @@ class Steps:
     def _follow_function(self, rows: Rows, branch: Branch, side: Runs) -> Rows:
         """Every position has one neighbour: rows stay as they are."""
         _, entries = expand(side, rows.nodes[branch.parent])
-        targets = side.targets[entries]
+        targets = side.neighbours(entries)
         selection = self.reducer.selections[branch.child]
         if selection.is_all:
             grown = replace(rows, nodes=dict(rows.nodes), edges=dict(rows.edges))
@@ -158,7 +158,7 @@ class Steps:
     def _begin(
         self, branch: Branch, hop: Hop, side: Runs, rows: IntArray, entries: IntArray
     ) -> _Met:
-        targets = side.targets[entries]
+        targets = side.neighbours(entries)
         selection = self.reducer.selections[branch.child]
         if not selection.is_all:
             kept = np.flatnonzero(selection.contains(targets))

@@ -231,7 +231,7 @@ def _send_from_children(
     csr = below()
     positions = children.positions()
     rows, entries = expand(csr, positions)
-    targets = csr.targets[entries]
+    targets = csr.neighbours(entries)
     if not parents.is_all:
         kept = parents.contains(targets)
         rows, targets = rows[kept], targets[kept]
@@ -256,7 +256,7 @@ def _send_to_parents(
     csr = above()
     positions = parents.positions()
     rows, entries = expand(csr, positions)
-    targets = csr.targets[entries]
+    targets = csr.neighbours(entries)
     kept = children.contains(targets)
     rows, targets = rows[kept], targets[kept]
     sent = _fold(weights.at(targets), rows, len(positions), above, weights.largest)

@@ -13,6 +13,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     table_view.py   one table addressed by position: decode, fetch, select
     value_lookup.py the positions of one value, by rank
     rooms.py        arrays that later versions add to in place
+    shifts.py       slots, which rows have for good, to positions and back
     id_index.py     where the entities with a few ids stand
     adjacency.py    edges as runs of neighbour positions, both ways
     patches.py      an adjacency of an earlier version, with the edges that changed since

@@ -25,6 +25,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, expand_runs, sort_distinct
 from omnigraph.index.rooms import Room
 from omnigraph.index.selection import Selection
+from omnigraph.index.shifts import Shift
 
 FEW = 4
 """Runs are few when there is less than one entry for this many positions."""
@@ -57,6 +58,15 @@ class Csr:
     def only_targets(self) -> IntArray:
         """The neighbour of every position, of a function."""
         return self.targets
+
+    def neighbours(self, entries: IntArray) -> IntArray:
+        """The neighbours at these entries."""
+        return self.targets[entries]
+
+    @property
+    def end(self) -> int:
+        """Every entry is below this."""
+        return len(self.targets)
 
     @cached_property
     def degree(self) -> IntArray:
@@ -124,6 +134,13 @@ class FewRuns:
     @cached_property
     def flat(self) -> Csr:
         return Csr(self.offsets, self.targets, self.edges)
+
+    def neighbours(self, entries: IntArray) -> IntArray:
+        return self.targets[entries]
+
+    @property
+    def end(self) -> int:
+        return len(self.targets)
 
     @property
     def count(self) -> int:
@@ -196,6 +213,13 @@ class PatchedRuns:
             at = at[is_changed]
             starts[is_changed], ends[is_changed] = self.starts[at], self.ends[at]
         return starts, ends
+
+    def neighbours(self, entries: IntArray) -> IntArray:
+        return self.rooms[0].array[entries]
+
+    @property
+    def end(self) -> int:
+        return self.length
 
     def _base_runs(self, positions: IntArray) -> tuple[IntArray, IntArray]:
         offsets, last = self.base.offsets, self.base.size
@@ -277,7 +301,92 @@ class PatchedRuns:
         return self.size * _PATCH_BYTES + len(self.changed) * 24
 
 
-StoredRuns: TypeAlias = Csr | PatchedRuns
+@dataclass(eq=False)
+class ShiftedRuns:
+    """Runs of slots, seen as runs of positions: some rows of either side are gone since."""
+
+    runs_of_slots: PatchedRuns
+    own: Shift
+    other: Shift
+
+    @property
+    def size(self) -> int:
+        return self.runs_of_slots.size - len(self.own.gone)
+
+    @property
+    def count(self) -> int:
+        return self.runs_of_slots.count
+
+    @property
+    def edges(self) -> IntArray | None:
+        return self.runs_of_slots.edges
+
+    @property
+    def rooms(self) -> tuple[Room, ...]:
+        return self.runs_of_slots.rooms
+
+    @property
+    def base(self) -> Csr:
+        return self.runs_of_slots.base
+
+    def runs(self, positions: IntArray) -> tuple[IntArray, IntArray]:
+        return self.runs_of_slots.runs(self.own.to_slots(positions))
+
+    def neighbours(self, entries: IntArray) -> IntArray:
+        return self.other.to_positions(self.runs_of_slots.neighbours(entries))
+
+    @property
+    def end(self) -> int:
+        return self.runs_of_slots.length
+
+    @cached_property
+    def targets(self) -> IntArray:
+        return self.other.to_positions(self.runs_of_slots.targets)
+
+    @cached_property
+    def flat(self) -> Csr:
+        flat = self.runs_of_slots.flat
+        offsets = np.concatenate([[0], np.cumsum(self.degree)])
+        return _with_room(Csr(offsets, self.other.to_positions(flat.targets), flat.edges))
+
+    @cached_property
+    def degree(self) -> IntArray:
+        return self.own.drop(self.runs_of_slots.degree)
+
+    @property
+    def degree_max(self) -> int:
+        return self.runs_of_slots.degree_max
+
+    @cached_property
+    def has_neighbour(self) -> BoolArray:
+        return self.own.drop(self.runs_of_slots.has_neighbour)
+
+    def with_neighbour(self) -> Selection:
+        return Selection(self.size, mask=None if self.is_total else self.has_neighbour)
+
+    @cached_property
+    def is_total(self) -> bool:
+        return bool(self.has_neighbour.all())
+
+    @cached_property
+    def is_function(self) -> bool:
+        return self.count == self.size and self.is_total
+
+    @cached_property
+    def only_targets(self) -> IntArray:
+        return self.neighbours(self.runs(np.arange(self.size))[0])
+
+    @cached_property
+    def loops(self) -> BoolArray:
+        return self.own.drop(self.runs_of_slots.loops)
+
+    @property
+    def nbytes(self) -> int:
+        gone = self.own.gone.nbytes + self.other.gone.nbytes
+        return self.runs_of_slots.nbytes + self.size * 2 * _PATCH_BYTES + int(gone)
+
+
+StoredRuns: TypeAlias = Csr | PatchedRuns | ShiftedRuns
 Runs: TypeAlias = StoredRuns | FewRuns
 
 
@@ -303,6 +412,13 @@ class Counts:
         """Set the numbers of those pairs that are here."""
         is_known = self.has(pairs)
         numbers[is_known] = self.numbers[np.searchsorted(self.pairs, pairs[is_known])]
+
+    def shift(self, sources: Shift, targets: Shift) -> Counts:
+        """The same by the positions of slots; a pair with an end that is gone has no edge."""
+        ends = unpack(self.pairs)
+        is_left = ~(np.isin(ends[0], sources.gone) | np.isin(ends[1], targets.gone))
+        pairs = pack(sources.to_positions(ends[0][is_left]), targets.to_positions(ends[1][is_left]))
+        return Counts(pairs, self.numbers[is_left])
 
     def replace(self, pairs: IntArray, numbers: IntArray) -> Counts:
         """The same with other numbers for some pairs."""
@@ -332,14 +448,14 @@ class Relation:
     @property
     def nbytes(self) -> int:
         """Without what versions share."""
-        patches = [each.nbytes for each in self._sides if isinstance(each, PatchedRuns)]
+        patches = [each.nbytes for each in self._sides if not isinstance(each, Csr)]
         return sum(patches) + self.recounted.nbytes
 
     @property
     def shared(self) -> tuple[Csr | Room | Counts, ...]:
         parts: list[Csr | Room | Counts] = [self.parallel]
         for side in self._sides:
-            base = side.base if isinstance(side, PatchedRuns) else side
+            base = side if isinstance(side, Csr) else side.base
             parts.append(base)
             parts += [room for room in side.rooms if room not in base.rooms]
         return tuple(parts)

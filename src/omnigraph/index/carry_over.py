@@ -23,6 +23,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
@@ -196,41 +197,64 @@ class PreviousVersion:
 
     def tail(self, base: TableId, delta: RowDelta, name: str) -> pa.Array:
         """The values of a column in the rows added since a version."""
-        return self._tail(base, delta, name).columns[name]
-
-    def _tail(self, base: TableId, delta: RowDelta, name: str) -> _Tail:
-        """Every column of those rows that is in use, in one scan: a scan costs more than a row."""
-        key = TailKey(self._id, base)
-        found = self._cache.peek(key)
-        if isinstance(found, _Tail) and name in found.columns:
-            return found
-        names = [name, *(each for each in self._columns_in_use() if each != name)]
-        is_long = self._handle.row_count - delta.kept > _TAIL_ROWS_SHARED
-        key = TailKey(self._id, base, name if is_long or found is not None else "")
-
-        def read() -> _Tail:
-            wanted = names if key.name == "" else [name]
-            rows = self._tables.reads.scan(
-                self._handle, wanted, with_row_id=True, fragment_ids=list(delta.added)
-            )
-            columns = {each: rows.column(each).combine_chunks() for each in wanted}
-            return _Tail(columns, np.asarray(rows.column(ROW_ID).to_numpy()))
-
-        return self._cache.get(key, read)
-
-    def _columns_in_use(self) -> list[str]:
-        names = self._handle.schema.names
-        return [each for each in names if self._cache.is_in_use(ColumnKey(self._id, each))]
+        if not self._is_long(delta):
+            found = self._short_tail(base, delta).columns.get(name)
+            if found is not None:
+                return found
+        key = TailKey(self._id, base, name)
+        return self._cache.get(key, lambda: self._read_tail(delta, [name])).columns[name]
 
     def tail_row_ids(self, base: TableId, delta: RowDelta) -> np.ndarray:
         """The row ids of the added rows."""
-        found = self._cache.peek(TailKey(self._id, base))
-        if isinstance(found, _Tail):
-            return found.row_ids
+        if self._is_long(delta):
+            return self._read_tail(delta, []).row_ids
+        return self._short_tail(base, delta).row_ids
+
+    def _is_long(self, delta: RowDelta) -> bool:
+        return self._handle.row_count - delta.kept > _TAIL_ROWS_SHARED
+
+    def _short_tail(self, base: TableId, delta: RowDelta) -> _Tail:
+        """Every column of the added rows that is in use: a scan costs more than a few rows."""
+        names = [
+            each
+            for each in self._handle.schema.names
+            if self._cache.is_in_use(ColumnKey(self._id, each))
+        ]
+        return self._cache.get(TailKey(self._id, base), lambda: self._read_tail(delta, names))
+
+    def _read_tail(self, delta: RowDelta, names: Sequence[str]) -> _Tail:
         rows = self._tables.reads.scan(
-            self._handle, [], with_row_id=True, fragment_ids=list(delta.added)
+            self._handle, names, with_row_id=True, fragment_ids=list(delta.added)
         )
-        return np.asarray(rows.column(ROW_ID).to_numpy())
+        columns = {each: rows.column(each).combine_chunks() for each in names}
+        return _Tail(columns, np.asarray(rows.column(ROW_ID).to_numpy()))
+
+    def find_again(self, base: TableId, delta: RowDelta) -> IntArray | None:
+        """Which of the added rows each removed row is now, by its id; -1 for none.
+
+        None when the rows that were removed cannot be read any more.
+        """
+        before, known = self._cache.peek(FragmentsKey(base)), self._cache.peek(RowIdsKey(base))
+        if not isinstance(before, _Fragments) or not isinstance(known, RowIds):
+            return None
+        removed = known.ids[delta.removed]
+        added = self.tail_row_ids(base, delta) if delta.added else removed[:0]
+        order = np.argsort(added)
+        at = np.searchsorted(added, removed, sorter=order)
+        again = np.append(order, -1)[at]
+        # A row that was changed has the same row id. One that was deleted may have come back.
+        again[np.append(added, removed[:1])[again] != removed] = -1
+        rows = np.flatnonzero(again < 0)
+        if len(rows) == 0 or len(rows) + len(added) == len(removed):
+            return again
+        try:
+            deleted = self._tables.reads.take_rows(before.handle, removed[rows].tolist(), ["id"])
+        except OmnigraphError:
+            return None  # the files of the earlier version may have been cleaned up
+        ids = deleted.column("id").combine_chunks()
+        found = pc.index_in(ids, value_set=self.tail(base, delta, "id"))
+        again[rows] = found.fill_null(-1).to_numpy()
+        return again
 
     def _fragments(self) -> _Fragments:
         def build() -> _Fragments:
@@ -252,7 +276,9 @@ class PreviousVersion:
         if lost == 0:
             return delta
         removed = self._find_removed(before.handle, base, delta)
-        return RowDelta(delta.kept, removed, delta.added) if len(removed) == lost else None
+        if len(removed) != lost:
+            return None
+        return RowDelta(delta.kept, removed, delta.added)
 
     def _find_removed(self, before: TableHandle, base: TableId, delta: RowDelta) -> IntArray:
         """Positions of rows that are gone, or were written again and are among the added ones."""
@@ -267,11 +293,11 @@ class PreviousVersion:
         return np.unique(at[ids[at] == wanted])
 
     def _base_row_ids(self, before: TableHandle, base: TableId) -> RowIds:
-        cached = self._cache.peek(RowIdsKey(base))
-        if isinstance(cached, RowIds):
-            return cached
-        rows = self._tables.reads.scan(before, [], with_row_id=True)
-        return build_row_ids(rows.column(ROW_ID).to_numpy())
+        def read() -> RowIds:
+            rows = self._tables.reads.scan(before, [], with_row_id=True)
+            return build_row_ids(rows.column(ROW_ID).to_numpy())
+
+        return self._cache.get(RowIdsKey(base), read)
 
 
 def _compare_fragments(before: tuple[Fragment, ...], now: tuple[Fragment, ...]) -> RowDelta | None:

@@ -86,13 +86,14 @@ class RowIds:
         """The ids with these after them."""
         grown = Column(self.ids, self.shared).append(tail)
         is_sorted = self.order is None and _is_ascending(grown.array[max(len(self.ids) - 1, 0) :])
-        order = None if is_sorted else np.argsort(grown.array)
+        # Stable: that is quick where nearly all are in order, as they are after an update.
+        order = None if is_sorted else np.argsort(grown.array, kind="stable")
         return RowIds(grown.array, order, grown.shared)
 
 
 def build_row_ids(ids: np.ndarray) -> RowIds:
     """Index rows by their id."""
-    return RowIds(ids, None if _is_ascending(ids) else np.argsort(ids))
+    return RowIds(ids, None if _is_ascending(ids) else np.argsort(ids, kind="stable"))
 
 
 def _is_ascending(ids: np.ndarray) -> bool:

@@ -7,12 +7,15 @@ no longer than it, so that there are few parts, and each row is sorted anew only
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.index.arrays import IntArray
+from omnigraph.index.shifts import NO_SHIFT, Shift
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _ROWS_HASHED_AT_ONCE = 65_536
@@ -20,27 +23,32 @@ _ROWS_HASHED_AT_ONCE = 65_536
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IdPart:
-    """Sorted hashes, and the position of each."""
+    """Sorted hashes, and the slot of each."""
 
     hashes: np.ndarray
-    positions: IntArray
+    slots: IntArray
 
     @property
     def nbytes(self) -> int:
-        return int(self.hashes.nbytes + self.positions.nbytes)
+        return int(self.hashes.nbytes + self.slots.nbytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IdIndex:
-    """The parts of an index over the ids of the first `size` positions."""
+    """The parts of an index over the ids of the first `size` slots."""
 
     shared: tuple[IdPart, ...]
     size: int
+    shift: Shift = NO_SHIFT
 
     @property
     def nbytes(self) -> int:
         """Without the parts: versions share them."""
-        return 0
+        return int(self.shift.gone.nbytes)
+
+    def remove(self, positions: IntArray) -> IdIndex:
+        """The index without the rows at these positions."""
+        return replace(self, shift=self.shift.remove(self.shift.to_slots(positions)))
 
     def append(self, tail: pa.Array) -> IdIndex:
         """The index with the ids of more rows."""
@@ -50,9 +58,9 @@ class IdIndex:
             last = parts.pop()
             added = _sort_part(
                 np.concatenate([last.hashes, added.hashes]),
-                np.concatenate([last.positions, added.positions]),
+                np.concatenate([last.slots, added.slots]),
             )
-        return IdIndex((*parts, added), self.size + len(tail))
+        return IdIndex((*parts, added), self.size + len(tail), self.shift)
 
     def find(self, ids: pa.Array, column: pa.Array) -> IntArray:
         """The positions of ids in the column that was indexed, -1 for one that is not there."""
@@ -66,7 +74,9 @@ class IdIndex:
                 rows = np.flatnonzero((starts < ends) & (found < 0))
                 if len(rows) == 0:
                     break
-                at = part.positions[starts[rows]]
+                slots = part.slots[starts[rows]]
+                # A slot that is gone gives the position of another row, which has another id.
+                at = np.minimum(self.shift.to_positions(slots), len(column) - 1)
                 same = pc.equal(column.take(pa.array(at)), ids.take(pa.array(rows)))
                 is_same = same.fill_null(False).to_numpy(zero_copy_only=False)
                 found[rows[is_same]] = at[is_same]
@@ -79,9 +89,9 @@ def build_id_index(ids: pa.Array) -> IdIndex:
     return IdIndex((_sort_part(_hash_texts(ids), np.arange(len(ids))),), len(ids))
 
 
-def _sort_part(hashes: np.ndarray, positions: IntArray) -> IdPart:
+def _sort_part(hashes: np.ndarray, slots: IntArray) -> IdPart:
     order = np.argsort(hashes, kind="stable")
-    return IdPart(hashes[order], positions[order])
+    return IdPart(hashes[order], slots[order])
 
 
 def _hash_texts(texts: pa.Array) -> np.ndarray:

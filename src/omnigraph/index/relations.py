@@ -32,9 +32,9 @@ from omnigraph.index.adjacency import (
 from omnigraph.index.arrays import IntArray, sort_distinct
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.carry_over import RowDelta
-from omnigraph.index.keys import DistinctKey, EdgeTables, EndpointsKey, PerEdgeKey
+from omnigraph.index.keys import DistinctKey, EdgeTables, EndpointsKey, PerEdgeKey, TableId
 from omnigraph.index.notes import note
-from omnigraph.index.patches import patch_distinct, patch_edges
+from omnigraph.index.patches import EdgeChanges, Moves, patch_distinct, patch_edges
 from omnigraph.index.selection import Selection
 from omnigraph.index.table_view import TableView
 from omnigraph.storage.predicates import IsIn
@@ -267,27 +267,48 @@ class EdgeIndex:
     # From an earlier version
 
     def _carry_distinct(self, both: bool) -> Relation | None:
-        """The adjacency of an earlier version and the edges that came and went since."""
+        """The adjacency of an earlier version, and what came and went since."""
         for key in self._cache.other_versions(DistinctKey(self._ids, both)):
-            if not self._keeps_positions(key.tables):
-                continue
-            changes = self.edges.previous.changes_since(key.tables.edges, ("src", "dst"))
+            moves = self._find_moves(key.tables)
+            changes = None if moves is None else self._find_changes(key.tables.edges, both)
             relation = None if changes is None else self._cache.peek(key)
-            if changes is None or not isinstance(relation, Relation) or relation.dangling:
+            if moves is None or changes is None or not isinstance(relation, Relation):
                 continue
-            come, gone = self._ends_of(changes.come), self._ends_of(changes.gone)
-            if come.count_dangling() or gone.count_dangling():
+            if relation.dangling:
                 continue
-            found = patch_distinct(relation, self._sizes, come, gone, both=both)
+            found = patch_distinct(relation, self._sizes, changes, moves, both=both)
             if found is not None:
                 note(
                     f"carried the adjacency of {self.edges.table_key} over from version "
-                    f"{key.tables.edges.version}",
-                    len(come.sources) + len(gone.sources),
+                    f"{key.tables.edges.version}"
                 )
                 self.edges.previous.remember()
                 return found
         return None
+
+    def _find_changes(self, base: TableId, both: bool) -> EdgeChanges | None:
+        """The edges that came and went since a version; None if unknown, or one leads nowhere."""
+        changes = self.edges.previous.changes_since(base, ("src", "dst"))
+        if changes is None:
+            return None
+        come, gone = self._ends_of(changes.come), self._ends_of(changes.gone)
+        if come.count_dangling():
+            return None
+        is_whole = (gone.sources >= 0) & (gone.targets >= 0)
+        # An edge both ways is two pairs, and a loop is one.
+        is_loop = pc.equal(changes.gone.column("src"), changes.gone.column("dst"))
+        loops = np.asarray(is_loop.to_numpy(), dtype=bool)
+        weights = np.where(loops, 1, 2) if both else np.ones(len(loops), dtype=np.int64)
+        left = Endpoints(gone.sources[is_whole], gone.targets[is_whole])
+        return EdgeChanges(come, left, int(weights[~is_whole].sum()))
+
+    def _find_moves(self, bases: EdgeTables) -> tuple[Moves, Moves] | None:
+        """The nodes that lost their positions since earlier versions; None if unknown, or many."""
+        sources = self._sources.find_moves(bases.sources)
+        if sources is None or self.joins_one_type:
+            return None if sources is None else (sources, sources)
+        targets = self._targets.find_moves(bases.targets)
+        return None if targets is None else (sources, targets)
 
     def _carry_per_edge(self, both: bool) -> Relation | None:
         """The same of stored edges, when none of them went: the others keep their positions."""

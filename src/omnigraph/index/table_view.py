@@ -25,6 +25,7 @@ from omnigraph.index.id_index import IdIndex, build_id_index
 from omnigraph.index.keys import ColumnKey, IdIndexKey, NumbersKey, RowIdsKey, TableId
 from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
+from omnigraph.index.patches import Moves
 from omnigraph.index.selection import Selection
 from omnigraph.index.value_lookup import ValueLookup
 from omnigraph.manifest.model import TableEntry
@@ -37,6 +38,8 @@ from omnigraph.storage.tables import TableStorage
 
 BATCH_ROWS = 8_192
 _TEXT_BYTES_GUESS = 32
+_IDS_GONE_MAX = 16_384
+_NONE: IntArray = np.empty(0, dtype=np.int64)
 _FEW_PER_ID = 64
 """So many ids are hashed for one that is looked up, or the whole column is not worth an index."""
 
@@ -98,10 +101,25 @@ class TableView:
     def _index_ids(self) -> IdIndex:
         ids = self.column("id")
         carried = self.previous.find(IdIndexKey(self.id), IdIndex)
-        if carried is None or len(carried.delta.removed):
+        if carried is None or len(carried.entry.shift.gone) > _IDS_GONE_MAX:
             return build_id_index(ids)
-        tail = ids.slice(carried.delta.kept)
-        return carried.entry.append(tail) if len(tail) else carried.entry
+        kept, tail = carried.entry.remove(carried.delta.removed), ids.slice(carried.delta.kept)
+        return kept.append(tail) if len(tail) else kept
+
+    def find_moves(self, base: TableId) -> Moves | None:
+        """Which rows lost their position since a version, and where they are written again.
+
+        None when that is not known, or many did.
+        """
+        delta = self.previous.delta_since(base)
+        if delta is None:
+            return None
+        if len(delta.removed) == 0:
+            return Moves(_NONE, _NONE, delta.kept)
+        again = self.previous.find_again(base, delta)
+        # The version after this one will ask which of its rows are gone.
+        self.row_ids()
+        return None if again is None else Moves(delta.removed, again, delta.kept)
 
     def _look_up_ids(self, ids: pa.Array) -> IntArray:
         rows = self.scan(["id"], IsIn("id", ids.unique()), with_row_id=True)
