@@ -146,7 +146,7 @@ def test_a_product_that_cannot_fit_is_refused_before_it_is_made(people: Graph) -
 
     with (
         patch.object(rows_module, "ROWS_MAX", 50),
-        pytest.raises(ResourceLimitError, match="add a filter"),
+        pytest.raises(ResourceLimitError, match="relate them by a traversal"),
     ):
         run_query(people, query)
 

@@ -129,14 +129,19 @@ def list_candidates(
     """
     counts = [way.counts for way in ways]
     chosen, fewest = _choose(counts)
-    total = np.cumsum(fewest)
-    first, rows = 0, len(fewest)
-    while first < rows:
+    for part in split_runs(fewest, block):
+        yield part, list(_expand_chosen(ways, chosen, part))
+
+
+def split_runs(counts: IntArray, block: Iterator[int]) -> Iterator[slice]:
+    """Rows that follow each other, at least one and as many as have no more than a block."""
+    total = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
         done = int(total[first - 1]) if first else 0
         last = int(np.searchsorted(total, done + next(block), side="right"))
-        last = min(max(last, first + 1), rows)
-        part = slice(first, last)
-        yield part, list(_expand_chosen(ways, chosen, part))
+        last = max(last, first + 1)
+        yield slice(first, last)
         first = last
 
 

@@ -137,20 +137,27 @@ def _order_rows(run: Run, plan: Plan) -> Rows:
         rows = match_rows(run, plan.match, Wanted(limit=plan.limit))
         run.note("matched", rows.count)
         return _limit(rows, plan.limit)
-    rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan)))
-    run.note("matched", rows.count)
     first = plan.order[0].expression
     if isinstance(first, (Nearest, Bm25, Rrf)):
+        rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan)))
+        run.note("matched", rows.count)
         ranked = order_by_ranking(run, pattern, first, rows, plan.limit)
         return _limit(ranked, plan.limit)
-    columns = [
-        _row_column(run, plan, item.expression, rows, descending=item.descending)
-        for item in plan.order
-    ]
-    columns += tie_columns(run, pattern, rows)
-    indices = sort_indices(columns, rows.count, plan.limit)
-    run.note("sorted", len(indices))
-    return _limit(rows.take(indices), plan.limit)
+
+    def sort(rows: Rows) -> Rows:
+        columns = [
+            _row_column(run, plan, item.expression, rows, descending=item.descending)
+            for item in plan.order
+        ]
+        columns += tie_columns(run, pattern, rows)
+        return rows.take(sort_indices(columns, rows.count, plan.limit)[: plan.limit])
+
+    cut = None if plan.limit is None else sort
+    rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan), cut=cut))
+    run.note("matched", rows.count)
+    rows = sort(rows)
+    run.note("sorted", rows.count)
+    return _limit(rows, plan.limit)
 
 
 def _first_roots(plan: Plan) -> FirstRoots | None:
@@ -165,8 +172,7 @@ def _first_roots(plan: Plan) -> FirstRoots | None:
 def _limit(rows: Rows, limit: int | None) -> Rows:
     if limit is not None:
         rows = rows.take(slice(0, limit))
-    rows = rows.unfold()
-    return rows if limit is None else rows.take(slice(0, limit))
+    return rows.unfold(limit)
 
 
 def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: bool) -> SortColumn:

@@ -1,26 +1,32 @@
 """Joins: two sets of rows that share no variable, met by an equality between their properties.
 
 Without one they meet as a cross product. With one, only pairs of equal values are made; the
-predicate itself is still checked on them like any other.
+predicate itself is still checked on them like any other. Either way they come in blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.executor.closing import split_runs
 from omnigraph.executor.filters import property_values
 from omnigraph.executor.kernels import expand_runs
-from omnigraph.executor.rows import Rows, require_room
+from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.index.columns import to_comparable
 from omnigraph.ir.expressions import Compare, CompareKind, PropertyRef
 from omnigraph.planner.pattern import Pattern
 
+PAIRS_PER_BLOCK = 1 << 20
 
-def join(run: Run, pattern: Pattern, left: Rows, right: Rows, conditions: Iterable[object]) -> Rows:
+
+def join(
+    run: Run, pattern: Pattern, left: Rows, right: Rows, conditions: Iterable[object]
+) -> Iterator[Rows]:
     """Every row of one with every row of the other that can satisfy the conditions."""
     for condition in conditions:
         sides = _equality(condition, left, right)
@@ -31,8 +37,11 @@ def join(run: Run, pattern: Pattern, left: Rows, right: Rows, conditions: Iterab
             ]
             if values[0].type == values[1].type and not pa.types.is_list(values[0].type):
                 run.note(f"joined on ${sides[0].variable}.{sides[0].property}")
-                return _equal_pairs(left, values[0], right, values[1])
-    return left.cross(right)
+                yield from _equal_pairs(left, values[0], right, values[1])
+                return
+    rows = max(1, PAIRS_PER_BLOCK // max(right.count, 1))
+    for first in range(0, left.count, rows):
+        yield left.take(slice(first, first + rows)).cross(right)
 
 
 def _equality(condition: object, left: Rows, right: Rows) -> tuple[PropertyRef, PropertyRef] | None:
@@ -49,7 +58,9 @@ def _binds(rows: Rows, ref: PropertyRef) -> bool:
     return ref.variable in rows.nodes or ref.variable in rows.edges
 
 
-def _equal_pairs(left: Rows, left_values: pa.Array, right: Rows, right_values: pa.Array) -> Rows:
+def _equal_pairs(
+    left: Rows, left_values: pa.Array, right: Rows, right_values: pa.Array
+) -> Iterator[Rows]:
     both = pa.concat_arrays([to_comparable(left_values), to_comparable(right_values)])
     # Null equals nothing: the two sides get codes that cannot meet.
     codes = both.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
@@ -59,6 +70,6 @@ def _equal_pairs(left: Rows, left_values: pa.Array, right: Rows, right_values: p
     ordered = right_codes[order]
     starts = np.searchsorted(ordered, left_codes, side="left")
     ends = np.searchsorted(ordered, left_codes, side="right")
-    require_room(int((ends - starts).sum()))
-    left_indices, indices = expand_runs(starts, ends)
-    return left.pair(left_indices, right, order[indices])
+    for part in split_runs(ends - starts, repeat(PAIRS_PER_BLOCK)):
+        indices, entries = expand_runs(starts[part], ends[part])
+        yield left.pair(indices + part.start, right, order[entries])

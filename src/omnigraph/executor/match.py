@@ -24,7 +24,7 @@ from omnigraph.executor.folding import fold_rows, join_blocks, number_rows
 from omnigraph.executor.joins import join
 from omnigraph.executor.kernels import to_selection
 from omnigraph.executor.reduce import Reducer
-from omnigraph.executor.rows import Rows, require_room
+from omnigraph.executor.rows import ANSWER, GROUPS, PRODUCT, Rows, require_room, rows_max
 from omnigraph.executor.run import Run
 from omnigraph.executor.sorting import first_and_ties, property_column
 from omnigraph.executor.steps import Steps
@@ -237,7 +237,8 @@ class _Match:
         if len(bound) < 2 or self.wanted.limit is not None or trees[0].stages[0].can_drop_later:
             return
         # After reduction every root is part of an answer: there are at least so many rows.
-        require_room(math.prod(self.reducer.selections[str(tree.root)].count for tree in bound))
+        rows = math.prod(self.reducer.selections[str(tree.root)].count for tree in bound)
+        require_room(rows, PRODUCT)
 
     def _add_tree(self, blocks: Iterator[Rows], tree: _TreeStages) -> Iterator[Rows]:
         others: Rows | None = None
@@ -253,8 +254,9 @@ class _Match:
                     others = self._collect(self._grow_from_root(tree))
                 if others is None:
                     return
-                joined = self._apply(self._cross(rows, others, tree), tree.joined_by)
-                yield self._cut(joined, tree.can_drop_later)
+                for joined in self._cross(rows, others, tree):
+                    applied = self._apply(joined, tree.joined_by)
+                    yield self._cut(applied, tree.can_drop_later)
 
     def _grow_from_root(self, tree: _TreeStages) -> Iterator[Rows]:
         root = tree.tree.root
@@ -271,10 +273,10 @@ class _Match:
         for block in blocks:
             held.append(block)
             count += block.count
-            require_room(count)
+            require_room(count, ANSWER)
         return join_blocks(held) if held else None
 
-    def _cross(self, rows: Rows, others: Rows, tree: _TreeStages) -> Rows:
+    def _cross(self, rows: Rows, others: Rows, tree: _TreeStages) -> Iterator[Rows]:
         limit = self.wanted.limit
         if limit is not None and not tree.joined_by and not tree.can_drop_later:
             others = others.take(slice(0, limit))
@@ -379,20 +381,20 @@ class _Match:
         """What the caller keeps of the blocks."""
         fresh: list[Rows] = []
         kept: list[Rows] = []
-        room = HELD_BEFORE_FOLDING
+        room = fold_at = min(HELD_BEFORE_FOLDING, rows_max())
         for block in blocks:
             fresh.append(block)
             count = _count(fresh)
             if self.wanted.limit is not None and count + _count(kept) >= self.wanted.limit:
                 break
-            if count > HELD_BEFORE_FOLDING:
+            if count > fold_at:
                 kept.append(self._keep_less(join_blocks(fresh)))
                 fresh = []
-                if _count(kept) > room:
+                if _count(kept) > min(room, rows_max()):
                     kept = [self._keep_less(join_blocks(kept))]
                     # Twice as many again: folding stays in proportion to the rows.
                     room = max(room, 2 * kept[0].count)
-                require_room(_count(kept))
+                require_room(_count(kept), ANSWER if self.wanted.groups_by is None else GROUPS)
         if not fresh and not kept:
             return self._nothing()
         if not kept:

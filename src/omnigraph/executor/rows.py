@@ -8,6 +8,7 @@ of the least or greatest value.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from typing import TypeAlias
@@ -15,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import ResourceLimitError
+from omnigraph.errors import BadRequestError, ResourceLimitError
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
 from omnigraph.index.columns import Ranks
 from omnigraph.ir.expressions import Aggregate, PropertyRef
@@ -24,7 +25,21 @@ Sums: TypeAlias = "dict[PropertyRef, tuple[AnyArray, AnyArray | None]]"
 Extremes: TypeAlias = "dict[Aggregate, tuple[IntArray, Ranks]]"
 
 ROWS_MAX = 50_000_000
+ROWS_VARIABLE = "OMNIGRAPH_QUERY_ROWS_MAX"
 _WEIGHT_MAX = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a query holds at once, and how to have it hold less."""
+
+    what: str
+    advice: str
+
+
+ANSWER = Held("rows", "add a filter or a limit, or return counts")
+GROUPS = Held("groups", "group by fewer variables, or add a filter")
+PRODUCT = Held("rows", "two parts share no variable: relate them by a traversal or by equal values")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +141,6 @@ class Rows:
 
     def cross(self, other: Rows) -> Rows:
         """Every row of one with every row of the other."""
-        require_room(self.count * other.count)
         return self.pair(
             np.repeat(np.arange(self.count), other.count),
             other,
@@ -148,26 +162,49 @@ class Rows:
             left.seeds if left.seeds is not None else right.seeds,
         )
 
-    def unfold(self) -> Rows:
-        """The rows one by one, each as often as its weight says."""
+    def unfold(self, limit: int | None = None) -> Rows:
+        """The rows one by one, each as often as its weight says, until there are `limit`."""
         if self.weight is None:
-            return self
+            return self if limit is None else self.take(slice(0, limit))
         counts = self.weight.astype(np.int64)
-        require_room(int(counts.sum()))
+        if limit is not None:
+            # As many as are still missing when a row's turn comes.
+            before = np.cumsum(np.minimum(counts, limit)) - np.minimum(counts, limit)
+            counts = np.clip(limit - before, 0, counts)
+        require_room(int(counts.sum()), ANSWER)
         indices = np.repeat(np.arange(self.count), counts)
         self.weight = None
         return self.take(indices)
 
 
-def require_room(rows: int) -> None:
-    """Refuse to make more rows than memory can be trusted to hold."""
-    if rows > ROWS_MAX:
+def require_room(rows: int, held: Held) -> None:
+    """Refuse to hold more rows than memory can be trusted with.
+
+    Raises:
+        ResourceLimitError: There are more than the limit.
+    """
+    limit = rows_max()
+    if rows > limit:
         raise ResourceLimitError(
-            "the number of rows in the middle of the query",
-            limit=ROWS_MAX,
+            f"the number of {held.what} to hold",
+            limit=limit,
             actual=rows,
-            advice="relate the variables by a traversal, add a filter, or count instead",
+            advice=f"{held.advice}; {ROWS_VARIABLE} sets the limit",
         )
+
+
+def rows_max() -> int:
+    """How many rows a query may hold, unless the environment says otherwise.
+
+    Raises:
+        BadRequestError: It says something that is not a number.
+    """
+    text = os.environ.get(ROWS_VARIABLE)
+    if not text:
+        return ROWS_MAX
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise BadRequestError(f"{ROWS_VARIABLE} is '{text}', expected a positive number")
+    return int(text)
 
 
 def multiply(left: AnyArray | int, right: AnyArray | int) -> AnyArray:

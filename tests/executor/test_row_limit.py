@@ -1,0 +1,96 @@
+"""The limit on rows: it is about what is held, it can be set, and its advice fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from omnigraph.errors import BadRequestError, ResourceLimitError
+from omnigraph.executor import joins, steps
+from omnigraph.executor.rows import ROWS_VARIABLE
+from omnigraph.graph import Graph, init
+from tests.executor.running import run_query
+
+NODES = 12
+LIMIT = 20
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    """Every node leads to every node: 12^k matches of k variables."""
+    path: Path = tmp_path_factory.mktemp("full") / "g.omni"
+    schema = "node N { k: I32 @key  half: I32 }\nedge To: N -> N"
+    with init(path, schema=schema, durability="process") as graph:
+        nodes: list[dict[str, Any]] = [
+            {"type": "N", "data": {"k": n, "half": n // 2}} for n in range(NODES)
+        ]
+        ends = [(a, b) for a in range(NODES) for b in range(NODES)]
+        edges = [{"edge": "To", "from": str(a), "to": str(b)} for a, b in ends]
+        graph.load([*nodes, *edges], mode="overwrite")
+        yield graph
+
+
+@pytest.fixture(autouse=True)
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(ROWS_VARIABLE, str(LIMIT))
+    with patch.object(steps, "BLOCK_ENTRIES", 10), patch.object(joins, "PAIRS_PER_BLOCK", 10):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("match { $a to $b  $b to $c  $c to $a } return { count($a) as n }", [NODES**3]),
+        (
+            "match { $a to $b  $b to $c  $c to $d  $d to $a } return { $a.k as k, count($b) as n }",
+            [NODES**3] * NODES,
+        ),
+        (
+            """match { $a to $b  not { $b to $c  $c to $a  $c.half > $a.k } }
+               return { count($a) as n }""",
+            [NODES * len([a for a in range(NODES) if a >= (NODES - 1) // 2])],
+        ),
+        ("match { $a: N  $b: N  $a.k < $b.k } return { count($a) as n }", [NODES * 11 // 2]),
+        ("match { $a: N  $b: N  $a.half = $b.half } return { count($a) as n }", [NODES * 2]),
+        (
+            "match { $a to $b  $b to $c } return { $c.k as n } order { $a.k, $b.k, $c.k } limit 3",
+            [0, 1, 2],
+        ),
+        ("match { $a to $b  $b to $c  $c to $a } return { $a.half as n } limit 2", [0, 0]),
+    ],
+)
+def test_what_is_not_held_is_not_limited(full: Graph, text: str, expected: list[int]) -> None:
+    """Counts, filters, and orders with a limit go over many more rows than may be held."""
+    found = run_query(full, f"query q() {{ {text} }}").rows()
+
+    assert [row["n"] for row in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("match { $a to $b } return { $a.k, $b.k }", "rows .* add a filter or a limit"),
+        ("match { $a to $b } return { $a.k } order { $a.k }", "rows .* add a filter or a limit"),
+        ("match { $a to $b } return { $a.k, $b.k, count($b) as n }", "groups .* group by fewer"),
+        ("match { $a: N  $b: N } return { $a.k, $b.k }", "relate them by a traversal"),
+    ],
+)
+def test_what_is_held_is_limited_and_the_advice_fits(full: Graph, text: str, advice: str) -> None:
+    with pytest.raises(ResourceLimitError, match=advice) as caught:
+        run_query(full, f"query q() {{ {text} }}")
+
+    assert caught.value.limit == LIMIT
+    assert ROWS_VARIABLE in str(caught.value)
+
+
+def test_a_limit_that_is_not_a_number_is_refused(
+    full: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ROWS_VARIABLE, "many")
+
+    with pytest.raises(BadRequestError, match="is 'many', expected a positive number"):
+        run_query(full, "query q() { match { $a: N } return { $a.k } }")
