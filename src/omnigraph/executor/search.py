@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError
+from omnigraph.index.arrays import IntArray
 from omnigraph.index.cache import RuntimeCache
-from omnigraph.index.keys import FullTextKey, TableId, VectorsKey
+from omnigraph.index.full_text import FullText, TextPart, read_full_text
+from omnigraph.index.keys import TableId, VectorsKey
 from omnigraph.index.notes import note
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
 from omnigraph.storage.handles import TableHandle
@@ -47,19 +49,9 @@ def text_match_rows(
     cache: RuntimeCache | None = None,
 ) -> pa.UInt64Array:
     """Row ids, by entity id, of the rows whose text has a token of `query`."""
-    text = _text_index(tables, handle, match.target.property, cache)
-    match match.function:
-        case "search" | "match_text":
-            stems = {form.stem for form in query_forms(query)}
-            forms = [text.forms_of_stem(stem) for stem in stems]
-        case "fuzzy":
-            forms = _fuzzy_forms(text, query, max_edits)
-        case _:
-            assert_never(match.function)
-    matching = np.zeros(len(text.row_ids), dtype=bool)
-    for run in forms:
-        matching[text.postings(run)[0]] = True
-    return pa.array(text.row_ids[matching], pa.uint64())
+    text = read_full_text(tables, handle, match.target.property, cache)
+    found = [_matching(part, match, query, max_edits) for part in text.parts]
+    return _sort_by_id(text, found)
 
 
 def rank_rows(
@@ -87,7 +79,7 @@ def rank_rows(
         case Bm25():
             if not isinstance(query, str):
                 raise BadRequestError("bm25 needs a text to search for, not a vector")
-            text = _text_index(tables, handle, column, cache)
+            text = read_full_text(tables, handle, column, cache)
             return _best_texts(text, query, candidates, limit)
         case _:
             assert_never(ranking)
@@ -115,15 +107,43 @@ def _reciprocal_ranks(rows: pa.UInt64Array, ranking: pa.UInt64Array, k: int) -> 
     return np.where(ranks > 0, 1.0 / (k + ranks), 0.0)
 
 
-def _text_index(
-    tables: TableStorage, handle: TableHandle, column: str, cache: RuntimeCache | None
-) -> TextIndex:
-    def build() -> TextIndex:
-        return tables.search.build_text_index(handle, column)
+def _matching(part: TextPart, match: TextMatch, query: str, max_edits: int | None) -> IntArray:
+    """The documents of a part that have a token of the query."""
+    index = part.index
+    match match.function:
+        case "search" | "match_text":
+            stems = {form.stem for form in query_forms(query)}
+            forms = [index.forms_of_stem(stem) for stem in stems]
+        case "fuzzy":
+            forms = _fuzzy_forms(index, query, max_edits)
+        case _:
+            assert_never(match.function)
+    matching = np.zeros(len(index.row_ids), dtype=bool)
+    for run in forms:
+        matching[index.postings(run)[0]] = True
+    return part.keep_live(np.flatnonzero(matching))
 
-    if cache is None:
-        return build()
-    return cache.get(FullTextKey(TableId(*handle.identity), column), build)
+
+def _sort_by_id(text: FullText, found: Sequence[IntArray]) -> pa.UInt64Array:
+    """The row ids of documents of each part, in the order of their entity ids."""
+    row_ids, ids = _name_documents(text, found)
+    if len(text.parts) > 1:
+        row_ids = row_ids.take(pc.sort_indices(ids))
+    return row_ids
+
+
+def _name_documents(
+    text: FullText, found: Sequence[IntArray]
+) -> tuple[pa.UInt64Array, pa.ChunkedArray]:
+    """Row ids and entity ids of documents of each part. Within a part they are in order."""
+    pairs = list(zip(text.parts, found, strict=True))
+    row_ids = [part.index.row_ids[documents] for part, documents in pairs]
+    ids = [part.index.ids.take(pa.array(documents)) for part, documents in pairs]
+    chunks = [chunk for each in ids for chunk in each.chunks]
+    return (
+        pa.array(np.concatenate([np.zeros(0, np.uint64), *row_ids])),
+        pa.chunked_array(chunks, pa.large_utf8()),
+    )
 
 
 def _nearest(
@@ -167,28 +187,49 @@ def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None) -> list[ran
 
 
 def _best_texts(
-    text: TextIndex, query: str, candidates: pa.UInt64Array | None, limit: int | None
+    text: FullText, query: str, candidates: pa.UInt64Array | None, limit: int | None
 ) -> tuple[pa.UInt64Array, np.ndarray]:
     scores = _bm25(text, [form.stem for form in query_forms(query)])
     # Every token of the query that a document has adds more than nothing.
-    documents = np.flatnonzero(scores)
+    documents = [np.flatnonzero(each) for each in scores]
     if candidates is not None:
-        wanted = pc.is_in(pa.array(text.row_ids[documents], pa.uint64()), candidates)
-        documents = documents[wanted.to_numpy(zero_copy_only=False)]
-    found = scores[documents]
-    # Documents are numbered by entity id, so a stable sort breaks ties by it.
-    order = np.argsort(-found, kind="stable")[:limit]
-    return pa.array(text.row_ids[documents[order]], pa.uint64()), found[order]
+        documents = [
+            _keep_candidates(part, found, candidates)
+            for part, found in zip(text.parts, documents, strict=True)
+        ]
+    found = [score[each] for score, each in zip(scores, documents, strict=True)]
+    if len(found) == 1:
+        # Documents are numbered by entity id, so a stable sort breaks ties by it.
+        order = np.argsort(-found[0], kind="stable")[:limit]
+        return pa.array(text.parts[0].index.row_ids[documents[0][order]]), found[0][order]
+    every = np.concatenate([np.zeros(0), *found])
+    if limit is not None and 0 < limit < len(every):
+        least = np.partition(every, len(every) - limit)[len(every) - limit]
+        documents = [each[score >= least] for each, score in zip(documents, found, strict=True)]
+        every = every[every >= least]
+    row_ids, ids = _name_documents(text, documents)
+    ranked = pc.sort_indices(
+        pa.table({"score": every, "id": ids}),
+        sort_keys=[("score", "descending"), ("id", "ascending")],
+    ).slice(0, limit)
+    return row_ids.take(ranked), every[ranked.to_numpy()]
 
 
-def _bm25(text: TextIndex, stems: list[str]) -> np.ndarray:
-    """The score of every document; 0 exactly where it has no token of the query."""
-    rows = len(text.row_ids)
-    scores = np.zeros(rows)
-    mean_length = text.lengths.sum() / max(rows, 1)
+def _keep_candidates(part: TextPart, documents: IntArray, candidates: pa.UInt64Array) -> IntArray:
+    wanted = pc.is_in(pa.array(part.index.row_ids[documents], pa.uint64()), candidates)
+    return np.compress(wanted.to_numpy(zero_copy_only=False), documents)
+
+
+def _bm25(text: FullText, stems: list[str]) -> list[np.ndarray]:
+    """The score of every document of each part; 0 exactly where it has no token of the query."""
+    rows, mean_length = text.rows, text.mean_length
+    scores = [np.zeros(len(part.index.row_ids)) for part in text.parts]
     for stem in stems:
-        documents, counts = text.counts_of_stem(stem)
-        idf = np.log1p((rows - len(documents) + 0.5) / (len(documents) + 0.5))
-        damping = BM25_K1 * (1 - BM25_B + BM25_B * text.lengths[documents] / mean_length)
-        scores[documents] += idf * counts * (BM25_K1 + 1) / (counts + damping)
+        counted = [part.counts_of_stem(stem) for part in text.parts]
+        having = sum(len(documents) for documents, _ in counted)
+        idf = np.log1p((rows - having + 0.5) / (having + 0.5))
+        for part, score, (documents, counts) in zip(text.parts, scores, counted, strict=True):
+            lengths = part.index.lengths[documents]
+            damping = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean_length)
+            score[documents] += idf * counts * (BM25_K1 + 1) / (counts + damping)
     return scores

@@ -19,6 +19,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     patches.py      an adjacency of an earlier version, with the edges that changed since
     relations.py    the adjacency of an edge table, cached, or a few edges looked up
     carry_over.py   what a version shares with an earlier one, taken over instead of decoded
+    full_text.py    the text indexes that together cover a version
     prefetch.py     what queries will want of a version, derived before it is published
     open_tables.py  the views and edge indexes of one snapshot
     derived.py      adjacency as files beside the graph, mapped by the next open

@@ -52,6 +52,7 @@ _TAIL_ROWS_SHARED = 1_024
 """So few added rows are read with every column in use, when one of their columns is wanted."""
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 _T = TypeVar("_T", bound=Sized)
+_A = TypeVar("_A")
 _Carriable: TypeAlias = ColumnKey | NumbersKey | RanksKey | RowIdsKey | IdIndexKey
 
 
@@ -178,6 +179,21 @@ class PreviousVersion:
         """What came and went since a version, wherever it stands; None if unknown, or much."""
         if base == self._id:
             return RowChanges(*[self._handle.schema.empty_table().select(names)] * 2)
+        find = self._tables.ancestry.find_changes
+        found = self._ask_ancestry(base, lambda now, then, new: find(now, then, new, names))
+        return None if found is None else RowChanges(*found)
+
+    def replaced_since(
+        self, base: TableId, names: Sequence[str]
+    ) -> tuple[pa.Table, np.ndarray] | None:
+        """The rows that came, with their row ids, and the row ids of those that went."""
+        find = self._tables.ancestry.find_replaced
+        return self._ask_ancestry(base, lambda now, then, new: find(now, then, new, names))
+
+    def _ask_ancestry(
+        self, base: TableId, find: Callable[[TableHandle, TableHandle, list[int]], _A | None]
+    ) -> _A | None:
+        """Ask what changed since a version; None when that is not known, or is much."""
         before = self._cache.peek(FragmentsKey(base))
         if base.version > self._id.version or not isinstance(before, _Fragments):
             return None
@@ -188,12 +204,9 @@ class PreviousVersion:
         if is_much or sum(each.rows for each in new) > rows_max:
             return None
         try:
-            found = self._tables.ancestry.find_changes(
-                self._handle, before.handle, [each.fragment_id for each in new], names
-            )
+            return find(self._handle, before.handle, [each.fragment_id for each in new])
         except OmnigraphError:
             return None  # the files of the earlier version may have been cleaned up
-        return None if found is None else RowChanges(*found)
 
     def tail(self, base: TableId, delta: RowDelta, name: str) -> pa.Array:
         """The values of a column in the rows added since a version."""

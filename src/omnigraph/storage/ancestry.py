@@ -75,16 +75,25 @@ class Ancestry:
         `new` are the fragments whose data files `ancestor` does not have. None when Lance cannot
         tell which rows were deleted.
         """
+        found = self.find_replaced(handle, ancestor, new, columns)
+        if found is None:
+            return None
+        come, gone = found
+        before = self._reads.take_rows(ancestor, gone.tolist(), columns)
+        return come.select(list(columns)), before
+
+    def find_replaced(
+        self, handle: TableHandle, ancestor: TableHandle, new: Sequence[int], columns: Sequence[str]
+    ) -> tuple[pa.Table, RowIds] | None:
+        """The same, with row ids; of the rows changed or deleted only their row ids."""
         touched, changed = self._scan_touched(handle, ancestor, new, columns)
-        deleted = _NO_ROWS
         count = ancestor.row_count + touched.num_rows - len(changed) - handle.row_count
-        if count:
-            found = self.find_deleted(handle, ancestor)
-            if found is None or len(found) != count:
-                return None
-            deleted = found
-        before = self._reads.take_rows(ancestor, [*changed.tolist(), *deleted.tolist()], columns)
-        return touched, before
+        if count == 0:
+            return touched, changed
+        deleted = self.find_deleted(handle, ancestor)
+        if deleted is None or len(deleted) != count:
+            return None
+        return touched, np.concatenate([changed, deleted])
 
     def _scan_touched(
         self,
@@ -95,7 +104,8 @@ class Ancestry:
     ) -> tuple[pa.Table, RowIds]:
         """The touched rows in these fragments, and the row ids of those that `ancestor` has."""
         if not fragment_ids:
-            return handle.schema.empty_table().select(list(columns)), _NO_ROWS
+            rows = handle.schema.empty_table().select(list(columns))
+            return rows.append_column(ROW_ID, pa.array([], pa.uint64())), _NO_ROWS
         with lance_errors("reading a table", handle.location, handle.version):
             every = handle._dataset.get_fragments()
             fragments = [each for each in every if each.fragment_id in fragment_ids]
@@ -105,7 +115,7 @@ class Ancestry:
         record(scans=1, rows_scanned=rows.num_rows)
         rows = rows.filter(pc.greater(rows[UPDATED], ancestor.version))
         is_changed = pc.less_equal(rows[CREATED], ancestor.version)
-        return rows.select(list(columns)), to_numbers(rows[ROW_ID].filter(is_changed))
+        return rows.select([*columns, ROW_ID]), to_numbers(rows[ROW_ID].filter(is_changed))
 
     def find_gone(self, handle: TableHandle, ancestor: TableHandle, count: int) -> RowIds:
         """The row ids of `ancestor`, `count` of them, that are not there any more."""

@@ -1,11 +1,11 @@
-"""Text index: the tokens of one column of one table version, counted.
+"""Text index: the tokens of a text column, counted, of all rows of a table version or of some.
 
 Why full text does not ask Lance's inverted index. Measured on 14.0.2: for the same rows the order
 by score differs between no index, an index with an unindexed tail, and an index whose rows were
 partly deleted; fuzzy queries miss words that stand in the unindexed tail only; stop words are
 looked for after stemming. A query may not change its answer because an index was built, so the
-words are counted here, from the rows of the version and nothing else. The structure of a version
-never changes: it is kept and evicted, never invalidated.
+words are counted here, from the rows and nothing else. The structure never changes: it is kept and
+evicted, never invalidated. What a later version changed is counted apart, see `index/full_text.py`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ class TextIndex:
     Documents are the rows that have the field, numbered in the order of their entity ids, so
     that a stable sort breaks ties by id. The postings of form i are `documents` and `counts`
     from `offsets[i]` to `offsets[i + 1]`; forms are sorted, so those of one stem are neighbours.
+    `by_row_id` are the documents in the order of their row ids.
     """
 
+    ids: pa.ChunkedArray = field(repr=False)
     row_ids: np.ndarray
+    by_row_id: np.ndarray
     lengths: np.ndarray
     stems: tuple[str, ...] = field(repr=False)
     surfaces: tuple[str, ...] = field(repr=False)
@@ -43,6 +46,15 @@ class TextIndex:
     documents: np.ndarray
     counts: np.ndarray
     nbytes: int
+
+    def find_documents(self, row_ids: np.ndarray) -> np.ndarray:
+        """The documents that these rows are; rows that are none are left out."""
+        if len(self.row_ids) == 0:
+            return np.zeros(0, dtype=np.int64)
+        places = np.searchsorted(self.row_ids, row_ids, sorter=self.by_row_id)
+        found: np.ndarray = self.by_row_id[np.minimum(places, len(self.row_ids) - 1)]
+        is_one: np.ndarray = self.row_ids[found] == row_ids
+        return np.compress(is_one, found)
 
     def forms_of_stem(self, stem: str) -> range:
         """The forms with exactly this stem."""
@@ -63,6 +75,11 @@ class TextIndex:
         return distinct, np.bincount(inverse, weights=counts)
 
 
+def text_columns(column: str) -> list[str]:
+    """The columns that an index is built from, beside the row id; the text may be the id."""
+    return list(dict.fromkeys(["id", column]))
+
+
 def build_text_index(rows: pa.Table, column: str) -> TextIndex:
     """Count the tokens of one text column. `rows` have it, `id` and `_rowid`."""
     rows = _sort_by_id(rows, column)
@@ -73,14 +90,16 @@ def build_text_index(rows: pa.Table, column: str) -> TextIndex:
     pairs, counts = np.unique(keys, return_counts=True)
     pair_forms, pair_documents = np.divmod(pairs, max(documents, 1))
     offsets = np.searchsorted(pair_forms, np.arange(len(found.forms) + 1))
+    row_ids = np.asarray(rows.column(ROW_ID).to_numpy(), dtype=np.uint64)
     arrays = (
-        np.asarray(rows.column(ROW_ID).to_numpy(), dtype=np.uint64),
+        row_ids,
+        np.argsort(row_ids),
         np.bincount(found.documents, minlength=documents).astype(np.uint32),
         offsets.astype(np.int64),
         pair_documents.astype(np.uint32),
         counts.astype(np.uint32),
     )
-    return _text_index(found.forms, *arrays)
+    return _text_index(rows.column("id").cast(pa.large_utf8()), found.forms, *arrays)
 
 
 def _sort_by_id(rows: pa.Table, column: str) -> pa.Table:
@@ -96,10 +115,12 @@ def _sort_by_id(rows: pa.Table, column: str) -> pa.Table:
     return pa.concat_tables(parts) if parts else rows
 
 
-def _text_index(forms: Sequence[Form], *arrays: np.ndarray) -> TextIndex:
-    row_ids, lengths, offsets, documents, counts = arrays
+def _text_index(ids: pa.ChunkedArray, forms: Sequence[Form], *arrays: np.ndarray) -> TextIndex:
+    row_ids, by_row_id, lengths, offsets, documents, counts = arrays
     stems = tuple(form.stem for form in forms)
     surfaces = tuple(form.surface for form in forms)
     words = sum(map(sys.getsizeof, stems)) + sum(map(sys.getsizeof, surfaces)) + 16 * len(forms)
-    nbytes = words + sum(array.nbytes for array in arrays)
-    return TextIndex(row_ids, lengths, stems, surfaces, offsets, documents, counts, nbytes)
+    nbytes = words + ids.nbytes + sum(array.nbytes for array in arrays)
+    return TextIndex(
+        ids, row_ids, by_row_id, lengths, stems, surfaces, offsets, documents, counts, nbytes
+    )
