@@ -18,8 +18,8 @@ __all__ = ["disk"]
 
 # A busy machine is no failure: no example has a deadline. `make test` draws the same examples on
 # every run, so that a change is to blame for a failure; `make torture` draws new ones.
-settings.register_profile("test", deadline=None, derandomize=True, database=None)
-settings.register_profile("torture", deadline=None, print_blob=True)
+settings.register_profile("test", deadline=None, derandomize=True, database=None, max_examples=40)
+settings.register_profile("torture", deadline=None, print_blob=True, max_examples=400)
 settings.load_profile("torture" if IS_TORTURE else "test")
 
 # Collection makes much and frees little of it: `pytest_collection_finish` turns this on again.

@@ -210,17 +210,31 @@ def _fixed() -> dict[str, str]:
 
 
 def _printed(block: Block) -> str:
+    printed = _run_page(block.path).get(block.line)
+    assert printed is not None, f"{block.place}: an example above it failed"
+    if isinstance(printed, Exception):
+        raise printed
+    return printed
+
+
+@cache
+def _run_page(path: Path) -> dict[int, str | Exception]:
+    """Run the Python of a page up to its first error; by line, what each block printed."""
     names: dict[str, object] = {"__name__": "docs"}
-    printed = ""
+    found: dict[int, str | Exception] = {}
+    blocks = [each for each in blocks_of(path) if each.language == "python"]
     with (
         _example_folder() as folder,
         contextlib.chdir(folder),
-        patch.dict(os.environ, {**_fixed(), "PATH": _path(block)}),
+        patch.dict(os.environ, {**_fixed(), "PATH": _path(blocks[0])}),
     ):
-        for each in blocks_of(block.path):
-            if each.language == "python" and each.line <= block.line:
-                printed = _run_python(each, names)
-    return printed
+        for each in blocks:
+            try:
+                found[each.line] = _run_python(each, names)
+            except Exception as error:
+                found[each.line] = error
+                break
+    return found
 
 
 def _run_python(block: Block, names: dict[str, object]) -> str:

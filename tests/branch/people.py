@@ -11,6 +11,7 @@ from omnigraph.branch.descent import open_entry
 from omnigraph.branch.images import images
 from omnigraph.branch.merge import MergePreview, MergeResult
 from omnigraph.testing.inside import inside
+from tests.ready import copy_ready
 
 SCHEMA = """
 node Person {
@@ -44,6 +45,13 @@ State = dict[str, dict[str, dict[str, Any]]]
 
 def new_people(path: Path, **options: Any) -> og.Graph:
     """The people of the truth table: four of them, two firms, one acquaintance, one job."""
+    if options:
+        return _make_people(path, **options)
+    copy_ready("people", _make_people, path)
+    return og.open(path, durability="process")
+
+
+def _make_people(path: Path, **options: Any) -> og.Graph:
     graph = og.init(path, schema=SCHEMA, **{"durability": "process", **options})
     records = [
         *({"type": "Person", "data": {"name": n, "age": a}} for n, a in AGES.items()),

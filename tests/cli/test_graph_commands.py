@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from tests.cli.running import EXAMPLES, run
+from tests.ready import copy_ready
 
 PEOPLE = EXAMPLES / "people.gq"
 RECORDS = """\
@@ -26,12 +28,16 @@ RECORDS = """\
 @pytest.fixture
 def team(tmp_path: Path) -> Path:
     """A graph with two people in it."""
-    path = tmp_path / "team.omni"
-    (tmp_path / "people.jsonl").write_text(RECORDS)
-    assert run("init", path, "--schema", EXAMPLES / "team.pg").code == 0
-    loaded = run("load", path, "--data", tmp_path / "people.jsonl", "--mode", "merge")
-    assert loaded.code == 0
-    return path
+    people = tmp_path / "people.jsonl"
+    people.write_text(RECORDS)
+
+    def make(path: Path) -> og.Graph:
+        assert run("init", path, "--schema", EXAMPLES / "team.pg").code == 0
+        assert run("load", path, "--data", people, "--mode", "merge").code == 0
+        return og.open(path)
+
+    copy_ready("cli team", make, tmp_path / "team.omni")
+    return tmp_path / "team.omni"
 
 
 def commits(store: Path) -> list[dict[str, object]]:

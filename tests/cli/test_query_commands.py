@@ -11,6 +11,7 @@ import pytest
 
 import omnigraph as og
 from tests.cli.running import EXAMPLES, run
+from tests.ready import copy_ready
 
 PEOPLE = EXAMPLES / "people.gq"
 ALL = "query everyone() { match { $p: Person } return { $p.name, $p.title } order { $p.name } }"
@@ -18,7 +19,11 @@ ALL = "query everyone() { match { $p: Person } return { $p.name, $p.title } orde
 
 @pytest.fixture
 def team(tmp_path: Path) -> Path:
-    path = tmp_path / "team.omni"
+    copy_ready("cli queries", _make_team, tmp_path / "team.omni")
+    return tmp_path / "team.omni"
+
+
+def _make_team(path: Path) -> og.Graph:
     graph = og.init(path, schema=(EXAMPLES / "team.pg").read_text(), durability="process")
     records: list[dict[str, object]] = [
         {"type": "Person", "data": {"slug": "ada", "name": "Ada", "title": "Fellow"}},
@@ -26,7 +31,7 @@ def team(tmp_path: Path) -> Path:
         {"edge": "Knows", "from": "ada", "to": "lin"},
     ]
     graph.load(records, mode="overwrite")
-    return path
+    return graph
 
 
 def test_a_table_has_a_headline_and_aligned_columns(team: Path) -> None:

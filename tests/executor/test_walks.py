@@ -11,6 +11,7 @@ from omnigraph.executor.kernels import expand, reach, runs_between, sum_along, w
 from omnigraph.graph import Graph
 from omnigraph.index import Selection
 from omnigraph.index.adjacency import Endpoints, Relation, build_distinct_relation
+from tests.depth import depth
 from tests.executor.running import run_query
 
 SIZE = 6
@@ -34,7 +35,7 @@ def distances(edges: Edges, start: int) -> dict[int, int]:
 
 
 @pytest.mark.accepts("S-170")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=depth(60, 500), deadline=None)
 @given(edges_strategy, st.integers(1, 4), st.integers(0, 4))
 def test_a_walk_emits_what_lies_within_the_bounds(edges: Edges, least: int, more: int) -> None:
     """A node one hop short of the bounds that has a loop is emitted through it."""
@@ -57,7 +58,7 @@ def test_a_walk_emits_what_lies_within_the_bounds(edges: Edges, least: int, more
     assert set(found) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=depth(40, 500), deadline=None)
 @given(edges_strategy, st.integers(1, 3), st.integers(0, 3))
 def test_a_walk_from_the_other_end_finds_the_same_pairs(
     edges: Edges, least: int, more: int
@@ -71,7 +72,7 @@ def test_a_walk_from_the_other_end_finds_the_same_pairs(
     assert set(zip(*ahead, strict=True)) == set(zip(back[1], back[0], strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=depth(40, 500), deadline=None)
 @given(edges_strategy, st.lists(st.integers(0, 3), min_size=SIZE, max_size=SIZE))
 def test_sums_and_reach_agree_with_the_edges(edges: Edges, weights: list[int]) -> None:
     """Whatever way along the edges is chosen."""
@@ -91,7 +92,7 @@ def test_sums_and_reach_agree_with_the_edges(edges: Edges, weights: list[int]) -
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=depth(40, 500), deadline=None)
 @given(edges_strategy, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))
 def test_edges_between_two_nodes_are_found_by_bisection(edges: Edges, pairs: Edges) -> None:
     csr = relation_of(edges).forward

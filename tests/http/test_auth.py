@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def test_tokens_are_kept_as_digests_only() -> None:
     )
 
     assert "very-secret" not in repr(settings)
-    assert "very-secret" not in repr(settings.tokens._entries)
+    assert "very-secret" not in repr(astuple(settings.tokens))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class Base:
         first = graph.commits(limit=1)[0].commit_id
         world = cls([kind(graph.uri) for kind in kinds], identities=identities)
         world.births["main"] = 0
-        world._record(first, "main", schema, {each.identity: {} for each in schema.types})
+        world.note_commit(first, "main", schema, {each.identity: {} for each in schema.types})
         graph.close()
         return world
 
@@ -72,7 +72,9 @@ class Base:
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    def _record(self, id_: str, branch: str, schema: Schema, state: State, *merged: str) -> Commit:
+    def note_commit(
+        self, id_: str, branch: str, schema: Schema, state: State, *merged: str
+    ) -> Commit:
         commit = self.history.record(id_, branch, schema, state, *merged)
         seen = self.actors[0].call("commit", id_)
         assert (seen.branch, seen.parent_id, seen.merged_parent_id) == (

@@ -91,7 +91,7 @@ class Branches(Base):
         self._count(result.outcome.value)
         if expected.outcome != "already_up_to_date":
             state = self._result(expected, theirs, target, resolve)
-            self._record(result.commit_id, target, ours.schema, state, theirs.id)
+            self.note_commit(result.commit_id, target, ours.schema, state, theirs.id)
         if result.branch_deleted:
             self._forget(source)
             return [target]

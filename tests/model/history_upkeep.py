@@ -93,7 +93,7 @@ class Upkeep(Branches):
         main = self.history.head("main")
         result = self.actor.call("apply_schema", schema.text(main.schema))
         assert result.applied
-        self._record(result.commit_id, "main", schema, carry_over(main.state, schema))
+        self.note_commit(result.commit_id, "main", schema, carry_over(main.state, schema))
         return ["main"]
 
     def _delete_all_branches(self) -> None:

@@ -152,7 +152,7 @@ class Writes(Base):
         is_refused |= not is_valid(schema, state)
         result = self._attempt(is_refused, "load", lines, mode=mode, branch=branch)
         if result is not None:
-            self._record(result.commit_id, branch, schema, state)
+            self.note_commit(result.commit_id, branch, schema, state)
         return [branch]
 
     def _mutate(
@@ -179,7 +179,7 @@ class Writes(Base):
             assert (result.commit_id is not None) == is_changed
             if is_changed:
                 self._name_new_edge(branch, schema, state)
-                self._record(result.commit_id, branch, schema, state)
+                self.note_commit(result.commit_id, branch, schema, state)
         return [branch]
 
     def _name_new_edge(self, branch: str, schema: Schema, state: Rows) -> None:

@@ -61,10 +61,8 @@ class Cellar:
         key = (template, writer, count)
         if key not in self._rows:
             place = self.fresh(template)
-            self.run("write", path=place, writer="", count=0, acked=ACKED[writer]).result()
-            old = self.run("look", path=place).result()
-            self.run("write", path=place, writer=writer, count=count).result()
-            self._rows[key] = {"old": old, "new": self.run("look", path=place).result()}
+            arguments = {"path": place, "writer": writer, "count": count, "acked": ACKED[writer]}
+            self._rows[key] = self.run("look_around", **arguments).result()
         return self._rows[key]
 
 

@@ -63,13 +63,13 @@ def build(path: str, writer: str) -> None:
     """Make the graph that a writer starts from."""
     match WRITERS[writer].template:
         case "both":
-            work.build(path, "forked2")
+            work.build_by_copy(path, "forked2")
             work.WRITERS["insert"](work.open_graph(path), 2)
         case "indexed":
-            work.build(path, "plain")
+            work.build_by_copy(path, "plain")
             work.open_graph(path).apply_schema(INDEXED)
         case template:
-            work.build(path, template)
+            work.build_by_copy(path, template)
 
 
 def shown(path: str) -> object:

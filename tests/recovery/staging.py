@@ -19,7 +19,7 @@ FIXTURES = Path(__file__).parent / "sidecars"
 
 def new_graph(path: Path, kind: str = "plain") -> Graph:
     """The graph of the crash cells, open."""
-    work.build(str(path), kind)
+    work.build_by_copy(str(path), kind)
     return work.open_graph(str(path))
 
 

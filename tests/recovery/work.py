@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph as og
-from omnigraph import build_catalog, compile_query, failpoints, parse_schema
+from omnigraph import failpoints
 from omnigraph.errors import GraphExists, GraphNotFound
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.testing.inside import inside
 from omnigraph.write.fork import open_pin
+from tests.ready import copy_ready
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -163,24 +164,40 @@ def _on_small_pieces(graph: Graph) -> None:
     inside(graph).wait_for_self_care()
 
 
-# The grammars are built once, in the zygote, and not again in every child.
-compile_query(SEED, build_catalog(parse_schema(SCHEMA)))
-
-
 # Building
 
 
 def build(path: str, kind: str) -> None:
     """Make the graph that a cell starts from."""
     shutil.rmtree(path, ignore_errors=True)
+    _add_branches((_build_fragments if kind == "fragments" else _build_plain)(Path(path)), kind)
+
+
+def build_by_copy(path: str, kind: str) -> None:
+    """The same from a copy, for tests that build many graphs in one process."""
+    shutil.rmtree(path, ignore_errors=True)
+    if kind == "fragments":
+        copy_ready("recovery fragments", _build_fragments, Path(path))
+    else:
+        copy_ready("recovery plain", _build_plain, Path(path))
+    _add_branches(open_graph(path, self_care=False), kind)
+
+
+def _build_plain(path: Path) -> Graph:
     graph = og.init(path, schema=SCHEMA, durability="process", self_care=False)
     graph.mutate(SEED)
-    if kind == "fragments":
-        # The 32nd version of a table of small fragments is the one that self-care checks.
-        for number in range(29):
-            graph.mutate(
-                "query q($n: String) { insert Tag { name: $n } }", params={"n": f"t{number}"}
-            )
+    return graph
+
+
+def _build_fragments(path: Path) -> Graph:
+    """The 32nd version of a table of small fragments is the one that self-care checks."""
+    graph = _build_plain(path)
+    for number in range(29):
+        graph.mutate("query q($n: String) { insert Tag { name: $n } }", params={"n": f"t{number}"})
+    return graph
+
+
+def _add_branches(graph: Graph, kind: str) -> None:
     if kind in ("branch", "forked", "forked1", "forked2", "forked5"):
         graph.create_branch(BRANCH)
     if kind.startswith("forked"):
@@ -329,6 +346,14 @@ def _verify(graph: Graph) -> str:
 def look(path: str) -> dict[str, Any]:
     """The rows of a graph, read only."""
     return rows_of(open_graph(path, mode="r"))
+
+
+def look_around(path: str, writer: str, count: int, acked: str) -> dict[str, Any]:
+    """The rows before a write, and after the whole of it."""
+    write(path, "", 0, acked=acked)
+    old = look(path)
+    write(path, writer, count)
+    return {"old": old, "new": look(path)}
 
 
 def inspect(path: str) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def by_scan(table_on_disk: tuple[TableStorage, TableHandle], predicate: Predicat
 
 
 @settings(
-    max_examples=depth(100, 1_000),
+    max_examples=depth(50, 1_000),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

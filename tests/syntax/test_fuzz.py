@@ -21,7 +21,7 @@ from omnigraph.syntax.print_schema import print_schema
 from omnigraph.testing.strategies import HOSTILE_NAMES, HOSTILE_VARIANTS
 from tests.depth import depth
 
-EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", depth(12_000, 1_000_000)))
+EXAMPLES = int(os.environ.get("OMNIGRAPH_FUZZ_EXAMPLES", depth(6_000, 1_000_000)))
 BATCHES = depth(1, 4)
 
 LARK_WORDS = re.compile(

@@ -8,9 +8,12 @@ from omnigraph.syntax import QueryTree, SchemaTree, parse_query, parse_schema
 from omnigraph.syntax.print_query import print_query
 from omnigraph.syntax.print_schema import print_schema
 from omnigraph.testing.strategies import query_trees, schema_trees
+from tests.depth import depth
 
 # `1 == True == 1.0`, so equality alone would let one literal pass for another; `repr` does not.
-thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(
+    max_examples=depth(60, 1_000), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @thorough

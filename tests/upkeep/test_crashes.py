@@ -164,9 +164,7 @@ class Cellar:
         """What a reader sees before the writer, and after the whole of it."""
         if writer not in self._looks:
             place = self.fresh(writer)
-            old = self.run("look", path=place).result()
-            self.run("write", path=place, writer=writer).result()
-            self._looks[writer] = {"old": old, "new": self.run("look", path=place).result()}
+            self._looks[writer] = self.run("look_around", path=place, writer=writer).result()
         found: dict[str, Any] = self._looks[writer]
         return found
 

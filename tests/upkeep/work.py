@@ -104,6 +104,13 @@ def look(path: str) -> dict[str, Any]:
     return {"schema": graph.schema, "rows": rows_of(graph)}
 
 
+def look_around(path: str, writer: str) -> dict[str, Any]:
+    """What a reader sees before a writer, and after the whole of it."""
+    old = look(path)
+    write(path, writer)
+    return {"old": old, "new": look(path)}
+
+
 def inspect(path: str) -> dict[str, Any]:
     """Open read-write, which recovers; look; write again."""
     graph = open_graph(path)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from omnigraph.catalog.patterns import compile_pattern
 from omnigraph.errors import ParseError
 from omnigraph.write.matching import find_matches, to_re2
+from tests.depth import depth
 
 _TEXTS = ["", "abc", "ABC", "ABC\n", "ABC\n\n", "a1", "a١", "é", "é9", "a b", "a\u00a0b", "a\x1cb"]
 _TEXTS += ["x@y.org", "a\x00b", "-", "]", "^", "a\vb", "İ", "ſ", "𝄞", "\n", "aa", "_", "a.b"]
@@ -52,7 +53,7 @@ _PATTERNS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(100, 1_000), deadline=None)
 @given(_PATTERNS, st.sampled_from(["", "$"]), st.lists(st.text("ab1é\n _-@.١𝄞\x1c", max_size=6)))
 def test_both_engines_find_the_same(pattern: str, end: str, texts: list[str]) -> None:
     pattern += end

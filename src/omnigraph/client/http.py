@@ -6,9 +6,11 @@ Redirects are not followed: a token is sent only to the address that it belongs 
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -82,7 +84,9 @@ class Http:
         timeout = httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS)
         try:
             with (
-                httpx.Client(timeout=timeout, follow_redirects=False) as client,
+                httpx.Client(
+                    timeout=timeout, follow_redirects=False, verify=_load_trust()
+                ) as client,
                 client.stream(method, self.base + path, headers=headers, **options) as response,
             ):
                 if not response.is_success:
@@ -98,6 +102,12 @@ class Http:
             raise RemoteError(
                 f"no response from {self.base}: {reason} — is the server up, and the address right?"
             ) from None
+
+
+@cache
+def _load_trust() -> ssl.SSLContext:
+    """Read the certificates once per process: it takes longer than a short request."""
+    return httpx.create_ssl_context()
 
 
 def _parse_object(response: httpx.Response) -> Json:

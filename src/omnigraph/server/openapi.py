@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -117,6 +118,7 @@ def _reference(model: type[BaseModel]) -> dict[str, Any]:
     return {"$ref": _REF.format(model=model.__name__)}
 
 
+@cache
 def _schemas() -> dict[str, Any]:
     takes = _models(each.takes for each in OPERATIONS)
     gives = _models([*(model for each in OPERATIONS for model in each.outputs), ErrorOutput])
