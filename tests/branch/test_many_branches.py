@@ -194,8 +194,11 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(depth(1, 20)))
-def test_random_histories_are_answered_as_their_definition_says(seed: int, tmp_path: Path) -> None:
+def test_random_histories_are_answered_as_their_definition_says(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Log, commits, merge bases, and what cleanup keeps, also in a handle that knows nothing."""
+    monkeypatch.setattr(history, "FEW_COMMITS", 0)
     world = World(tmp_path / "graph", seed)
     for count in range(1, depth(24, 60)):
         world.step()
@@ -242,6 +245,22 @@ def test_an_open_costs_the_same_with_few_branches_and_with_many(
             graph.create_branch(name)
         reopen(graph)
         costs.append([cost(partial(reopen, graph, mode)) for mode in modes])
+
+    assert costs[0] == costs[1]
+
+
+def test_merges_and_logs_cost_the_same_with_few_branches_and_with_many(tmp_path: Path) -> None:
+    """In a handle that has seen no branch yet."""
+    graph = new_people(tmp_path / "graph", self_care=False)
+    costs = []
+    for name, more in (("x", "abc"), ("y", "defghijklmno")):
+        for each in (name, *more):
+            graph.create_branch(each)
+        change(graph, "age", name, name="bob", age=1)
+        change(graph, "age", name="dan", age=len(more))
+        other = reopen(graph)
+        merging = cost(partial(other.merge, name))
+        costs.append([merging, *(cost(partial(read, name)) for read in (other.log, other.commits))])
 
     assert costs[0] == costs[1]
 

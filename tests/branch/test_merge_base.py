@@ -107,6 +107,24 @@ def test_merges_of_an_older_omnigraph_are_known_when_their_source_is_deleted(
     assert people.commit(str(head.merged_parent_id)).branch == "hotfix"
 
 
+@pytest.mark.parametrize("is_brought", [True, False])
+def test_a_short_log_is_the_beginning_of_the_whole_one(
+    people: og.Graph, monkeypatch: pytest.MonkeyPatch, is_brought: bool
+) -> None:
+    """Also when commits of a merge are known from their branch alone, as in older graphs."""
+    monkeypatch.setattr("omnigraph.manifest.history.FEW_COMMITS", 0)
+    with monkeypatch.context() as patch:
+        if not is_brought:
+            patch.setattr("omnigraph.manifest.publisher._select_unknown", lambda *_: ())
+        hotfix_into_both(people, delete=False, is_late=True)
+
+    whole = people.log("main")
+
+    assert {each.branch for each in whole} == {"main", "hotfix"}
+    for limit in (0, 1, 3, 100):
+        assert people.log("main", limit=limit) == whole[:limit]
+
+
 def criss_cross(graph: og.Graph) -> None:
     """Two branches that took over each other's head, neither seeing the other's merge."""
     for branch in ("left", "right"):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -340,7 +339,8 @@ class Graph:
         """The commits visible on a branch, newest first."""
         self._session.read_contract()
         found = self._session.coordinator.commits(canonical_branch(branch))
-        return _first((each for each in found if actor is None or each.actor == actor), limit)
+        wanted = (each for each in found if actor is None or each.actor == actor)
+        return list(islice(wanted, _check_limit(limit)))
 
     def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
         """Every commit that led to a branch, those of merged branches too, newest first."""
@@ -348,9 +348,8 @@ class Graph:
 
         self._session.read_contract()
         name = canonical_branch(branch)
-        return _first(
-            list_ancestry(self._session.coordinator, self._session.store.history, name), limit
-        )
+        session, wanted = self._session, _check_limit(limit)
+        return list_ancestry(session.coordinator, session.store.history, name, wanted)
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Every write that recovery had to finish or undo, oldest first."""
@@ -800,10 +799,10 @@ def get_session(graph: Graph) -> Session:
     return graph._session
 
 
-def _first(commits: Iterable[GraphCommit], limit: int | None) -> list[GraphCommit]:
+def _check_limit(limit: int | None) -> int | None:
     if limit is not None and limit < 0:
         raise BadRequestError(f"limit is {limit}, expected 0 or more")
-    return list(islice(commits, None if limit is None else min(limit, sys.maxsize)))
+    return limit
 
 
 def _require_local(engine: str) -> None:

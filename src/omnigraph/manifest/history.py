@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.json import ParseOptions, read_json
 
 from omnigraph.errors import BranchNotFound, CommitConflict, RowLevelCasContention, StorageError
 from omnigraph.manifest.coordinator import Coordinator
@@ -34,7 +35,15 @@ MARK = "__history.json"
 FRAGMENTS_MAX = 32
 """Fragments of the projection that are worth a compaction: each time adds one."""
 HISTORY_QUEUE: QueueKey = ("__history__", None)
+FEW_COMMITS = 64
+"""So many are parsed faster than it takes to find out which ones are wanted."""
 _ATTEMPTS_MAX = 5
+_LINEAGE = ParseOptions(
+    explicit_schema=pa.schema(
+        {"parent": pa.utf8(), "merged_parent": pa.utf8(), "created_at": pa.int64()}
+    ),
+    unexpected_field_behavior="ignore",
+)
 
 log = logging.getLogger("omnigraph.manifest")
 
@@ -160,14 +169,18 @@ def _find_missing(states: Iterable[ManifestState], known_ids: pa.Array) -> list[
 
 
 def list_ancestry(
-    coordinator: Coordinator, history: ControlTable, branch: str
+    coordinator: Coordinator, history: ControlTable, branch: str, limit: int | None = None
 ) -> list[GraphCommit]:
-    """Every commit that led to a branch, over both parents, newest first.
+    """The commits that led to a branch, over both parents, newest first.
 
     A branch knows all of them. What merges of an older Omnigraph did not bring along is known from
     the other branches, or from the projection alone.
     """
     state = coordinator.fresh(branch)
+    if limit is not None and state.commit_rows.num_rows > FEW_COMMITS:
+        newest = _find_newest(state, limit)
+        if newest is not None:
+            return newest
     known = _read_commits(state)
     found: dict[str, GraphCommit] = {}
     pending = [state.head.commit_id]
@@ -182,7 +195,32 @@ def list_ancestry(
             continue
         found[commit_id] = commit
         pending += [each for each in (commit.parent_id, commit.merged_parent_id) if each]
-    return sorted(found.values(), key=lambda each: (each.created_at, each.commit_id), reverse=True)
+    newest_first = sorted(
+        found.values(), key=lambda each: (each.created_at, each.commit_id), reverse=True
+    )
+    return newest_first[:limit]
+
+
+def _find_newest(state: ManifestState, limit: int) -> list[GraphCommit] | None:
+    """The newest commits that led to a branch; None when its rows do not prove which these are.
+
+    All rows are what the head comes from when all parents are among them, and each but the head is
+    a parent. Then no more of them are parsed than are wanted.
+    """
+    rows = pa.concat_tables([state.commit_rows, state.ancestor_rows])
+    if rows["metadata"].null_count:
+        return None
+    lines = "\n".join(rows["metadata"].to_pylist()).encode()
+    facts = read_json(pa.BufferReader(lines), parse_options=_LINEAGE)
+    ids = rows["object_id"].combine_chunks()
+    pairs = [*facts["parent"].chunks, *facts["merged_parent"].chunks]
+    parents = pa.chunked_array(pairs, pa.utf8()).combine_chunks().drop_null()
+    heads = ids.filter(pc.invert(pc.is_in(ids, parents))).to_pylist()
+    if heads != [state.head.commit_id] or not pc.all(pc.is_in(parents, ids)).as_py():
+        return None
+    times = pa.table({"created_at": facts["created_at"], "id": ids})
+    newest = pc.sort_indices(times, [("created_at", "descending"), ("id", "descending")])[:limit]
+    return [row_to_commit(row) for row in rows.take(newest).to_pylist()]
 
 
 def _read_commits(state: ManifestState) -> dict[str, GraphCommit]:

@@ -170,6 +170,8 @@ def rows_to_state(
     Raises:
         InvariantViolated: A row lacks what its kind requires, or no commit is visible.
     """
+    # A fragment is a chunk, and each pass pays for every chunk.
+    rows = rows.combine_chunks()
     by_type = {kind: rows.filter(pc.equal(rows["object_type"], kind)) for kind in _STATE_TYPES}
     commit_rows = by_type["graph_commit"]
     if commit_rows.num_rows == 0:
