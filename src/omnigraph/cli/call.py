@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from omnigraph.cli.output import print_result, read_text_file
 from omnigraph.cli.progress import show_spinner
 from omnigraph.config.scope import DirectScope, Scope, ServedScope, Settings, load_settings
 from omnigraph.config.scope import resolve_scope as resolve
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import AddressError, BadRequestError
 
 if TYPE_CHECKING:
