@@ -169,7 +169,8 @@ def _is_schema(block: Block) -> bool:
 
 @contextlib.contextmanager
 def _example_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
+    # An example need not close its graph: checksums may still be written while it is removed.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         yield Path(shutil.copytree(ROOT / "examples" / "team", Path(folder) / "team"))
 
 
