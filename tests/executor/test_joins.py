@@ -150,6 +150,7 @@ def as_if_large(block: int) -> ExitStack:
         (match, "LONG_TREE", 0),
         (closing, "FILTER_PAYS", 1_000),
         (closing, "BYTES_PER_EDGE", 1),
+        (closing, "EXACT_BYTES_MAX", 0 if block == 2 else 1_000),
         (closing, "ONE_WAY_PAYS", 0),
     ):
         stack.enter_context(patch.object(module, name, value))

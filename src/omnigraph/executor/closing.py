@@ -26,6 +26,8 @@ FILTER_PAYS = 4
 """The table is made once there have been this part as many pairs as there are edges."""
 BYTES_PER_EDGE = 16
 _BYTES_MAX = 1 << 27
+EXACT_BYTES_MAX = 1 << 21
+"""Up to this many possible pairs each has a byte of its own."""
 ONE_WAY_PAYS = 1.25
 """Rows are not told apart by their shortest run while one way for all looks at no more than this
 many times as much."""
@@ -41,15 +43,21 @@ class Members:
     _asked: int = 0
     _marked: BoolArray | None = None
     _shift: int = 0
+    _is_exact: bool = False
 
     def find(self, sources: IntArray, targets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """The pairs that are joined: their indices, and where their edges start and end."""
+        """The pairs that are joined: their indices, and where their edges start and end.
+
+        Where parallel edges are not kept apart, there is no need for the last two.
+        """
         self._asked += len(sources)
         if self._marked is None and self._asked * FILTER_PAYS > self.runs.count:
             self._mark()
         likely: IntArray | None = None
         if self._marked is not None:
             likely = np.flatnonzero(self._marked[self._slots(sources, targets)])
+            if self._is_exact and self.runs.edges is None:
+                return likely, likely, likely
             sources, targets = sources[likely], targets[likely]
         starts, ends = self.runs.runs(sources)
         firsts = _bisect(self.runs, starts, ends, targets)
@@ -67,14 +75,18 @@ class Members:
             max(self.runs.count * BYTES_PER_EDGE, 1).bit_length(), _BYTES_MAX.bit_length() - 1
         )
         self._shift = 64 - bits
-        marked = np.zeros(1 << bits, dtype=bool)
+        pairs = self.runs.size * self.width
+        self._is_exact = pairs <= EXACT_BYTES_MAX
+        marked = np.zeros(pairs if self._is_exact else 1 << bits, dtype=bool)
         sources, entries = expand(self.runs, np.arange(self.runs.size))
         marked[self._slots(sources, self.runs.neighbours(entries))] = True
         self._marked = marked
 
     def _slots(self, sources: IntArray, targets: IntArray) -> IntArray:
-        keys = (sources * self.width + targets).astype(np.int64, copy=False).view(np.uint64)
-        return ((keys * _MULTIPLIER) >> np.uint64(self._shift)).view(np.int64)
+        keys = (sources * self.width + targets).astype(np.int64, copy=False)
+        if self._is_exact:
+            return keys
+        return ((keys.view(np.uint64) * _MULTIPLIER) >> np.uint64(self._shift)).view(np.int64)
 
 
 def _at(runs: Runs, entries: IntArray) -> IntArray:

@@ -78,6 +78,12 @@ def constants_hold(run: Run, predicates: Iterable[Predicate]) -> bool:
 def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> BoolArray:
     """Where a predicate over several variables is TRUE."""
     match predicate:
+        case Compare(PropertyRef() as left, kind, PropertyRef() as right) if _is_one_key(
+            run, pattern, left, right, kind
+        ):
+            # Of one type, equal keys are one node.
+            compare_nodes = np.not_equal if kind is CompareKind.NOT_EQUAL else np.equal
+            return np.asarray(compare_nodes(rows.nodes[left.variable], rows.nodes[right.variable]))
         case Compare(left, kind, right):
             sides = [_side(run, pattern, side, rows) for side in (left, right)]
             return compare(sides[0], kind, sides[1], rows.count)
@@ -87,6 +93,17 @@ def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> 
             raise AssertionError("the planner turns these into closing hops")
         case _:
             assert_never(predicate)
+
+
+def _is_one_key(
+    run: Run, pattern: Pattern, left: PropertyRef, right: PropertyRef, kind: CompareKind
+) -> bool:
+    """Whether two nodes of a type are compared by its key, as equal or unequal."""
+    types = pattern.nodes.get(left.variable), pattern.nodes.get(right.variable)
+    if types[0] is None or types[0] != types[1] or left.property != right.property:
+        return False
+    is_key = run.catalog.nodes[types[0]].key == (left.property,)
+    return is_key and kind in (CompareKind.EQUAL, CompareKind.NOT_EQUAL)
 
 
 def property_values(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> pa.Array:

@@ -19,6 +19,8 @@ from omnigraph.index.arrays import AnyArray, IntArray
 
 _TOO_MANY = 2.0**62
 _KEY_SPACE_MAX = 2**62
+_DENSE = 4
+"""Numbers are counted instead of sorted when no more than this many are possible for each row."""
 
 
 def fold_rows(rows: Rows, *, exists: bool = False) -> Rows:
@@ -46,20 +48,26 @@ def fold_rows(rows: Rows, *, exists: bool = False) -> Rows:
 def _fold_plain(
     rows: Rows, columns: Sequence[IntArray], spaces: Sequence[int], *, exists: bool
 ) -> Rows:
-    """Sort the rows as numbers: it costs less than to keep track of which row is where."""
+    """Count or sort the rows as numbers: cheaper than to keep track of which row is where."""
     keys = columns[0].astype(np.int64)
     for column, space in zip(columns[1:], spaces[1:], strict=True):
         keys *= space
         keys += column
-    keys.sort()
-    firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    left = keys[firsts]
+    space = math.prod(spaces)
+    if space <= _DENSE * len(keys):
+        counts = np.bincount(keys, minlength=space)
+        left = np.flatnonzero(counts)
+        weight = counts[left]
+    else:
+        keys.sort()
+        firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        left, weight = keys[firsts], np.diff(firsts, append=rows.count)
     found: list[IntArray] = []
     for space in reversed(spaces[1:]):
         left, last = np.divmod(left, space)
         found.append(last)
-    folded = _with_columns(rows, len(firsts), [left, *reversed(found)])
-    folded.weight = None if exists else np.diff(firsts, append=rows.count)
+    folded = _with_columns(rows, len(weight), [left, *reversed(found)])
+    folded.weight = None if exists else weight
     return folded
 
 

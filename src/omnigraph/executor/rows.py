@@ -87,10 +87,14 @@ class Rows:
 
     def take(self, indices: IntArray | BoolArray | slice) -> Rows:
         """The rows at these indices, or where a mask is true."""
+        # Other indices may repeat a row.
+        distinct = self.distinct if isinstance(indices, slice) or indices.dtype == bool else None
         if isinstance(indices, slice):
             count = len(range(*indices.indices(self.count)))
         else:
-            count = int(np.count_nonzero(indices)) if indices.dtype == bool else len(indices)
+            if indices.dtype == bool:
+                indices = np.flatnonzero(indices)
+            count = len(indices)
         return Rows(
             count,
             {name: positions[indices] for name, positions in self.nodes.items()},
@@ -99,8 +103,7 @@ class Rows:
             map_sums(self.sums, lambda numbers: numbers[indices]),
             map_extremes(self.extremes, lambda _, codes, __: codes[indices]),
             None if self.seeds is None else self.seeds[indices],
-            # Other indices may repeat a row.
-            self.distinct if isinstance(indices, slice) or indices.dtype == bool else None,
+            distinct,
             self.shelf,
             None if self.shelf is None else self._shelf_rows()[indices],
         )

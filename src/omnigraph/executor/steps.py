@@ -33,6 +33,7 @@ BLOCK_ENTRIES = 1 << 20
 _FIRST_BLOCK_ENTRIES = 1 << 14
 """The same for the first block of a query with a limit: it may be enough."""
 FOLDED_ROWS_MIN = 1 << 12
+SAMPLED_ROWS = 1 << 14
 FOLDING_PAYS = 1.2
 """Folding goes on while it leaves this many times fewer rows."""
 
@@ -110,6 +111,16 @@ class Steps:
         rows = self.forget(rows, branch.drops)
         if not branch.folds or rows.count < FOLDED_ROWS_MIN or branch.child in self._unpaid:
             return rows
+        if rows.count > 4 * SAMPLED_ROWS and not self._folding_pays(rows, branch):
+            return rows
+        return self._fold(rows, branch)
+
+    def _folding_pays(self, rows: Rows, branch: Branch) -> bool:
+        """Try it on the first rows: what one start leads to is together."""
+        self._fold(rows.take(slice(0, SAMPLED_ROWS)), branch)
+        return branch.child not in self._unpaid
+
+    def _fold(self, rows: Rows, branch: Branch) -> Rows:
         folded = fold_rows(rows, exists=self.reducer.exists)
         if folded.count * FOLDING_PAYS > rows.count:
             self._unpaid.add(branch.child)
