@@ -14,13 +14,14 @@ import lance
 import pytest
 
 import omnigraph as og
+from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.graph.session import Mode
 from omnigraph.manifest import GraphCommit, history
 from omnigraph.storage import file_times
 from omnigraph.storage.counters import Counters, counting
 from omnigraph.storage.garbage import Garbage
 from omnigraph.testing.inside import inside
-from tests.branch.people import AGES, change, merged, new_people
+from tests.branch.people import AGES, change, merged, new_people, state_of
 from tests.depth import depth
 from tests.model.history_model import History
 from tests.model.history_schema import Schema
@@ -299,6 +300,26 @@ def test_a_cleanup_looks_at_every_branch_a_fixed_number_of_times(tmp_path: Path)
         costs.append(cost(lambda: graph.cleanup(keep=1, confirm=True)))
 
     assert costs[2] - costs[1] <= costs[1] - costs[0]
+
+
+def test_a_fork_that_is_claimed_while_a_cleanup_looks_around_stays(tmp_path: Path) -> None:
+    """The cleanup has read branch `a` already when that forks a table."""
+    graph = new_people(tmp_path / "graph", self_care=False)
+    for name in "ab":
+        graph.create_branch(name)
+    other = reopen(graph)
+    looks: list[None] = []
+
+    def write() -> None:
+        looks.append(None)
+        if len(looks) == len(graph.branches()):
+            change(other, "firm", "a", code="new")
+
+    with arm_failpoints({Failpoint.CLEANUP_RESOLVE_BRANCH_SNAPSHOT: write}):
+        report = graph.cleanup(keep=1, confirm=True)
+
+    assert report.forks_removed == ()
+    assert "new" in state_of(graph, "a")["node:Firm"]
 
 
 def test_orphan_forks_are_removed_with_one_look_at_the_branches(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import omnigraph as og
+from omnigraph.branch.create import branch_turn
 from omnigraph.errors import GraphNotFound, StorageError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph.session import Mode
+from omnigraph.testing.inside import inside
 
 SCHEMA = "node Person { name: String @key }"
 INSERT = "query q($n: String) { insert Person { name: $n } }"
@@ -186,6 +189,19 @@ def test_a_branch_with_a_torn_ref_never_was(path: Path, how: bytes, is_marked: b
         writer.create_branch("review/a")
         writer.mutate(INSERT, params={"n": "bob"}, branch="review/a")
         assert writer.verify().is_clean
+
+
+def test_the_mark_of_a_branch_that_is_being_created_outlives_an_open(path: Path) -> None:
+    """The power may be cut later: only the mark says then that the branch never was."""
+    mark = path / "__manifest/_unfinished/review.mark"
+    with og.open(path) as graph:
+        with branch_turn(inside(graph).environment()), ThreadPoolExecutor(1) as other:
+            mark.parent.mkdir(exist_ok=True)
+            mark.touch()
+            other.submit(og.open, path).result().close()
+            assert mark.exists()
+        og.open(path).close()
+        assert not mark.exists()
 
 
 def test_a_fork_of_a_table_with_a_torn_ref_is_made_again(path: Path) -> None:
