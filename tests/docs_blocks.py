@@ -95,13 +95,13 @@ def answer_of(block: Block) -> str:
     """
     match block.language:
         case "pg":
-            return _refusal(block) if "error" in block.words else _accepted(block)
+            return _refusal(block) if "error" in block.words else _accept(block)
         case "gq":
-            return _refusal(block) if "error" in block.words else _accepted(block)
+            return _refusal(block) if "error" in block.words else _accept(block)
         case "console":
             return _session(block)
         case "python":
-            printed = _printed(block)
+            printed = _run_block(block)
             return printed if "output" in block.words else ""
         case _:
             raise AssertionError(f"{block.place}: a ```{block.language} block is not known here")
@@ -118,7 +118,7 @@ def expected_of(block: Block) -> Block:
     return following[0]
 
 
-def _accepted(block: Block) -> str:
+def _accept(block: Block) -> str:
     try:
         _build(block)
     except OmnigraphError as error:
@@ -186,7 +186,7 @@ def _session(block: Block) -> str:
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=folder,
-            env={**os.environ, **_fixed(), "PATH": _path(block)},
+            env={**os.environ, **_list_fixed(), "PATH": _path(block)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
@@ -205,12 +205,12 @@ def _path(block: Block) -> str:
     return os.pathsep.join([str(commands()), *folders] if is_quick else folders)
 
 
-def _fixed() -> dict[str, str]:
+def _list_fixed() -> dict[str, str]:
     """The environment that every example runs in: output that never varies."""
     return {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
-def _printed(block: Block) -> str:
+def _run_block(block: Block) -> str:
     printed = _run_page(block.path).get(block.line)
     assert printed is not None, f"{block.place}: an example above it failed"
     if isinstance(printed, Exception):
@@ -227,7 +227,7 @@ def _run_page(path: Path) -> dict[int, str | Exception]:
     with (
         _example_folder() as folder,
         contextlib.chdir(folder),
-        patch.dict(os.environ, {**_fixed(), "PATH": _path(blocks[0])}),
+        patch.dict(os.environ, {**_list_fixed(), "PATH": _path(blocks[0])}),
     ):
         for each in blocks:
             try:

@@ -139,7 +139,7 @@ def inline_commits(source: str) -> Iterator[ast.Call]:
                 yield node
 
 
-def unexplained(source: str) -> list[str]:
+def find_unexplained(source: str) -> list[str]:
     """The inline commits without a reason of their own: in the line above, or two when wrapped."""
     lines = source.splitlines()
     return [
@@ -157,7 +157,7 @@ def test_every_inline_commit_inside_storage_says_why() -> None:
     calls = {name: len(list(inline_commits(text))) for name, text in sources.items()}
     reasons = {name: text.count("# Inline commit: ") for name, text in sources.items()}
 
-    assert {name: each for name, text in sources.items() if (each := unexplained(text))} == {}
+    assert {name: each for name, text in sources.items() if (each := find_unexplained(text))} == {}
     assert {name: count for name, count in calls.items() if count} == RESIDUALS
     assert {name: count for name, count in reasons.items() if count} == RESIDUALS
 
@@ -178,11 +178,11 @@ def test_every_inline_commit_inside_storage_says_why() -> None:
     ],
 )
 def test_the_guard_sees_an_inline_commit_without_a_reason(planted: str) -> None:
-    assert unexplained(planted)
+    assert find_unexplained(planted)
 
 
 def test_the_guard_takes_a_reason_and_leaves_staging_alone() -> None:
-    assert not unexplained(
+    assert not find_unexplained(
         "# Inline commit: the rows stay as they are.\ndataset.optimize.compact_files()\n"
         "dataset.merge_insert('id').execute_uncommitted(rows)\ntask.execute(dataset)\n"
         "self._rows.delete(handle)\ndataset.branches.delete(name)"

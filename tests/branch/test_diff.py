@@ -26,7 +26,7 @@ def people(tmp_path: Path) -> og.Graph:
     return new_people(tmp_path / "graph")
 
 
-def told(changes: Any) -> list[tuple[str, str, str]]:
+def describe(changes: Any) -> list[tuple[str, str, str]]:
     return [(each.op.value, each.type_name, each.id) for each in changes]
 
 
@@ -39,7 +39,7 @@ def test_a_diff_has_every_entity_with_both_images_in_order(people: og.Graph) -> 
     found = list(people.diff(before, "main"))
 
     nodes = [each for each in found if each.kind == "node"]
-    assert told(nodes) == [
+    assert describe(nodes) == [
         ("update", "Person", "alice"),
         ("delete", "Person", "bob"),
         ("insert", "Person", "eve"),
@@ -86,7 +86,7 @@ def test_what_came_and_went_or_came_back_is_no_change(people: og.Graph) -> None:
     change(people, "person", name="fay", age=1)
     change(people, "age", name="fay", age=2)
 
-    assert told(people.diff(before, "main")) == [("insert", "Person", "fay")]
+    assert describe(people.diff(before, "main")) == [("insert", "Person", "fay")]
 
 
 def test_a_diff_turned_round_is_the_reverse(people: og.Graph) -> None:
@@ -97,7 +97,7 @@ def test_a_diff_turned_round_is_the_reverse(people: og.Graph) -> None:
 
     forth, back = people.diff("main", "b"), people.diff("b", "main")
 
-    assert told(forth) == [
+    assert describe(forth) == [
         ("update", "Person", "alice"),
         ("delete", "Person", "dan"),
         ("insert", "Person", "eve"),
@@ -163,13 +163,15 @@ def test_a_state_is_named_by_branch_commit_version_or_time(people: og.Graph) -> 
         people.commits()[1].commit_id,
     )
     for target in names:
-        assert told(people.diff(target, "main")) == expected
+        assert describe(people.diff(target, "main")) == expected
     text = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if people.commits()[0].created_at > moment.timestamp() * 1e6 + 1_000:
         for time in (moment, text, f"main@{text}"):
-            assert told(people.diff(time, "main")) == expected
-    assert told(people.diff("team/b@" + str(version), "team/b")) == [("insert", "Person", "gil")]
-    assert told(people.diff(people.snapshot(), "main")) == []
+            assert describe(people.diff(time, "main")) == expected
+    assert describe(people.diff("team/b@" + str(version), "team/b")) == [
+        ("insert", "Person", "gil")
+    ]
+    assert describe(people.diff(people.snapshot(), "main")) == []
 
 
 def test_what_names_no_state_is_not_found(people: og.Graph) -> None:
@@ -197,7 +199,7 @@ def test_the_feed_tells_every_commit_since_one_oldest_first(people: og.Graph) ->
     assert blocks[0].commit.parent_id == since
     assert blocks[1].to_json()["cause"]["merged_parent_commit_id"] is not None
     assert list(people.changes(blocks[-1].commit.commit_id)) == []
-    assert [told(block.changes) for block in people.changes(since, types=["Firm"])] == [[], []]
+    assert [describe(block.changes) for block in people.changes(since, types=["Firm"])] == [[], []]
 
 
 def test_the_feed_of_a_branch_goes_back_through_where_it_came_from(people: og.Graph) -> None:
@@ -240,6 +242,6 @@ def test_a_branch_made_again_under_the_same_name_is_not_taken_for_the_old_one(
     people.create_branch("b")
     change(people, "person", "b", name="new", age=1)
 
-    assert told(people.diff("main", "b")) == [("insert", "Person", "new")]
+    assert describe(people.diff("main", "b")) == [("insert", "Person", "new")]
     merged(people, "b")
     assert "old" not in state_of(people)["node:Person"]

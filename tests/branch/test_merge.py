@@ -321,19 +321,19 @@ def test_a_fast_forward_builds_no_index_and_a_rewrite_continues_what_there_is(
     change(people, "person", "review", name="eve", age=1)
     if is_rewrite:
         change(people, "person", name="fay", age=1)
-        before = uncovered(people)
+        before = list_uncovered(people)
         assert before == 1
 
     with counting() as counters:
         merged(people, "review")
 
     assert counters.index_builds == (1 if is_rewrite else 0)
-    assert uncovered(people) == (0 if is_rewrite else 1)
+    assert list_uncovered(people) == (0 if is_rewrite else 1)
     found = people.query('query q() { match { $p: Person { name: "eve" } } return { $p.age } }')
     assert found.rows() == [{"p.age": 1}]
 
 
-def uncovered(graph: og.Graph) -> int:
+def list_uncovered(graph: og.Graph) -> int:
     """Rows that the index on names does not cover."""
     tables = inside(graph).store.tables
     handle = open_entry(tables, graph.snapshot().entries["node:Person"])

@@ -247,7 +247,7 @@ SHAPES: dict[str, tuple[str, str]] = {
 }
 
 
-def _dedented(text: str) -> str:
+def _dedent(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     margin = min(len(line) - len(line.lstrip()) for line in lines)
     return "\n".join(line[margin:] for line in lines)
@@ -258,14 +258,14 @@ def test_pipeline(match: str, expected: str) -> None:
     """A pattern lowers to exactly this pipeline. `:d` and `:y` stand for declared parameters."""
     source = match.replace(":d", "$d").replace(":y", "$y")
 
-    assert pipeline(source, "return { 1 }", "$d: String, $y: I32") == _dedented(expected)
+    assert pipeline(source, "return { 1 }", "$d: String, $y: I32") == _dedent(expected)
 
 
 def test_a_parameter_and_a_binding_may_share_a_name() -> None:
     """A bare `$p` is the parameter, `$p.doi` the node."""
     source = read_text("$p: Paper { doi: $p } $p.title = $p", "return { $p, $p.doi }", "$p: String")
 
-    assert format_ir(compiled(source).ir) == _dedented(
+    assert format_ir(compiled(source).ir) == _dedent(
         """
         read q(:p String)
           scan $p: Paper where $p.doi = :p
@@ -284,7 +284,7 @@ def test_columns_are_named_after_what_they_hold() -> None:
 
     text = format_ir(compiled(read_text("$p: Paper", tail, "$x: [I32]?")).ir)
 
-    assert text == _dedented(
+    assert text == _dedent(
         """
         read q(:x [I32]?)
           scan $p: Paper
@@ -319,7 +319,7 @@ def test_a_ranking_keeps_its_arms_and_its_constant() -> None:
         "$t: String",
     )
 
-    assert format_ir(compiled(source).ir) == _dedented(
+    assert format_ir(compiled(source).ir) == _dedent(
         """
         read q(:t String)
           scan $d: Doc
@@ -339,7 +339,7 @@ def test_a_mutation_keeps_its_statements_in_order() -> None:
     }
     """
 
-    assert format_ir(compiled(source).ir) == _dedented(
+    assert format_ir(compiled(source).ir) == _dedent(
         """
         mutation q(:s String)
           insert node:Author slug := :s, name := "Eve", tags := ["a", "b"]
@@ -352,7 +352,7 @@ def test_a_mutation_keeps_its_statements_in_order() -> None:
 def test_a_deletion_names_columns() -> None:
     source = 'query q() { delete Wrote where from = "a" delete Paper where doi != "p" }'
 
-    assert format_ir(compiled(source).ir) == _dedented(
+    assert format_ir(compiled(source).ir) == _dedent(
         """
         mutation q()
           delete edge:Wrote where src = "a"

@@ -11,7 +11,7 @@ from omnigraph.errors import TypeCheckError
 from tests.compiler.papers import compiled
 
 
-def ranked(order: str, params: str = "", match: str = "$d: Doc") -> str:
+def rank(order: str, params: str = "", match: str = "$d: Doc") -> str:
     """The source of a read that is ordered by `order`."""
     return f"query q({params}) {{ match {{ {match} }} return {{ $d.slug }} order {order} }}"
 
@@ -119,15 +119,15 @@ BROKEN: list[tuple[str, str]] = [
     ("T15", "query q() { match { $p: Paper $p cites{3,2} $c } return { $c } }"),
     (
         "T15",
-        ranked("{ nearest($d.vec, $v) } limit 2", "$v: Vector(4)"),
+        rank("{ nearest($d.vec, $v) } limit 2", "$v: Vector(4)"),
     ),
-    ("T15", ranked("{ nearest($d.vec, [1, 2]) } limit 2")),
-    ("T15", ranked("{ nearest($d.vec, 3) } limit 2")),
-    ("T15", ranked('{ nearest($d.body, "x") } limit 2')),
+    ("T15", rank("{ nearest($d.vec, [1, 2]) } limit 2")),
+    ("T15", rank("{ nearest($d.vec, 3) } limit 2")),
+    ("T15", rank('{ nearest($d.body, "x") } limit 2')),
     ("T16", 'query q() { update Wrote set { position: 3 } where from = "a" }'),
     ("T16", 'query q() { update Mentors set { x: 3 } where to = "a" }'),
-    ("T17", ranked("{ nearest($d.vec, $v) }", "$v: Vector(3)")),
-    ("T17", ranked('{ $d.slug, nearest($d.vec, "x") }')),
+    ("T17", rank("{ nearest($d.vec, $v) }", "$v: Vector(3)")),
+    ("T17", rank('{ $d.slug, nearest($d.vec, "x") }')),
     (
         "T18",
         "query q($v: Vector(3)) { match { $d: Doc } return { $d.slug as s } "
@@ -143,11 +143,11 @@ BROKEN: list[tuple[str, str]] = [
     ("T19", 'query q() { match { $p: Paper search("title", "x") } return { $p } }'),
     ("T19", 'query q() { match { $p: Paper fuzzy($p.title, "x", 1.5) } return { $p } }'),
     ("T19", 'query q() { match { $p: Paper fuzzy($p.keywords, "x") } return { $p } }'),
-    ("T20", ranked("{ bm25($d.body, $n) }", "$n: I32")),
+    ("T20", rank("{ bm25($d.body, $n) }", "$n: I32")),
     ("T20", 'query q() { match { $p: Paper match_text($p.year, "x") } return { $p } }'),
     (
         "T21",
-        ranked('{ rrf(bm25($d.body, "x"), bm25($d.note, "x")) }'),
+        rank('{ rrf(bm25($d.body, "x"), bm25($d.note, "x")) }'),
     ),
     (
         "T21",
@@ -156,15 +156,15 @@ BROKEN: list[tuple[str, str]] = [
     ),
     (
         "T21",
-        ranked('{ rrf(bm25($d.body, "x"), bm25($d.note, "x"), 0) } limit 2'),
+        rank('{ rrf(bm25($d.body, "x"), bm25($d.note, "x"), 0) } limit 2'),
     ),
     (
         "T21",
-        ranked('{ rrf(bm25($d.body, "x"), bm25($d.note, "x"), 1.5) } limit 2'),
+        rank('{ rrf(bm25($d.body, "x"), bm25($d.note, "x"), 1.5) } limit 2'),
     ),
     (
         "T21",
-        ranked('{ rrf(bm25($d.body, "x"), bm25($e.body, "x")) } limit 2', match="$d: Doc $e: Doc"),
+        rank('{ rrf(bm25($d.body, "x"), bm25($e.body, "x")) } limit 2', match="$d: Doc $e: Doc"),
     ),
     ("T22", "query q() { match { $a: Author $a <wrote> $p } return { $p } }"),
     ("T22", "query q() { match { $p: Paper not { $p <appearedIn> $v } } return { $p } }"),
@@ -225,12 +225,12 @@ KEPT: list[tuple[str, str]] = [
     ("T13", 'query q() { update Paper set { year: 1, title: "t" } where doi = "x" }'),
     ("T14", "query q($c: String) { insert Venue { code: $c, name: $c } }"),
     ("T15", "query q() { match { $p: Paper $p cites{1,3} $c } return { $c } }"),
-    ("T15", ranked('{ nearest($d.vec, "x") } limit 2')),
+    ("T15", rank('{ nearest($d.vec, "x") } limit 2')),
     ("T16", 'query q() { update Author set { born: 3 } where slug = "a" }'),
-    ("T17", ranked("{ nearest($d.vec, [1, 0, 0]) } limit 2")),
+    ("T17", rank("{ nearest($d.vec, [1, 0, 0]) } limit 2")),
     (
         "T18",
-        ranked('{ nearest($d.vec, "x"), $d.slug } limit 2'),
+        rank('{ nearest($d.vec, "x"), $d.slug } limit 2'),
     ),
     (
         "T19",
@@ -238,11 +238,11 @@ KEPT: list[tuple[str, str]] = [
     ),
     (
         "T20",
-        ranked('{ bm25($d.body, "x") }', match='$d: Doc match_text($d.body, "x")'),
+        rank('{ bm25($d.body, "x") }', match='$d: Doc match_text($d.body, "x")'),
     ),
     (
         "T21",
-        ranked('{ rrf(nearest($d.vec, "x"), bm25($d.body, "x"), $k) desc } limit 20', "$k: I64"),
+        rank('{ rrf(nearest($d.vec, "x"), bm25($d.body, "x"), $k) desc } limit 20', "$k: I64"),
     ),
     ("T22", "query q() { match { $p: Paper $p <cites> $c } return { $c } }"),
     ("T23", "query q() { match { $p: Paper $p $w:cites{1,1} $c } return { $w.reason, $c } }"),

@@ -39,7 +39,7 @@ def both(project: Writer, operator: Writer) -> Callable[[str], None]:
     return write
 
 
-def resolved(**address: str) -> DirectScope | ServedScope:
+def resolve(**address: str) -> DirectScope | ServedScope:
     return resolve_scope(Address(**address), load_settings())
 
 
@@ -48,33 +48,33 @@ def test_each_way_is_taken_before_the_ones_after_it(
 ) -> None:
     both("defaults: { server: prod, default_graph: g }\n")
 
-    assert resolved() == ServedScope("http://prod:1", "g"), "4 beats 5"
+    assert resolve() == ServedScope("http://prod:1", "g"), "4 beats 5"
     monkeypatch.setenv("OMNIGRAPH_PROFILE", "mine")
-    assert resolved() == DirectScope("/mine"), "3 beats 4"
-    assert resolved(profile="staging") == ServedScope("http://prod:1", "knowledge")
-    assert resolved(target="team") == DirectScope("team.omni", "team"), "2 beats 3"
+    assert resolve() == DirectScope("/mine"), "3 beats 4"
+    assert resolve(profile="staging") == ServedScope("http://prod:1", "knowledge")
+    assert resolve(target="team") == DirectScope("team.omni", "team"), "2 beats 3"
     for name in ("uri", "store"):
-        assert resolved(**{name: "/x"}) == DirectScope("/x"), "1 beats 3"
-    assert resolved(server="prod") == ServedScope("http://prod:1"), "1 has no default graph"
+        assert resolve(**{name: "/x"}) == DirectScope("/x"), "1 beats 3"
+    assert resolve(server="prod") == ServedScope("http://prod:1"), "1 has no default graph"
 
 
 def test_the_project_s_graph_is_the_last_resort(both: Callable[[str], None]) -> None:
     both("")
 
-    assert resolved() == DirectScope("team.omni", "team")
+    assert resolve() == DirectScope("team.omni", "team")
 
 
 def test_a_default_store_is_a_store(both: Callable[[str], None]) -> None:
     both("defaults: { store: 's3://b/g' }\n")
 
-    assert resolved() == DirectScope("s3://b/g")
+    assert resolve() == DirectScope("s3://b/g")
     assert not DirectScope("s3://b/g").is_local
     assert DirectScope("file:///b/g").is_local
 
 
 def test_nothing_addressed_names_every_way() -> None:
     with pytest.raises(AddressError) as caught:
-        resolved()
+        resolve()
 
     for way in ("--store", "--server", "--target", "--profile"):
         assert way in str(caught.value)
@@ -83,18 +83,18 @@ def test_nothing_addressed_names_every_way() -> None:
 def test_a_server_is_a_name_or_an_address(both: Callable[[str], None]) -> None:
     both("")
 
-    assert resolved(server="http://other:2/base/") == ServedScope("http://other:2/base")
-    assert resolved(server="http://o/graphs/g") == ServedScope("http://o", "g")
-    assert resolved(server="prod", graph="x") == ServedScope("http://prod:1", "x")
+    assert resolve(server="http://other:2/base/") == ServedScope("http://other:2/base")
+    assert resolve(server="http://o/graphs/g") == ServedScope("http://o", "g")
+    assert resolve(server="prod", graph="x") == ServedScope("http://prod:1", "x")
     with pytest.raises(ConfigError, match=r"server 'prd' is not in .* did you mean `prod`"):
-        resolved(server="prd")
+        resolve(server="prd")
 
 
 def test_a_graph_flag_replaces_the_default_one(both: Callable[[str], None]) -> None:
     both("defaults: { server: prod, default_graph: knowledge }\n")
 
-    assert resolved(graph="other") == ServedScope("http://prod:1", "other")
-    assert resolved(profile="staging", graph="other") == ServedScope("http://prod:1", "other")
+    assert resolve(graph="other") == ServedScope("http://prod:1", "other")
+    assert resolve(profile="staging", graph="other") == ServedScope("http://prod:1", "other")
 
 
 @pytest.mark.parametrize("address", [{"uri": "/x"}, {"store": "/x"}, {"target": "team"}])
@@ -104,7 +104,7 @@ def test_a_graph_flag_has_no_place_in_a_store(
     both("")
 
     with pytest.raises(AddressError, match="--graph picks a graph inside a server"):
-        resolved(**address, graph="g")
+        resolve(**address, graph="g")
 
 
 @pytest.mark.parametrize(
@@ -120,19 +120,19 @@ def test_a_graph_flag_has_no_place_in_a_store(
 )
 def test_two_addresses_are_refused(given: tuple[str, str]) -> None:
     with pytest.raises(AddressError, match="mutually exclusive — pick one way to address"):
-        resolved(**dict.fromkeys(given, "x"))
+        resolve(**dict.fromkeys(given, "x"))
 
 
 @pytest.mark.parametrize("name", ["uri", "store"])
 def test_a_server_s_address_is_no_store(name: str) -> None:
     with pytest.raises(BadRequestError, match=re.escape("use --server https://h/x")):
-        resolved(**{name: "https://h/x"})
+        resolve(**{name: "https://h/x"})
 
 
 def test_a_graph_of_the_project_may_be_served(both: Callable[[str], None]) -> None:
     both("")
 
-    assert resolved(target="far") == ServedScope("http://far:1", "g", token_variable="FAR")
+    assert resolve(target="far") == ServedScope("http://far:1", "g", token_variable="FAR")
 
 
 def test_the_token_of_a_served_graph_is_its_own(
@@ -168,16 +168,16 @@ def test_a_profile_that_leads_nowhere_is_refused(
     both("")
 
     with pytest.raises(ConfigError, match=problem):
-        resolved(profile=name)
+        resolve(profile=name)
 
 
 def test_a_policy_goes_with_the_unnamed_graph_and_not_with_a_plain_store(project: Writer) -> None:
     """`--store` is the storage as it is; a URI is the project's unnamed graph."""
     path = project("policy: { file: p.yaml }\nqueries: { q: { file: q.gq } }\n")
-    scope = resolved(uri="/x")
+    scope = resolve(uri="/x")
 
     assert isinstance(scope, DirectScope)
     assert scope.policy_file == Path("p.yaml")
     assert set(scope.queries) == {"q"}
-    assert resolved(store="/x") == DirectScope("/x")
+    assert resolve(store="/x") == DirectScope("/x")
     assert path.exists()

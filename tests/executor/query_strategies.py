@@ -67,16 +67,16 @@ class Schema:
 
     def text(self) -> str:
         lines = [
-            f"node {name} {{ key: String @key {_declared(properties)} }}"
+            f"node {name} {{ key: String @key {_declare(properties)} }}"
             for name, properties in self.nodes.items()
         ] + [
-            f"edge {name}: {source} -> {target} {{ {_declared(properties)} }}"
+            f"edge {name}: {source} -> {target} {{ {_declare(properties)} }}"
             for name, (source, target, properties) in self.edges.items()
         ]
         return "\n".join(lines)
 
 
-def _declared(properties: list[str]) -> str:
+def _declare(properties: list[str]) -> str:
     return " ".join(f"{name}: {PROPERTIES[name][0]}?" for name in properties)
 
 

@@ -30,7 +30,7 @@ def large_tables() -> Iterator[None]:
         yield
 
 
-def explained(graph: Graph, source: str, cache: RuntimeCache) -> str:
+def explain_query(graph: Graph, source: str, cache: RuntimeCache) -> str:
     catalog = graph.catalog
     ir = require_read(compile_query(source, catalog))
     params = bind_params(ir.params, {}) | {NOW_PARAMETER: 0}
@@ -86,7 +86,7 @@ def test_a_small_frontier_is_looked_up_until_building_pays(people: Graph) -> Non
     query = 'query q() { match { $p: Person { name: "ada" } $p knows $o } return { $o } }'
     cache = RuntimeCache()
 
-    runs = [explained(people, query, cache) for _ in range(4)]
+    runs = [explain_query(people, query, cache) for _ in range(4)]
 
     assert "looked up edge:Knows by src" in runs[0]
     assert "built the adjacency of edge:Knows" in runs[1]
@@ -100,8 +100,8 @@ def test_derived_files_are_mapped_and_safe_to_delete(tmp_path: Path) -> None:
     root = Path(graph.uri)
     writable = DerivedStore(root, is_writable=True)
 
-    first = explained(graph, query, RuntimeCache(derived=writable))
-    second = explained(graph, query, RuntimeCache(derived=writable))
+    first = explain_query(graph, query, RuntimeCache(derived=writable))
+    second = explain_query(graph, query, RuntimeCache(derived=writable))
     rows = run_query(graph, query, cache=RuntimeCache(derived=writable)).rows()
     for folder in (root / "__derived").iterdir():
         for file in folder.iterdir():
@@ -241,7 +241,7 @@ def test_a_type_that_is_not_in_the_snapshot_is_named(people: Graph) -> None:
 def test_explain_prints_ir_plan_and_what_was_done(people: Graph) -> None:
     query = "query q() { match { $p: Person $p.age > 30 $p knows $o } return { count($o) as n } }"
 
-    text = explained(people, query, RuntimeCache())
+    text = explain_query(people, query, RuntimeCache())
 
     assert "expand $p -[Knows]-> $o: Person" in text
     assert "count $p to $o along out Knows" in text

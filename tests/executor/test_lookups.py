@@ -30,7 +30,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return graph
 
 
-def explained(graph: Graph, source: str, cache: RuntimeCache) -> str:
+def explain_query(graph: Graph, source: str, cache: RuntimeCache) -> str:
     catalog = graph.catalog
     ir = require_read(compile_query(source, catalog))
     params = bind_params(ir.params, {}) | {NOW_PARAMETER: 0}
@@ -65,7 +65,7 @@ READS = {
 def test_a_look_up_finds_what_the_adjacency_has(indexed: Graph, name: str) -> None:
     cache = RuntimeCache()
 
-    shown = explained(indexed, READS[name], cache)
+    shown = explain_query(indexed, READS[name], cache)
     found = run_query(indexed, READS[name], cache=RuntimeCache()).rows()
 
     assert "looked up edge:" in shown
@@ -83,7 +83,7 @@ def test_a_look_up_finds_what_the_adjacency_has(indexed: Graph, name: str) -> No
 @pytest.mark.usefixtures("large_tables")
 def test_the_rule_is_printed_with_both_costs(indexed: Graph) -> None:
     """Five edges from four people: two hops look at twice five quarters, building at more."""
-    shown = explained(indexed, READS["two hops"], RuntimeCache())
+    shown = explain_query(indexed, READS["two hops"], RuntimeCache())
 
     assert "looking up edge:Knows: about 2.5 edges to look at, 7.5 to build its adjacency" in shown
 
@@ -92,8 +92,8 @@ def test_the_rule_is_printed_with_both_costs(indexed: Graph) -> None:
 def test_without_an_index_every_hop_is_a_pass(tmp_path: Path) -> None:
     graph = make_graph(tmp_path)
 
-    one = explained(graph, READS["out"], RuntimeCache())
-    two = explained(graph, READS["two hops"], RuntimeCache())
+    one = explain_query(graph, READS["out"], RuntimeCache())
+    two = explain_query(graph, READS["two hops"], RuntimeCache())
 
     assert "looking up edge:Knows: about 5.0 edges to look at, 7.5 to build" in one
     assert "building edge:Knows: about 10.0 edges to look at, 7.5 to build" in two
@@ -103,7 +103,7 @@ def test_without_an_index_every_hop_is_a_pass(tmp_path: Path) -> None:
 def test_what_the_budget_cannot_hold_is_looked_up_every_time(indexed: Graph) -> None:
     cache = RuntimeCache(budget_bytes=64)
 
-    runs = [explained(indexed, READS["out"], cache) for _ in range(4)]
+    runs = [explain_query(indexed, READS["out"], cache) for _ in range(4)]
 
     assert all("looked up edge:Knows by src" in shown for shown in runs)
 
@@ -115,7 +115,7 @@ def test_a_frontier_that_outgrows_a_look_up_is_built(
     monkeypatch.setattr(thresholds, "FEW_IDS", 1)
     query = text('$p: Person { name: "ada" } $p <knows>{1,3} $o', "$o.name")
 
-    shown = explained(indexed, query, RuntimeCache())
+    shown = explain_query(indexed, query, RuntimeCache())
 
     assert "built the adjacency of edge:Knows" in shown
     assert sorted(map(repr, run_query(indexed, query, cache=RuntimeCache()).rows())) == sorted(
@@ -131,7 +131,7 @@ def test_the_environment_can_force_either(
     monkeypatch.setenv(relations.MODE_VARIABLE, mode)
     query = text("$p: Person $p knows $o", "$o.name")
 
-    shown = explained(indexed, query, RuntimeCache())
+    shown = explain_query(indexed, query, RuntimeCache())
 
     assert expected in shown
     assert len(run_query(indexed, query)) == 4

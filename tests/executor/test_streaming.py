@@ -100,11 +100,11 @@ class Held:
             self.now += size
             self.most = max(self.most, self.now)
             self.largest = max(self.largest, size)
-            weakref.finalize(batch, self._gone, size)
+            weakref.finalize(batch, self._forget, size)
             yield batch
             del batch
 
-    def _gone(self, size: int) -> None:
+    def _forget(self, size: int) -> None:
         self.now -= size
 
 
@@ -156,14 +156,14 @@ def test_explain_says_that_a_type_is_streamed(graph: Graph) -> None:
     ir = require_read(compile_query(READS["groups"], catalog))
     params = bind_params(ir.params, {"prefix": ""}) | {NOW_PARAMETER: 0}
 
-    def shown(cache: RuntimeCache) -> str:
+    def show_rows(cache: RuntimeCache) -> str:
         tables = inside(graph).store.tables
         return str(
             explain(ir, graph.snapshot(), catalog, tables, cache, params=params, analyze=True)
         )
 
-    assert "streaming node:Item" in shown(RuntimeCache(BUDGET))
-    assert "streaming" not in shown(RuntimeCache())
+    assert "streaming node:Item" in show_rows(RuntimeCache(BUDGET))
+    assert "streaming" not in show_rows(RuntimeCache())
 
 
 def test_values_of_a_large_column_are_gathered_in_one_pass(

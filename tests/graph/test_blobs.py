@@ -18,7 +18,7 @@ edge Cites: Doc -> Doc { scan: Blob? }
 LARGE = bytes(range(256)) * 4_096
 
 
-def encoded(data: bytes) -> str:
+def encode(data: bytes) -> str:
     return "base64:" + base64.b64encode(data).decode()
 
 
@@ -27,11 +27,11 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     graph = og.init(tmp_path_factory.mktemp("blobs") / "g", schema=SCHEMA, durability="process")
     graph.load(
         [
-            {"type": "Doc", "data": {"slug": "a", "title": "A", "file": encoded(b"\0one\xff")}},
-            {"type": "Doc", "data": {"slug": "big", "file": encoded(LARGE)}},
-            {"type": "Doc", "data": {"slug": "empty", "file": encoded(b"")}},
+            {"type": "Doc", "data": {"slug": "a", "title": "A", "file": encode(b"\0one\xff")}},
+            {"type": "Doc", "data": {"slug": "big", "file": encode(LARGE)}},
+            {"type": "Doc", "data": {"slug": "empty", "file": encode(b"")}},
             {"type": "Doc", "data": {"slug": "none"}},
-            {"edge": "Cites", "from": "a", "to": "big", "data": {"scan": encoded(b"edge")}},
+            {"edge": "Cites", "from": "a", "to": "big", "data": {"scan": encode(b"edge")}},
         ],
         mode="overwrite",
     )
@@ -59,7 +59,7 @@ def test_a_blob_is_read_at_a_branch_a_commit_and_a_version(tmp_path: Path) -> No
     graph = og.init(tmp_path / "g", schema=SCHEMA, durability="process")
 
     def put(data: bytes, branch: str = "main") -> None:
-        record = {"type": "Doc", "data": {"slug": "a", "file": encoded(data)}}
+        record = {"type": "Doc", "data": {"slug": "a", "file": encode(data)}}
         graph.load([record], mode="merge", branch=branch)
 
     put(b"old")

@@ -35,9 +35,19 @@ BRANCHES = {
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, original: Path) -> Path:
     """A closed graph with a branch of a branch of a branch, whose names are nested as well."""
     root = tmp_path / "home"
+    shutil.copytree(original, root)
+    open_graph(root).close()
+    assert is_mended(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the graph was made; its copies are at home where they were opened first."""
+    root = tmp_path_factory.mktemp("portable") / "original"
     with new_graph(root) as graph:
         add(graph, "pair", a="ann", b="bob")
         for branch, origin, name in (
@@ -55,7 +65,7 @@ def open_graph(root: Path, mode: str = "rw") -> og.Graph:
     return og.open(root, mode=mode, durability="process")  # type: ignore[arg-type]
 
 
-def shown(graph: og.Graph) -> dict[str, list[str]]:
+def read_names(graph: og.Graph) -> dict[str, list[str]]:
     return {branch: names(graph, branch) for branch in graph.branches()}
 
 
@@ -98,7 +108,7 @@ def test_a_carried_graph_opens_with_all_its_branches(
 
     graph = open_graph(there, mode)
 
-    assert shown(graph) == BRANCHES
+    assert read_names(graph) == BRANCHES
     assert graph.verify().is_clean
     assert is_mended(there) == (mode == "rw")
 
@@ -117,7 +127,7 @@ def test_a_carried_graph_is_a_graph_like_any_other(home: Path, tmp_path: Path) -
     graph.delete_branch("other")
 
     again = open_graph(tmp_path / "there")
-    assert shown(again) == {
+    assert read_names(again) == {
         "main": ["ann", "bob", "deep", "main", "other", "team"],
         "team/a": ["ann", "bob", "team"],
         "team/b": ["ann", "bob", "deep", "later", "team"],
@@ -139,7 +149,7 @@ def test_a_copy_and_its_original_go_separate_ways(home: Path, tmp_path: Path) ->
     add(here, "age", branch="other", name="ann", age=3)
     here.cleanup(keep=1, confirm=True)
 
-    assert shown(here) == BRANCHES
+    assert read_names(here) == BRANCHES
     assert ages(here, "other")["ann"] == 3
     assert names(there, "other") == ["bob", "deep", "other", "team"]
     assert names(open_graph(tmp_path / "there")) == ["ann", "bob", "main", "team"]
@@ -153,14 +163,14 @@ def test_a_copy_reads_nothing_of_its_original(home: Path, tmp_path: Path) -> Non
             file.write_bytes(b"not what it was")
 
     for mode in ("r", "rw"):
-        assert shown(open_graph(there, mode)) == BRANCHES
+        assert read_names(open_graph(there, mode)) == BRANCHES
 
 
 def test_a_graph_is_moved_twice_and_back(home: Path, tmp_path: Path) -> None:
     for place in ("first", "second", "home", "third"):
         home = move(home, tmp_path / place)
         graph = open_graph(home)
-        assert shown(graph) == BRANCHES
+        assert read_names(graph) == BRANCHES
         assert is_mended(home)
         graph.close()
 
@@ -183,9 +193,9 @@ def test_a_graph_of_before_the_marker_is_mended_once(home: Path, tmp_path: Path)
     (home / "__location.json").unlink()
     there = move(home, tmp_path / "there")
 
-    assert shown(open_graph(there, "r")) == BRANCHES
+    assert read_names(open_graph(there, "r")) == BRANCHES
     assert not (there / "__location.json").exists()
-    assert shown(open_graph(there)) == BRANCHES
+    assert read_names(open_graph(there)) == BRANCHES
 
     assert is_mended(there)
     assert location_of(there) == {"format": 1, "root": str(there)}
@@ -210,7 +220,7 @@ def test_two_spellings_of_one_place_are_one_graph(home: Path, tmp_path: Path) ->
     linked.optimize()
     linked.cleanup(keep=1, confirm=True)
     for graph in (linked, open_graph(home), open_graph(link, "r")):
-        found = shown(graph)
+        found = read_names(graph)
         assert found.pop("linked") == ["ann", "bob", "linked", "team"]
         assert found == {**BRANCHES, "main": ["bob", "main"]}
     assert location_of(home) == {"format": 1, "root": str(home)}
@@ -229,7 +239,7 @@ def test_forks_made_through_a_link_survive_a_cleanup(tmp_path: Path) -> None:
     link = tmp_path / "link"
     (tmp_path / "real").mkdir()
     link.symlink_to(tmp_path / "real")
-    with branched(link / "graph"):
+    with make_branched(link / "graph"):
         pass
 
     graph = open_graph(tmp_path / "real" / "graph")
@@ -239,7 +249,7 @@ def test_forks_made_through_a_link_survive_a_cleanup(tmp_path: Path) -> None:
     assert names(graph) == ["ann", "bob", "later"]
 
 
-def branched(root: Path) -> og.Graph:
+def make_branched(root: Path) -> og.Graph:
     graph = new_graph(root)
     for name in ("ann", "bob"):
         add(graph, "person", name=name)
@@ -251,7 +261,7 @@ def branched(root: Path) -> og.Graph:
 
 def test_cleanup_mends_first_what_came_in_behind_the_marker(tmp_path: Path) -> None:
     """A sync that skips newer files brings stale versions beside a marker that is right."""
-    branched(tmp_path / "home").close()
+    make_branched(tmp_path / "home").close()
     there = copy_and_lose(tmp_path / "home", tmp_path / "there")
     (there / "__location.json").write_text(json.dumps({"format": 1, "root": str(there)}))
     graph = open_graph(there)
@@ -273,7 +283,7 @@ def test_a_graph_that_cannot_be_mended_is_read_all_the_same(home: Path, tmp_path
     with arm_failpoints({Failpoint.RELOCATE_BEFORE_VERSION_FILE: fill_the_disk}):
         graph = open_graph(there)
 
-    assert shown(graph) == BRANCHES
+    assert read_names(graph) == BRANCHES
     assert not is_mended(there)
     assert location_of(there) == {"format": 1, "root": str(home)}
 
@@ -293,8 +303,8 @@ def test_a_kill_in_the_middle_of_mending_is_mended_by_the_next_open(
 
     assert ended == -signal.SIGKILL
     assert not is_mended(there)
-    assert shown(open_graph(there, "r")) == BRANCHES
-    assert shown(open_graph(there)) == BRANCHES
+    assert read_names(open_graph(there, "r")) == BRANCHES
+    assert read_names(open_graph(there)) == BRANCHES
     assert is_mended(there)
 
 
@@ -328,10 +338,10 @@ def test_an_interrupted_write_is_recovered_where_the_graph_is_now(
 
     assert sidecars(there) == []
     assert [each.kind for each in there.recoveries()] == ["RolledBack"]
-    assert shown(there) == BRANCHES
+    assert read_names(there) == BRANCHES
     if home.exists():
         assert len(list((home / "__recovery").iterdir())) == 1
-        assert shown(open_graph(home)) == BRANCHES
+        assert read_names(open_graph(home)) == BRANCHES
 
 
 def test_what_a_dead_load_left_in_a_copy_is_not_looked_for_in_the_original(
@@ -365,7 +375,7 @@ def test_a_prefix_that_was_synced_to_another_is_a_graph_of_its_own(s3_store: Sto
     add(here, "person", branch="other", name="dee")
     there = sync_prefix(s3_store, "-copy")
 
-    assert shown(og.open(there, mode="r", storage_options=options)) == shown(here)
+    assert read_names(og.open(there, mode="r", storage_options=options)) == read_names(here)
     copied = og.open(there, storage_options=options)
     add(copied, "gone", branch="other", name="ann")
     copied.cleanup(keep=1, confirm=True)
@@ -374,7 +384,7 @@ def test_a_prefix_that_was_synced_to_another_is_a_graph_of_its_own(s3_store: Sto
     inside(here).store.texts.store.delete_prefix(f"{s3_store.root.uri}/")
 
     again = og.open(there, storage_options=options)
-    assert shown(again) == {
+    assert read_names(again) == {
         "main": ["ann", "bob"],
         "other": ["bob", "cy", "dee"],
         "team/a": ["ann", "bob", "cy"],

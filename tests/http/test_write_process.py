@@ -172,7 +172,7 @@ def test_long_writes_run_in_the_server_when_no_process_can_be_started(
         assert long_writes(client, "here") == 1
 
 
-def refused(client: Client) -> list[tuple[int, Any]]:
+def collect_refusals(client: Client) -> list[tuple[int, Any]]:
     """What a server says to long writes that it cannot do."""
     bad = people("bad")
     bad[7]["data"]["age"] = "old"
@@ -212,9 +212,9 @@ def test_errors_of_the_write_process_equal_those_of_the_server(
     with served(single(tmp_path / "graph")) as server, server.client() as client:
         with monkeypatch.context() as patch:
             patch.setattr(OpenGraph, "is_local", False)
-            here = refused(client)
+            here = collect_refusals(client)
         server.serving.write_process.wait()
-        there = refused(client)
+        there = collect_refusals(client)
         places = long_writes(client, "here"), long_writes(client, "apart")
 
     assert there == here

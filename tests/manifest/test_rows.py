@@ -46,7 +46,7 @@ def commit_row(commit: GraphCommit = COMMIT) -> dict[str, Any]:
     }
 
 
-def folded(*changes: Any) -> dict[str, int]:
+def fold(*changes: Any) -> dict[str, int]:
     rows = [commit_row(), *map(change_to_row, changes)]
     state = rows_to_state(MAIN, 1, rows_to_table(rows))
     return {key: entry.version for key, entry in state.entries.items()}
@@ -58,12 +58,12 @@ REGISTERED = RegisterTable("node:A", default_path("node:A"))
 def test_the_greatest_version_of_a_table_is_shown() -> None:
     pins = [UpdatePin("node:A", version, None, 0) for version in (2, 10, 9)]
 
-    assert folded(REGISTERED, *pins) == {"node:A": 10}
+    assert fold(REGISTERED, *pins) == {"node:A": 10}
 
 
 @pytest.mark.parametrize(("hidden", "shown"), [(1, True), (4, True), (5, False), (6, False)])
 def test_a_tombstone_hides_what_is_not_newer(hidden: int, shown: bool) -> None:
-    found = folded(REGISTERED, UpdatePin("node:A", 5, None, 0), Tombstone("node:A", hidden))
+    found = fold(REGISTERED, UpdatePin("node:A", 5, None, 0), Tombstone("node:A", hidden))
 
     assert ("node:A" in found) is shown
 
@@ -109,7 +109,7 @@ def test_tables_are_sorted_by_key() -> None:
         for change in (RegisterTable(key, default_path(key)), UpdatePin(key, 1, None, 0))
     ]
 
-    assert list(folded(*changes)) == ["edge:Z", "node:A", "node:B"]
+    assert list(fold(*changes)) == ["edge:Z", "node:A", "node:B"]
 
 
 @pytest.mark.parametrize(

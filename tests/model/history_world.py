@@ -59,7 +59,7 @@ class World(Writes, Upkeep):
             rows = commit.state[type_.identity]
             text, read = _scan(commit.schema, type_)
             found = [read(each) for each in self.reader.call("query", text, **where)]
-            expected = [_shown(type_, id_, row) for id_, row in rows.items()]
+            expected = [_show(type_, id_, row) for id_, row in rows.items()]
             assert sorted(map(repr, found)) == sorted(map(repr, expected)), text
 
     def _compare_entities(self, commit: Commit) -> None:
@@ -139,7 +139,7 @@ def _scan(schema: Schema, type_: Type) -> tuple[str, Callable[[Mapping[str, Any]
     return f"query q() {{ match {{ {match} }} return {{ {', '.join(shown)} }} }}", read
 
 
-def _shown(type_: Type, id_: str, row: Row) -> Any:
+def _show(type_: Type, id_: str, row: Row) -> Any:
     values = [row.get(each.identity) for each in type_.columns]
     return values if type_.ends is None else [row["src"], row["dst"], *values]
 

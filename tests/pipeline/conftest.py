@@ -14,6 +14,7 @@ import omnigraph as og
 from omnigraph.pipeline.archive import ARCHIVE_VARIABLE
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.testing.inside import inside
+from tests.ready import copy_ready
 
 SCHEMA = """
 node Person {
@@ -88,7 +89,8 @@ def loads(
     if request.param == "spark":
         request.getfixturevalue("spark")
         engine = "spark"
-    with og.init(tmp_path / "graph", schema=SCHEMA) as graph:
+    copy_ready("loads", lambda path: og.init(path, schema=SCHEMA), tmp_path / "graph")
+    with og.open(tmp_path / "graph") as graph:
         yield Loads(graph, engine, tmp_path)
 
 

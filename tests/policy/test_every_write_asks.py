@@ -65,7 +65,7 @@ def public_names(graph: type) -> set[str]:
     return {name for name in dir(graph) if not name.startswith("_")}
 
 
-def called_in_order(function: FunctionType, graph: type) -> list[tuple[str, object]]:
+def list_calls(function: FunctionType, graph: type) -> list[tuple[str, object]]:
     """What a function calls of the graph, its session and `HELPERS`, in the order of the text."""
     owner = Session if function.__qualname__.startswith("Session.") else graph
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -88,23 +88,23 @@ def find(kind: type, name: str) -> object:
     return found.fget if isinstance(found, property) else found
 
 
-def reached_in_order(graph: type, function: object, seen: tuple[object, ...] = ()) -> Iterator[str]:
+def list_reached(graph: type, function: object, seen: tuple[object, ...] = ()) -> Iterator[str]:
     """Every function that a call reaches, each followed by what it reaches itself."""
     if not isinstance(function, FunctionType) or function in seen:
         return
-    for name, called in called_in_order(function, graph):
+    for name, called in list_calls(function, graph):
         yield name
-        yield from reached_in_order(graph, called, (*seen, function))
+        yield from list_reached(graph, called, (*seen, function))
 
 
 def first_reached(graph: type, name: str) -> str | None:
     """What a call of `name` comes to first: the gate, a door, or neither."""
-    reached = reached_in_order(graph, find(graph, name))
+    reached = list_reached(graph, find(graph, name))
     stops = (each for each in reached if each in DOORS | {GATE})
     return next(stops, None)
 
 
-def ungated(graph: type) -> set[str]:
+def list_ungated(graph: type) -> set[str]:
     """The calls that come to a door before the gate."""
     return {name for name in public_names(graph) if first_reached(graph, name) in DOORS}
 
@@ -121,7 +121,7 @@ def test_a_write_checks_the_policy_before_it_touches_storage(name: str) -> None:
 
 
 def test_only_upkeep_touches_storage_without_a_policy_check() -> None:
-    assert ungated(Graph) == UPKEEP
+    assert list_ungated(Graph) == UPKEEP
 
 
 def test_a_write_without_a_policy_check_is_found() -> None:
@@ -143,5 +143,5 @@ def test_a_write_without_a_policy_check_is_found() -> None:
         def _helper(self) -> None:
             self._session.require_writable()
 
-    assert ungated(Grown) == UPKEEP | {"forget", "ask_late"}
+    assert list_ungated(Grown) == UPKEEP | {"forget", "ask_late"}
     assert public_names(Grown) != READS | WRITES | UPKEEP

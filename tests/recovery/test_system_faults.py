@@ -35,7 +35,7 @@ needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installe
 ROOT = Path(__file__).parents[2]
 
 
-def traced(options: list[str], path: str, writer: str, sync: str = "power") -> str:
+def trace_write(options: list[str], path: str, writer: str, sync: str = "power") -> str:
     """One write of two tables in a process that strace watches; what it printed."""
     assert STRACE is not None
     code = (
@@ -119,7 +119,7 @@ def events_of(trace: str) -> Iterator[tuple[str, str]]:
 
 def trace_of(path: str, writer: str, sync: str, to: Path) -> list[tuple[str, str]]:
     calls = "trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat"
-    said = traced(["-y", "-o", str(to), "-e", calls], path, writer, sync)
+    said = trace_write(["-y", "-o", str(to), "-e", calls], path, writer, sync)
     assert said == "acknowledged"
     return list(events_of(to.read_text()))
 
@@ -254,7 +254,7 @@ def test_a_system_call_that_fails_is_a_typed_error_and_a_whole_graph(
     trace = tmp_path / "trace"
     inject = ["-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={which}"]
 
-    said = traced(["-o", str(trace), *inject], path, writer)
+    said = trace_write(["-o", str(trace), *inject], path, writer)
 
     if "(INJECTED)" not in trace.read_text():
         assert IS_TORTURE, "a cell of the sample is one that is reached"

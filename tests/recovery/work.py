@@ -214,14 +214,14 @@ def open_graph(path: str, **options: Any) -> Graph:
 
 def write(path: str, writer: str, count: int, arm: str = "", acked: str = "") -> str:
     """Acknowledge one write, then start another one with a point armed."""
-    graph = _acknowledged(path, acked)
+    graph = _acknowledge(path, acked)
     failpoints.arm_from_environment(arm)
     if writer:
         WRITERS[writer](graph, count)
     return "acknowledged"
 
 
-def _acknowledged(path: str, name: str) -> Graph:
+def _acknowledge(path: str, name: str) -> Graph:
     graph = open_graph(path)
     if name:
         graph.mutate("query q($n: String) { insert Team { name: $n } }", params={"n": name})
@@ -230,7 +230,7 @@ def _acknowledged(path: str, name: str) -> Graph:
 
 def orphan(path: str, count: int, acked: str = "") -> str:
     """A write on a branch fails half-way, and then the branch is deleted."""
-    graph = _acknowledged(path, acked)
+    graph = _acknowledge(path, acked)
     with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}), suppress(FailpointError):
         _on_branch(graph, count)
     graph.delete_branch(BRANCH)
@@ -271,7 +271,7 @@ def recover(path: str, arm: str = "") -> str:
 
 def heal(path: str, count: int, entry: str, arm: str = "", acked: str = "") -> str:
     """A writer of this process fails before its publish; the same handle then heals."""
-    graph = _acknowledged(path, acked)
+    graph = _acknowledge(path, acked)
     point = Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER
     with arm_failpoints({point: "raise"}), suppress(FailpointError):
         WRITERS["insert"](graph, count)

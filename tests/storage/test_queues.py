@@ -153,8 +153,10 @@ def test_a_killed_holder_blocks_no_other_writer(root: GraphRoot) -> None:
 def test_waiting_can_be_interrupted(root: GraphRoot) -> None:
     """Ctrl-C reaches a writer that waits for another process, and leaves nothing held.
 
-    Other code of the process may have asked for calls that go on after a signal: asyncio does.
+    Other code of the process may have asked for calls that go on after a signal: asyncio does. A
+    suite that a shell runs in the background ignores the signal; this test does not.
     """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.siginterrupt(signal.SIGINT, False)
     held = PROCESSES.Event()
     process = PROCESSES.Process(target=hold, args=(root.uri, held))
@@ -166,6 +168,7 @@ def test_waiting_can_be_interrupted(root: GraphRoot) -> None:
     with pytest.raises(KeyboardInterrupt):
         writer_queues(root).acquire_many([A])
 
+    signal.signal(signal.SIGINT, before)
     timer.join()
     process.kill()
     process.join(60)

@@ -47,14 +47,14 @@ def test_results_of_reads_are_the_same_json(surfaces: list[Surface]) -> None:
     assert [list(each) for each in reads] == [list(reads[0])] * len(surfaces), "in the same order"
 
 
-def masked(value: Any) -> Any:
+def mask(value: Any) -> Any:
     """The value without what differs from graph to graph: ids, times, places."""
     match value:
         case dict():
             skipped = {"uri", "transaction", "created_at"}
-            return {name: masked(each) for name, each in value.items() if name not in skipped}
+            return {name: mask(each) for name, each in value.items() if name not in skipped}
         case list():
-            return [masked(each) for each in value]
+            return [mask(each) for each in value]
         case str():
             return _VARYING.sub("*", value)
         case _:
@@ -65,7 +65,7 @@ def written(surface: Surface) -> list[Any]:
     """Do every kind of write, and say what came of it."""
     lin = {"type": "Person", "data": {"slug": "lin"}}
     return [
-        masked(answer.json)
+        mask(answer.json)
         for answer in (
             surface.mutate(INSERT, params={"slug": "kim", "age": 3}),
             surface.load(ndjson([lin]), "append", branch="dev", base="main"),

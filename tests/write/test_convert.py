@@ -145,7 +145,7 @@ def _type_id(value: object) -> str:
     return str(value) if isinstance(value, PropertyType) else excerpt(value)
 
 
-def _stored(column: pa.ChunkedArray, type_: PropertyType) -> object:
+def _store(column: pa.ChunkedArray, type_: PropertyType) -> object:
     """The one value of a column as a plain value: instants as the number that is stored."""
     raw = {Scalar.DATE: pa.int32(), Scalar.DATETIME: pa.int64()}.get(type_.scalar)
     array = column.combine_chunks()
@@ -175,7 +175,7 @@ def test_a_value_of_its_type_is_stored_from_a_record(
 
     assert not columns.bad
     assert columns.table.schema == pa.schema([type_.arrow_field("p")])
-    assert _stored(columns.table["p"], type_) == stored
+    assert _store(columns.table["p"], type_) == stored
 
 
 @pytest.mark.accepts("S-032")
@@ -186,7 +186,7 @@ def test_a_value_of_its_type_becomes_a_typed_scalar(
     scalar = scalar_from_value(type_, value)
 
     assert scalar.type == type_.arrow_type()
-    assert _stored(pa.chunked_array([pa.array([scalar], scalar.type)]), type_) == stored
+    assert _store(pa.chunked_array([pa.array([scalar], scalar.type)]), type_) == stored
 
 
 @pytest.mark.parametrize(("type_", "value", "stored"), ACCEPTED, ids=_type_id)
@@ -202,7 +202,7 @@ def test_a_value_of_its_type_is_stored_from_the_json_reader(
     columns = _read_json({"p": type_}, [{"p": value}])
 
     assert not columns.bad
-    assert _stored(columns.table["p"], type_) == stored
+    assert _store(columns.table["p"], type_) == stored
 
 
 @pytest.mark.accepts("S-032", "S-059", "S-060")
