@@ -128,8 +128,33 @@ class _Match:
             return self._nothing()
         for tree in self.plan.trees:
             self.reducer.reduce(tree)
+        if self._is_one_root():
+            return self._only_root()
         rows = self._hold(self._blocks())
         self.steps.note_made()
+        return rows
+
+    # one root: most queries by far, and the shortest
+
+    def _is_one_root(self) -> bool:
+        """Whether there is one tree, and all of it is its root and what is counted below that."""
+        if self.seeds is not None or len(self.plan.trees) != 1 or self.plan.pattern.across:
+            return False
+        if any(negation.mask_of is None for negation in self.plan.negations):
+            return False
+        (tree,) = self.plan.trees
+        return not tree.closing and all(branch.is_tail for branch in tree.branches)
+
+    def _only_root(self) -> Rows:
+        (tree,) = self.plan.trees
+        assert tree.root is not None
+        if self.reducer.selections[tree.root].count == 0:
+            return self._nothing()
+        if tree.is_counted:
+            return self._count_tree(tree.root)
+        rows = self._cut(self._roots(tree.root, can_drop=False), can_drop_later=False)
+        if self.wanted.groups_by is None:
+            require_room(rows.count, ANSWER)
         return rows
 
     # not
@@ -256,7 +281,7 @@ class _Match:
                     return
                 for joined in self._cross(rows, others, tree):
                     applied = self._apply(joined, tree.joined_by)
-                    yield self._cut(applied, tree.can_drop_later)
+                    yield self._cut(applied, can_drop_later=tree.can_drop_later)
 
     def _grow_from_root(self, tree: _TreeStages) -> Iterator[Rows]:
         root = tree.tree.root
@@ -265,7 +290,9 @@ class _Match:
             return iter(())
         if tree.tree.is_counted:
             return iter([self._count_tree(root)])
-        return self._grow(self._roots(tree), tree)
+        begin = tree.stages[0]
+        can_drop = begin.can_drop_later or bool(begin.applied or tree.tree.closing)
+        return self._grow(self._roots(root, can_drop=can_drop), tree)
 
     def _collect(self, blocks: Iterator[Rows]) -> Rows | None:
         held: list[Rows] = []
@@ -283,16 +310,13 @@ class _Match:
             rows = rows.take(slice(0, -(-limit // max(others.count, 1))))
         return join(self.run, self.plan.pattern, rows, others, tree.joined_by)
 
-    def _roots(self, tree: _TreeStages) -> Rows:
-        root = tree.tree.root
-        assert root is not None
+    def _roots(self, root: str, *, can_drop: bool) -> Rows:
         selection = self.reducer.selections[root]
         rows = Rows(selection.count, {root: selection.positions()}, distinct=root)
         weights = self.reducer.weights.get(root)
         if weights is not None:
             rows = weights.of(selection).apply(rows)
         first = self.wanted.first
-        can_drop = tree.stages[0].can_drop_later or tree.stages[0].applied or tree.tree.closing
         if first is None or can_drop or rows.count <= first.limit:
             return rows
         view = self.run.view_of(root, self.plan.pattern)
@@ -329,12 +353,12 @@ class _Match:
             yield self._finish(grown, stage)
 
     def _finish(self, rows: Rows, stage: _Stage) -> Rows:
-        rows = self._cut(self._apply(rows, stage.applied), stage.can_drop_later)
+        rows = self._cut(self._apply(rows, stage.applied), can_drop_later=stage.can_drop_later)
         if stage.branch is not None and stage.branch.drops:
             rows = self.steps.drop(rows, stage.branch)
         return rows.put_away(stage.put_away) if stage.put_away else rows
 
-    def _cut(self, rows: Rows, can_drop_later: bool) -> Rows:
+    def _cut(self, rows: Rows, *, can_drop_later: bool) -> Rows:
         """Drop rows beyond the limit, when nothing that follows can drop any."""
         limit = self.wanted.limit
         if limit is None or can_drop_later or rows.count <= limit:
