@@ -92,6 +92,7 @@ def run() -> Iterator[Figure]:
         yield from _questions(graph, peers)
         yield from _neighbourhoods(graph)
         yield from _compiling(graph)
+        yield from _after_commits(graph)
         graph.close()
         yield from _opening(path)
 
@@ -162,6 +163,30 @@ def _neighbourhoods(graph: og.Graph) -> Iterator[Figure]:
         yield Figure(name, cpu, "cpu ms")
         yield Figure(name, wall, "wall ms")
         yield from _ratio(name, cpu, {})
+
+
+COMMITS = {
+    "an inserted edge": "query w($a: String, $b: String) { insert Follows { from: $a, to: $b } }",
+    "deleted edges": "query w($a: String) { delete Follows where from = $a }",
+    "a changed node": "query w($k: I64) { update Person set { age: 40 } where key = $k }",
+}
+"""A write of a row or a few, after which the first question is measured."""
+
+
+def _after_commits(graph: og.Graph) -> Iterator[Figure]:
+    """The first question after a commit: what it costs must not depend on the size of the graph."""
+    random = np.random.default_rng(12)
+    for commit, text in COMMITS.items():
+        for name in ("q1", "q8", "hop2"):
+            cpu = []
+            for source, target in random.integers(0, PEOPLE, (5, 2)).tolist():
+                values = {"a": str(source), "b": str(target), "k": source}
+                params = {each: value for each, value in values.items() if f"${each}:" in text}
+                graph.mutate(text, params=params)
+                start = time.process_time()
+                graph.query(social.QUERIES, name, {"key": target} if name == "hop2" else {}).rows()
+                cpu.append(1_000 * (time.process_time() - start))
+            yield Figure(f"{name} after {commit}", statistics.median(cpu), "cpu ms")
 
 
 def _compiling(graph: og.Graph) -> Iterator[Figure]:
