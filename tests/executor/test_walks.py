@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.executor.kernels import expand, reach, runs_between, sum_along, walk
+from omnigraph.executor.closing import Members
+from omnigraph.executor.kernels import expand, reach, sum_along, walk
 from omnigraph.graph import Graph
 from omnigraph.index import Selection
 from omnigraph.index.adjacency import Endpoints, Relation, build_distinct_relation
@@ -94,13 +95,13 @@ def test_sums_and_reach_agree_with_the_edges(edges: Edges, weights: list[int]) -
 
 @settings(max_examples=depth(40, 500), deadline=None)
 @given(edges_strategy, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))
-def test_edges_between_two_nodes_are_found_by_bisection(edges: Edges, pairs: Edges) -> None:
-    csr = relation_of(edges).forward
+def test_the_pairs_that_an_edge_joins_are_found(edges: Edges, pairs: Edges) -> None:
+    members = Members(relation_of(edges).forward, SIZE)
     wanted = np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
-    starts, ends = runs_between(csr, wanted[:, 0], wanted[:, 1])
+    found, _, _ = members.find(wanted[:, 0], wanted[:, 1])
 
-    assert (ends > starts).tolist() == [pair in set(edges) for pair in pairs]
+    assert found.tolist() == [place for place, pair in enumerate(pairs) if pair in set(edges)]
 
 
 def test_expansion_keeps_the_order_of_its_sources() -> None:

@@ -51,30 +51,6 @@ def edge_count(csr: Runs, sources: IntArray) -> int:
     return int((ends - starts).sum())
 
 
-def runs_between(csr: Runs, sources: IntArray, targets: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where the edges from each source to its target start and end in the CSR."""
-    starts, ends = csr.runs(sources)
-    return (
-        _bisect(csr.neighbours, starts, ends, targets),
-        _bisect(csr.neighbours, starts, ends, targets + 1),
-    )
-
-
-def _bisect(
-    values: Callable[[IntArray], IntArray], lows: IntArray, highs: IntArray, wanted: IntArray
-) -> IntArray:
-    """The first index in each ascending run whose value is at least the wanted one."""
-    lows, highs = lows.copy(), highs.copy()
-    while True:
-        active = np.flatnonzero(lows < highs)
-        if len(active) == 0:
-            return lows
-        middle = (lows[active] + highs[active]) // 2
-        is_below = values(middle) < wanted[active]
-        lows[active[is_below]] = middle[is_below] + 1
-        highs[active[~is_below]] = middle[~is_below]
-
-
 Side: TypeAlias = Callable[[], Runs]
 """One side of a relation, built when it is called for."""
 
