@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event
 
@@ -96,6 +98,28 @@ def test_trouble_while_compacting_does_not_fail_the_write(tmp_path: Path) -> Non
     (undone,) = graph.recoveries()
     assert (undone.kind.value, undone.writer_kind) == ("RolledBack", "Optimize")
     assert [each.table_key for each in undone.outcomes] == ["node:Person"]
+
+
+def test_a_write_at_the_end_of_a_program_is_made_and_reported_as_made(tmp_path: Path) -> None:
+    """When Python ends its pools take no more work: neither syncs nor compactions may need them."""
+    graph = new_graph(tmp_path / "graph")
+    for number in range(CHECK_EVERY_VERSIONS - pins(graph)["node:Person"] - 1):
+        add(graph, "person", name=f"p{number}")
+    graph.close()
+    program = f"""
+import atexit, omnigraph as og
+graph = og.open({graph.uri!r})
+def write():
+    insert = 'query q() {{ insert Person {{ name: "last" }} }}'
+    print(graph.mutate(insert).affected_nodes)
+atexit.register(write)
+"""
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert (ended.returncode, ended.stdout) == (0, "1\n"), ended.stderr
+    assert "last" in names(reopen(graph))
+    assert sidecars(graph) == []
 
 
 def test_a_write_is_acknowledged_before_it_compacts(tmp_path: Path) -> None:

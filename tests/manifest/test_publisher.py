@@ -113,6 +113,29 @@ def test_of_two_publishes_of_one_row_one_lands_and_no_row_is_doubled(graph: og.G
     assert second.fresh(MAIN).entries[KEY].row_count == 1
 
 
+@pytest.mark.parametrize("is_read_again", [False, True])
+def test_a_key_of_another_table_before_has_no_row_twice(
+    graph: og.Graph, is_read_again: bool
+) -> None:
+    """Rows are named by key and version: those of the later table take the place of the earlier."""
+    coordinator = coordinator_of(graph)
+    key = "node:New"
+    publish(coordinator, request(RegisterTable(key, "nodes/first"), pin(1, key)))
+    for version in (2, 3):
+        publish(coordinator, request(pin(version, key)))
+    publish(coordinator, request(Tombstone(key, 3)))
+    publish(coordinator, request(RegisterTable(key, "nodes/second"), pin(1, key)))
+
+    for version in (2, 3, 4):
+        coordinator = coordinator_of(graph) if is_read_again else coordinator
+        publish(coordinator, request(pin(version, key, rows=version)))
+
+    ids = object_ids(graph)
+    assert len(ids) == len(set(ids))
+    entry = coordinator_of(graph).fresh(MAIN).entries[key]
+    assert (entry.table_path, entry.version, entry.row_count) == ("nodes/second", 4, 4)
+
+
 @pytest.mark.accepts("S-004")
 def test_planted_without_the_primary_key_the_row_is_doubled(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch

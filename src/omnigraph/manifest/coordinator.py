@@ -209,10 +209,11 @@ class Coordinator:
         """
         return self._control.power_cut.mark_unfinished(lance_branch(branch))
 
-    def may_be_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:
-        """Whether the manifest may have enough fragments to be compacted; looks at no file."""
+    def is_compaction_due(self, branch: str) -> bool:
+        """Whether the manifest seems to have enough fragments to be compacted."""
         with self._lock:
-            return self._fragments.get(branch, fragments_max) >= fragments_max
+            fragments = self._fragments.get(branch)
+        return (self.fragment_count(branch) if fragments is None else fragments) >= FRAGMENTS_MAX
 
     def compact_if_due(self, branch: str, fragments_max: int = FRAGMENTS_MAX) -> bool:
         """Compact the manifest when it has enough fragments; whether it was.

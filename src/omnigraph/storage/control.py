@@ -172,9 +172,12 @@ class ControlTable:
 
     def fragment_count(self, branch: str | None = None) -> int:
         """The fragments of the latest version: every read and merge pays for each of them."""
-        dataset = self._opener.head(TableLocation(self.uri, branch))
+        known = self._find_latest(branch)
+        dataset = None if known is None else known.dataset
+        if dataset is None:
+            dataset = self._opener.head(TableLocation(self.uri, branch))
         with lance_errors("counting fragments", self.uri):
-            return len(dataset.get_fragments())
+            return int(dataset.stats.dataset_stats(1)["num_fragments"])
 
     # Writing
 

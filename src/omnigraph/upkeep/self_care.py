@@ -49,16 +49,25 @@ class SelfCare:
     def compact_if_due(
         self, environment: WriteEnvironment, branch: str, table_keys: Iterable[str]
     ) -> None:
-        """Have compacted, soon, what a write has made due. Costs the caller next to nothing."""
-        state = environment.coordinator.last_seen(branch)
-        due: list[str | None] = [key for key in sorted(table_keys) if _is_due(state, key)]
-        if environment.coordinator.may_be_due(branch):
-            due.append(None)
-        for table_key in due:
-            with self._lock:
-                if (branch, table_key) not in self._pending:
-                    work = _pool().submit(self._compact, environment, branch, table_key)
-                    self._pending[branch, table_key] = work
+        """Have compacted, soon, what a write has made due. Costs the caller next to nothing.
+
+        The write is published, so whatever stands in the way is logged, never raised.
+        """
+        try:
+            state = environment.coordinator.last_seen(branch)
+            due: list[str | None] = [key for key in sorted(table_keys) if _is_due(state, key)]
+            if environment.coordinator.is_compaction_due(branch):
+                due.append(None)
+            for table_key in due:
+                self._submit(environment, branch, table_key)
+        except (OmnigraphError, RuntimeError) as error:  # a pool takes no more work at the end
+            log.warning("self-care of branch '%s' was postponed: %s", branch, error)
+
+    def _submit(self, environment: WriteEnvironment, branch: str, table_key: str | None) -> None:
+        with self._lock:
+            if (branch, table_key) not in self._pending:
+                work = _pool().submit(self._compact, environment, branch, table_key)
+                self._pending[branch, table_key] = work
 
     def wait(self) -> None:
         """Wait for what is due now."""
@@ -67,7 +76,7 @@ class SelfCare:
         wait(pending)
 
     def _compact(self, environment: WriteEnvironment, branch: str, table_key: str | None) -> None:
-        """Compact a table, or the manifest. The write is published: errors are only logged."""
+        """Compact a table, or the manifest."""
         try:
             if table_key is not None:
                 _compact_table(environment, branch, table_key)

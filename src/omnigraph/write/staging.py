@@ -56,7 +56,8 @@ class PendingTable:
         """The final image of the pending rows: one per id, the last one pushed."""
         schema = arrow_schema(self.entity)
         rows = pa.concat_tables([schema.empty_table(), *self.batches])
-        return last_by_id(rows) if self.mode is PendingMode.MERGE else rows
+        is_merge = self.mode is PendingMode.MERGE and rows.num_rows > 1
+        return last_by_id(rows) if is_merge else rows
 
     def ids_to_delete(self) -> pa.Array:
         """Every id to delete, once."""
