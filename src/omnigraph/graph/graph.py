@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -340,7 +341,8 @@ class Graph:
         self._session.read_contract()
         found = self._session.coordinator.commits(canonical_branch(branch))
         wanted = (each for each in found if actor is None or each.actor == actor)
-        return list(islice(wanted, _check_limit(limit)))
+        most = _check_limit(limit)
+        return list(islice(wanted, None if most is None else min(most, sys.maxsize)))
 
     def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
         """Every commit that led to a branch, those of merged branches too, newest first."""
