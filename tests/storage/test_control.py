@@ -15,6 +15,7 @@ from omnigraph.errors import (
     ForkExists,
     InvariantViolated,
     RowLevelCasContention,
+    StorageError,
     TableExists,
 )
 from omnigraph.storage.control import ControlTable
@@ -45,6 +46,17 @@ def test_a_control_table_is_created_once_by_the_rules(manifest: ControlTable) ->
     assert manifest.exists()
     assert manifest.primary_key() == ["object_id"]
     assert keys(manifest) == ["a"]
+
+
+def test_a_damaged_version_is_an_error_of_ours(tmp_path: Path) -> None:
+    """One byte of the type of a column: Lance panics when it is asked for the columns."""
+    table = control(str(tmp_path), {})
+    table.create(row("a", 0))
+    (path,) = (Path(table.uri) / "_versions").glob("*.manifest")
+    path.write_bytes(path.read_bytes().replace(b"string", b"2tring"))
+
+    with pytest.raises(StorageError):
+        control(str(tmp_path), {}).read(version=1)
 
 
 def test_it_has_stable_row_ids_and_no_clean_up(tmp_path: Path) -> None:

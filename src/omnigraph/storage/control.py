@@ -165,7 +165,7 @@ class ControlTable:
             if version is None
             else self._opener.at(location, version)
         )
-        handle = TableHandle(location, dataset.version, dataset.schema, 0, dataset)
+        handle = _to_handle(location, dataset)
         rows = self._reads.scan(handle, columns, predicate)
         record(control_reads=1)
         return ControlRows(rows, int(dataset.version))
@@ -385,7 +385,7 @@ class ControlTable:
 
     def _find_place(self, location: TableLocation, dataset: LanceDataset, key: str) -> int | None:
         """The address of a row; None when it is not there."""
-        handle = TableHandle(location, dataset.version, dataset.schema, 0, dataset)
+        handle = _to_handle(location, dataset)
         wanted = Compare(self.key, CompareOp.EQ, pa.scalar(key))
         found = self._reads.find_addresses(handle, wanted)
         return int(found[0]) if len(found) == 1 else None
@@ -406,6 +406,11 @@ class ControlTable:
             sync_paths(version_files(location, made.dataset, transaction))
         if transaction is not None:
             self._recorder.record_commit(location, version, transaction, {})
+
+
+def _to_handle(location: TableLocation, dataset: LanceDataset) -> TableHandle:
+    with lance_errors("reading the columns of a table", location, dataset.version):
+        return TableHandle(location, dataset.version, dataset.schema, 0, dataset)
 
 
 def _describe(dataset: LanceDataset) -> _Made:
