@@ -40,12 +40,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the slow tests first, and run each file in one worker.
 
     What starts last keeps a single worker busy at the end. What a file builds once would be built
-    by every worker that runs a test of it. What has a group of its own is slow: it has one because
-    of what it starts or builds.
+    by every worker that runs a test of it, and so would the server of those on an object store.
+    What has a group of its own is slow: it has one because of what it starts or builds.
     """
     ranks: dict[str, int] = {}
     for item in items:
         part, *_ = item.path.relative_to(TESTS).parts
+        if _is_on_s3(item):
+            item.add_marker(pytest.mark.xdist_group("s3"))
         is_grouped = item.get_closest_marker("xdist_group") is not None
         if is_grouped or part in SLOW_PARTS:
             item.add_marker(pytest.mark.slow)
@@ -55,6 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(group))
             ranks[item.nodeid] = 1 if is_slow else 2
     items.sort(key=lambda item: ranks.get(item.nodeid, 0))
+
+
+def _is_on_s3(item: pytest.Item) -> bool:
+    case = getattr(item, "callspec", None)
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    return "s3_endpoint" in fixtures or (case is not None and "s3" in case.params.values())
 
 
 def pytest_collection_finish() -> None:

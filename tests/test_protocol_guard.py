@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def steps_taken(source: str) -> Iterator[str]:
                 yield name
 
 
+@cache
 def callers() -> dict[tuple[str, str], Path]:
     found = {}
     for path in SOURCE.rglob("*.py"):

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,9 +65,14 @@ ON_A_DATASET = {
 }
 
 
+@cache
+def parse(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def violations(source: str) -> Iterator[str]:
     """What a module outside storage may not do."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         match node:
             case ast.Import(names=names):
                 if any(name.name.split(".")[0] == "lance" for name in names):
@@ -121,7 +127,7 @@ def test_the_guard_lets_ordinary_code_pass() -> None:
 
 def inline_commits(source: str) -> Iterator[ast.Call]:
     """The calls of a storage module that move a Lance HEAD by themselves, or remove versions."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         match node:
             case ast.Call(func=ast.Attribute(attr="execute", value=value)):
                 if "merge_insert" in ast.unparse(value):
@@ -267,7 +273,7 @@ def hand_written_filters(source: str) -> list[int]:
     """The lines that give a filter as text of their own, instead of from `to_lance`."""
     written = (ast.Constant, ast.JoinedStr, ast.BinOp)
     values: list[ast.expr | None] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.keyword) and node.arg == "filter":
             values.append(node.value)
         elif isinstance(node, ast.Dict):

@@ -82,7 +82,7 @@ def change(graph: og.Graph, chance: random.Random, count: int) -> None:
             graph.load([{"type": "Doc", "data": record}], mode="merge")
 
 
-@pytest.mark.parametrize("seed", range(depth(2, 40)))
+@pytest.mark.parametrize("seed", range(depth(1, 40)))
 def test_a_search_after_commits_is_that_of_a_version_read_anew(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     graph = og.init(tmp_path / "graph", schema=SCHEMA, durability="process", self_care=False)
@@ -90,7 +90,7 @@ def test_a_search_after_commits_is_that_of_a_version_read_anew(tmp_path: Path, s
     cache = inside(graph).cache
     answers(graph, cache)
 
-    for _ in range(depth(12, 60)):
+    for _ in range(depth(10, 60)):
         for _ in range(chance.randint(1, 3)):
             change(graph, chance, 200)
         assert answers(graph, cache) == answers(graph, None)
