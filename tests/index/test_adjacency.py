@@ -7,13 +7,12 @@ import pytest
 
 from omnigraph.index.adjacency import (
     Endpoints,
-    FewRuns,
     Pairs,
-    Runs,
     build_distinct_relation,
     build_edge_relation,
     select_pairs,
 )
+from omnigraph.index.runs import FewRuns, Runs
 
 #  0 → 1 (twice), 0 → 2, 1 → 1, 2 → 0, and an edge whose target is gone
 ENDS = Endpoints(np.array([0, 2, 0, 1, 0, 1]), np.array([1, 0, 2, 1, 1, -1]))

@@ -17,10 +17,10 @@ from omnigraph.compiler import compile_query, require_read
 from omnigraph.executor.execute import prepare_query
 from omnigraph.executor.kernels import expand
 from omnigraph.index import OpenTables, RuntimeCache, TableView, thresholds
-from omnigraph.index.adjacency import PatchedRuns, ShiftedRuns
 from omnigraph.index.cache import UNREAD_MAX
 from omnigraph.index.keys import NumbersKey, RowIdsKey
 from omnigraph.index.notes import notes_to
+from omnigraph.index.runs import PatchedRuns, ShiftedRuns
 from omnigraph.storage.counters import PROCESS, counting
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.predicates import Compare, CompareOp

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from omnigraph.index.adjacency import Csr, Relation
+from omnigraph.index.adjacency import Relation
 from omnigraph.index.derived import DerivedStore
+from omnigraph.index.runs import Csr
 
 
 def test_a_flipped_byte_in_any_derived_file_is_named(tmp_path: Path) -> None:

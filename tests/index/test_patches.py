@@ -13,17 +13,14 @@ from omnigraph.executor.kernels import best_along, expand, sum_along
 from omnigraph.index import patches
 from omnigraph.index.adjacency import (
     Endpoints,
-    PatchedRuns,
     Relation,
-    Runs,
-    ShiftedRuns,
-    StoredRuns,
     build_distinct_relation,
     build_edge_relation,
 )
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.keys import DistinctKey, EdgeTables, TableId
 from omnigraph.index.patches import EdgeChanges, Moves, patch_distinct, patch_edges
+from omnigraph.index.runs import PatchedRuns, Runs, ShiftedRuns, StoredRuns
 from tests.depth import depth
 
 

@@ -5,7 +5,7 @@ of its source. Of very many pairs most are not joined, and those are told apart 
 bytes: each edge marks the byte its two ends are hashed to, so a pair whose byte is not marked is
 certainly no edge. Of the edges 0 → 1, 0 → 2, 1 → 2, 2 → 0, 2 → 3:
 
-    >>> from omnigraph.index.adjacency import Csr
+    >>> from omnigraph.index.runs import Csr
     >>> edges = Members(Csr(np.array([0, 2, 3, 5, 5]), np.array([1, 2, 2, 0, 3]), None), 4)
     >>> edges.find(np.array([0, 1, 2]), np.array([2, 0, 3]))[0].tolist()    # 0 → 2 and 2 → 3
     [0, 2]
@@ -19,8 +19,8 @@ import numpy as np
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.kernels import expand, expand_runs
-from omnigraph.index.adjacency import Runs
 from omnigraph.index.arrays import BoolArray, IntArray
+from omnigraph.index.runs import Runs
 
 FILTER_PAYS = 4
 """The table is made once there have been this part as many pairs as there are edges."""

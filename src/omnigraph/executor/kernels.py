@@ -2,7 +2,7 @@
 
 An entry is an index into `csr.targets`. Of the five edges 0 → 1, 0 → 2, 1 → 2, 2 → 0, 2 → 3:
 
-    >>> from omnigraph.index.adjacency import Csr
+    >>> from omnigraph.index.runs import Csr
     >>> csr = Csr(np.array([0, 2, 3, 5, 5]), np.array([1, 2, 2, 0, 3]), None)
     >>> rows, entries = expand(csr, np.array([2, 0]))       # row 0 is node 2, row 1 is node 0
     >>> rows.tolist(), entries.tolist(), csr.targets[entries].tolist()
@@ -21,9 +21,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from omnigraph.index.adjacency import Csr, FewRuns, PatchedRuns, Runs, ShiftedRuns
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
 from omnigraph.index.arrays import expand_runs as expand_runs
+from omnigraph.index.runs import Csr, FewRuns, PatchedRuns, Runs, ShiftedRuns
 from omnigraph.index.selection import Selection
 
 _EXACT_IN_DOUBLE = 2**53

@@ -11,7 +11,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.executor.closing import Members
 from omnigraph.executor.values import Values
 from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, TableView, open_tables
-from omnigraph.index.adjacency import Runs
+from omnigraph.index.runs import Runs
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 

@@ -22,8 +22,8 @@ from omnigraph.executor.reduce import Reducer
 from omnigraph.executor.rows import Rows, map_sums
 from omnigraph.executor.run import Run
 from omnigraph.executor.weights import Weights, fold_extremes
-from omnigraph.index.adjacency import Runs
 from omnigraph.index.arrays import IntArray
+from omnigraph.index.runs import Runs
 from omnigraph.planner.pattern import Hop
 from omnigraph.planner.plan import MatchPlan
 from omnigraph.planner.trees import Branch

@@ -15,7 +15,8 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     rooms.py        arrays that later versions add to in place
     shifts.py       slots, which rows have for good, to positions and back
     id_index.py     where the entities with a few ids stand
-    adjacency.py    edges as runs of neighbour positions, both ways
+    runs.py         runs of neighbours: as they were built, few, patched or shifted
+    adjacency.py    the edges of a table as runs of neighbours, both ways
     patches.py      an adjacency of an earlier version, with the edges that changed since
     relations.py    the adjacency of an edge table, cached, or a few edges looked up
     carry_over.py   what a version shares with an earlier one, taken over instead of decoded

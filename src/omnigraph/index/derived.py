@@ -17,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from omnigraph.index.adjacency import Counts, Csr, Relation, StoredRuns
+from omnigraph.index.adjacency import Counts, Relation
 from omnigraph.index.rooms import Room
+from omnigraph.index.runs import Csr, StoredRuns
 from omnigraph.storage.checksums import checksum_file, checksum_from_json
 
 DIRECTORY = "__derived"

@@ -30,20 +30,10 @@ from dataclasses import replace
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.index.adjacency import (
-    NO_COUNTS,
-    Csr,
-    Endpoints,
-    PatchedRuns,
-    Relation,
-    ShiftedRuns,
-    StoredRuns,
-    list_edges,
-    pack,
-    unpack,
-)
+from omnigraph.index.adjacency import NO_COUNTS, Endpoints, Relation, list_edges, pack, unpack
 from omnigraph.index.arrays import IntArray, expand_runs, sort_distinct
 from omnigraph.index.rooms import Room
+from omnigraph.index.runs import Csr, PatchedRuns, ShiftedRuns, StoredRuns
 from omnigraph.index.shifts import NO_SHIFT, Shift
 
 CHANGED_RUNS_MAX = 16_384
