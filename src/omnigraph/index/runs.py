@@ -12,7 +12,7 @@ changed since, and `ShiftedRuns` one in which positions have moved as well. All 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -28,8 +28,37 @@ _PATCH_BYTES = 26
 """What a patched CSR comes to hold for each position: where runs start and end, and degrees."""
 
 
+class DenseRuns:
+    """What follows from `size`, `count` and `has_neighbour` of runs that cover every position."""
+
+    if TYPE_CHECKING:  # only there: a data class takes an inherited property for a default
+
+        @property
+        def size(self) -> int: ...
+
+        @property
+        def count(self) -> int: ...
+
+        @property
+        def has_neighbour(self) -> BoolArray: ...
+
+    def with_neighbour(self) -> Selection:
+        """The positions that have a neighbour."""
+        return Selection(self.size, mask=None if self.is_total else self.has_neighbour)
+
+    @cached_property
+    def is_total(self) -> bool:
+        """Whether every position has a neighbour."""
+        return bool(self.has_neighbour.all())
+
+    @cached_property
+    def is_function(self) -> bool:
+        """Whether every position has exactly one neighbour: edge `p` then belongs to `p`."""
+        return self.count == self.size and self.is_total
+
+
 @dataclass(eq=False)
-class Csr:
+class Csr(DenseRuns):
     """For each position: `targets[offsets[p]:offsets[p + 1]]`, ascending, and their edges.
 
     In `rooms`, when given, there is space for the changed runs of later versions.
@@ -75,24 +104,10 @@ class Csr:
         """Where in `targets` the neighbours of each of these positions start and end."""
         return self.offsets[positions], self.offsets[positions + 1]
 
-    def with_neighbour(self) -> Selection:
-        """The positions that have a neighbour."""
-        return Selection(self.size, mask=None if self.is_total else self.has_neighbour)
-
     @cached_property
     def has_neighbour(self) -> BoolArray:
         """Whether a position has any neighbour."""
         return np.asarray(self.degree > 0)
-
-    @cached_property
-    def is_total(self) -> bool:
-        """Whether every position has a neighbour."""
-        return bool(self.has_neighbour.all())
-
-    @cached_property
-    def is_function(self) -> bool:
-        """Whether every position has exactly one neighbour: edge `p` then belongs to `p`."""
-        return len(self.targets) == self.size and self.is_total
 
     @cached_property
     def loops(self) -> BoolArray:
@@ -174,7 +189,7 @@ class FewRuns:
 
 
 @dataclass(eq=False)
-class PatchedRuns:
+class PatchedRuns(DenseRuns):
     """The same as a CSR of an earlier version, and the runs that have changed since.
 
     The run of position `changed[i]` is `targets[starts[i]:ends[i]]`; it lies behind those of
@@ -268,17 +283,6 @@ class PatchedRuns:
     def has_neighbour(self) -> BoolArray:
         return self._patch(self.base.has_neighbour, self.ends > self.starts)
 
-    def with_neighbour(self) -> Selection:
-        return Selection(self.size, mask=None if self.is_total else self.has_neighbour)
-
-    @cached_property
-    def is_total(self) -> bool:
-        return bool(self.has_neighbour.all())
-
-    @cached_property
-    def is_function(self) -> bool:
-        return self.count == self.size and self.is_total
-
     @cached_property
     def only_targets(self) -> IntArray:
         return self.targets[self._all_runs[0]]
@@ -297,7 +301,7 @@ class PatchedRuns:
 
 
 @dataclass(eq=False)
-class ShiftedRuns:
+class ShiftedRuns(DenseRuns):
     """Runs of slots, seen as runs of positions: some rows of either side are gone since."""
 
     runs_of_slots: PatchedRuns
@@ -355,17 +359,6 @@ class ShiftedRuns:
     @cached_property
     def has_neighbour(self) -> BoolArray:
         return self.own.drop(self.runs_of_slots.has_neighbour)
-
-    def with_neighbour(self) -> Selection:
-        return Selection(self.size, mask=None if self.is_total else self.has_neighbour)
-
-    @cached_property
-    def is_total(self) -> bool:
-        return bool(self.has_neighbour.all())
-
-    @cached_property
-    def is_function(self) -> bool:
-        return self.count == self.size and self.is_total
 
     @cached_property
     def only_targets(self) -> IntArray:
