@@ -18,7 +18,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint
-from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
+from omnigraph.pipeline.engine import MASTER_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.jobs import LONG_BYTES
 from omnigraph.server.settings import ServedGraph
@@ -138,11 +138,12 @@ def test_writes_of_both_processes_to_one_table_all_take_effect(apart: Client) ->
 
 
 @pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
-def test_a_large_load_waits_for_the_process_and_runs_on_spark_there(
+def test_a_large_load_waits_for_the_process_and_runs_on_a_chosen_spark_there(
     own: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It never starts Spark in the server, and the next one finds it warm."""
     monkeypatch.setenv(PART_BYTES_VARIABLE, str(LONG_BYTES))
+    monkeypatch.setenv(MASTER_VARIABLE, "local[2,4]")
     with own.client() as client:
         before = count_of(client)
         first = client.load(people("a", 1_000))

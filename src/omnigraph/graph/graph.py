@@ -507,6 +507,7 @@ class Graph:
     ) -> LoadResult:
         """Load frames, by type name, as one commit, or nothing. See `load_dataframe`."""
         from omnigraph.graph.loads import parse_option, permit_load, run_load_request
+        from omnigraph.pipeline.engine import uses_spark
         from omnigraph.pipeline.frames import Frames, spool_frames, table_key
         from omnigraph.pipeline.loader import LoadRequest, part_bytes
         from omnigraph.pipeline.model import LoadMode, OnError
@@ -516,7 +517,10 @@ class Graph:
         by_key = Frames(
             {table_key(catalog, name): frame for name, frame in frames.items()}, catalog
         )
-        with spool_frames(by_key, self._session.store.tables, part_bytes()) as rows:
+        spark = by_key.spark or self._session.settings.spark
+        for_spark = by_key.spark is not None or uses_spark(engine, spark, stays=True)
+        tables = self._session.store.tables
+        with spool_frames(by_key, tables, part_bytes(), for_spark=for_spark) as rows:
             request = LoadRequest(
                 input=rows,
                 mode=parse_option("load mode", mode, LoadMode),
@@ -527,7 +531,7 @@ class Graph:
                 quarantine_path=None if quarantine is None else str(quarantine),
                 progress=progress,
                 embeds=embed,
-                spark=by_key.spark or self._session.settings.spark,
+                spark=spark,
                 properties=properties or {},
             )
             return run_load_request(self._session, request, base)

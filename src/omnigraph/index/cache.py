@@ -8,7 +8,6 @@ more. Deleting the whole cache changes no answer.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import numpy as np
 from omnigraph.index.derived import DerivedStore
 from omnigraph.index.keys import Key
 from omnigraph.lru import Lru
+from omnigraph.machine import measure_memory
 from omnigraph.nonblocking import may_block
 
 TOUCHES_MAX = 4_096
@@ -49,11 +49,7 @@ _K = TypeVar("_K", bound=Key)
 
 def default_budget() -> int:
     """A quarter of the memory of this machine."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return _SMALLEST_BUDGET
-    return max(total // 4, _SMALLEST_BUDGET)
+    return max(measure_memory() // 4, _SMALLEST_BUDGET)
 
 
 def _keep_freed_memory() -> None:

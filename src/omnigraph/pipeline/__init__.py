@@ -12,7 +12,8 @@
     run_checks.py   check.py over all buckets of a load
     prepared.py     a checked load → one staged transaction per table
     loader.py       `run_load`: read, check, hand to write.commit; quarantine.py, progress.py
-    runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses
+    runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses,
+                    crossing.py says from which size on Spark is faster
     session.py      the SparkSession; java.py finds a Java for it; archive.py starts it sooner
     frames.py       DataFrames as input, by spool.py; scan.py rows of a type as output
     export.py       a snapshot as load records; run_export.py chooses format and engine

@@ -90,8 +90,8 @@ def read_blocks(range_: Range, part_bytes: int, options: Options = _NO_OPTIONS) 
             yield ValuesBlock(first, records)
         case FrameRange(table_key, first, rows):
             yield RowsBlock(table_key, first, rows)
-        case ParquetRange(table_key, path):
-            yield from _parquet_blocks(table_key, path, options)
+        case ParquetRange(table_key, path, first):
+            yield from _parquet_blocks(table_key, path, first, options)
         case _:
             assert_never(range_)
 
@@ -156,8 +156,7 @@ def _stream_blocks(
             _refuse_endless(data, path)
 
 
-def _parquet_blocks(table_key: str, path: str, options: Options) -> Iterator[Block]:
-    first = 1
+def _parquet_blocks(table_key: str, path: str, first: int, options: Options) -> Iterator[Block]:
     with open_raw(path, options) as raw, pq.ParquetFile(raw) as file:
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group)

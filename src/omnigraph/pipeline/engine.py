@@ -1,7 +1,6 @@
-"""Engine: which runner a load gets.
+"""Engine: which runner a load or an export gets.
 
-An input that is one small range has nothing to distribute: it stays in this process. Everything
-else runs on Spark, unless the caller says otherwise.
+The work stays in this process unless Spark is faster or the caller says otherwise.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class SparkUse:
         return session(self.settings)
 
 
-def choose_runner(engine: str, *, is_small: bool, spark: SparkUse) -> Runner:
-    """The runner for an input.
+def choose_runner(engine: str, *, stays: bool, spark: SparkUse) -> Runner:
+    """The runner for an input; `stays` says that `auto` keeps it in this process.
 
     Raises:
         BadRequestError: There is no such engine.
@@ -62,12 +61,16 @@ def choose_runner(engine: str, *, is_small: bool, spark: SparkUse) -> Runner:
     if engine not in ENGINES:
         known = ", ".join(f"'{each}'" for each in ENGINES)
         raise BadRequestError(f"engine is {engine!r}, expected one of {known}")
-    stays = is_small and not spark.is_chosen
-    if engine == "inline" or (engine == "auto" and stays):
+    if not uses_spark(engine, spark, stays=stays):
         return InlineRunner()
     from omnigraph.pipeline.spark_runner import SparkRunner
 
     return SparkRunner(spark.open())
+
+
+def uses_spark(engine: str, spark: SparkUse, *, stays: bool) -> bool:
+    """Whether an engine, with what the caller chose beside it, means Spark."""
+    return engine == "spark" or (engine == "auto" and (spark.is_chosen or not stays))
 
 
 def setting(variable: str, default: int) -> int:

@@ -1,8 +1,9 @@
 """Frames: DataFrames as the input of a load.
 
-pandas, polars and Arrow frames are in this process already and are cut into slices. The partitions
-of a Spark DataFrame are written by its executors, once, as files that the tasks of the load read:
-a plan may give other rows when it runs again, files do not.
+pandas, polars and Arrow frames are in this process already and are cut into slices. A load on Spark
+reads large slices from files, since what is sent to tasks goes through the memory of Java. The
+partitions of a Spark DataFrame are written by its executors, once, as files that the tasks of the
+load read: a plan may give other rows when it runs again, files do not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from omnigraph.errors import BadRequestError, OmnigraphError, with_suggestion
 from omnigraph.pipeline.engine import SparkUse
 from omnigraph.pipeline.model import FrameRange, ParquetRange, Range
 from omnigraph.pipeline.ranges import Input
-from omnigraph.pipeline.spool import Spool
+from omnigraph.pipeline.spool import Spool, is_parquet
 from omnigraph.storage.scratch import DIRECTORY as SCRATCH
 from omnigraph.storage.scratch import FRAMES_PREFIX, open_scratch
 from omnigraph.storage.tables import TableStorage
@@ -57,8 +58,8 @@ class Frames:
                 return SparkUse(frame.sparkSession)
         return None
 
-    def to_input(self, part_bytes: int, spool: Spool) -> Input:
-        """Ranges over all frames. Spark DataFrames are written to the spool first."""
+    def to_input(self, part_bytes: int, spool: Spool | None, options: Mapping[str, str]) -> Input:
+        """Ranges over all frames. With a spool, Spark DataFrames and large frames go there."""
         ranges: list[Range] = []
         size = 0
         for key, frame in self.by_key.items():
@@ -69,20 +70,25 @@ class Frames:
                 continue
             table = to_arrow(frame, self.catalog.entity(key))
             size += table.nbytes
-            ranges += _slices(key, table, part_bytes)
-        return Input(ranges, size <= part_bytes, spool.storage_options)
+            slices = _slices(key, table, part_bytes)
+            is_large = table.nbytes > part_bytes
+            ranges += slices if spool is None or not is_large else _spool_slices(slices, spool)
+        return Input(ranges, size <= part_bytes, options)
 
 
 @contextmanager
-def spool_frames(frames: Frames, tables: TableStorage, part_bytes: int) -> Iterator[Input]:
-    """The frames as input; what executors wrote of them is removed afterwards."""
+def spool_frames(
+    frames: Frames, tables: TableStorage, part_bytes: int, *, for_spark: bool
+) -> Iterator[Input]:
+    """The frames as input; what was written of them is removed afterwards."""
     options = tables.storage_options
-    if frames.spark is None:
-        yield frames.to_input(part_bytes, Spool("", options))
+    if not for_spark:
+        yield frames.to_input(part_bytes, None, options)
         return
     scratch = open_scratch(tables, options)
     try:
-        yield frames.to_input(part_bytes, Spool(f"{scratch.uri}/frames", options))
+        spool = Spool(f"{scratch.uri}/frames", options)
+        yield frames.to_input(part_bytes, spool, options)
     finally:
         scratch.close()
 
@@ -183,15 +189,26 @@ def _with_integers(table: pa.Table, entity: EntityType) -> pa.Table:
     return table
 
 
-def _slices(key: str, table: pa.Table, part_bytes: int) -> Iterator[Range]:
+def _slices(key: str, table: pa.Table, part_bytes: int) -> Iterator[FrameRange]:
     count = max(1, -(-table.nbytes // part_bytes))
     rows = max(1, -(-table.num_rows // count))
     for start in range(0, table.num_rows, rows):
         yield FrameRange(key, start + 1, table.slice(start, rows).combine_chunks())
 
 
-def _spool(frame: Any, spool: Spool) -> list[str]:
+def _spool_slices(slices: Iterable[FrameRange], spool: Spool) -> Iterator[Range]:
+    """Write slices to files; those with a type that Parquet does not have stay as they are."""
+    spool.make()
+    for number, each in enumerate(slices):
+        path = None
+        if is_parquet(each.rows.schema):
+            path = spool.write(each.rows.to_batches(), number)
+        yield each if path is None else ParquetRange(each.table_key, path, each.first)
+
+
+def _spool(frame: Any, spool: Spool | None) -> list[str]:
     """Have the executors write the partitions of a Spark DataFrame; the files in order."""
+    assert spool is not None, "a Spark DataFrame is loaded by its session"
     spool.make()
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

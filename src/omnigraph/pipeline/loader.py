@@ -22,6 +22,7 @@ from omnigraph.errors import KeyConflict, RecoveryRequired
 from omnigraph.manifest import GraphCommit, Snapshot
 from omnigraph.pipeline.check import IdOutcome, Violation, addresses_of
 from omnigraph.pipeline.columns import CheckPlan
+from omnigraph.pipeline.crossing import Machine, is_faster_on_spark
 from omnigraph.pipeline.embed import embed_settings
 from omnigraph.pipeline.engine import (
     PART_BYTES,
@@ -95,7 +96,9 @@ def run_load(
     """
     tables = environment.tables
     sweep(tables, tables.storage_options)
-    runner = choose_runner(request.engine, is_small=request.input.is_small, spark=request.spark)
+    runner = choose_runner(
+        request.engine, stays=stays_in_process(request.input), spark=request.spark
+    )
     is_held = request.input.is_small and isinstance(runner, InlineRunner)
     scratch = None if is_held else open_scratch(tables, tables.storage_options)
     quarantine = Quarantine(environment.texts, request.quarantine_path)
@@ -116,6 +119,13 @@ def run_load(
     if scratch is not None:
         scratch.close()
     return outcome
+
+
+def stays_in_process(given: Input) -> bool:
+    """Whether this process loads the input as fast as Spark would."""
+    if given.file_bytes <= part_bytes():
+        return True
+    return not is_faster_on_spark(given.file_bytes, given.parts, part_bytes(), Machine.here())
 
 
 @dataclass(slots=True)

@@ -83,10 +83,11 @@ class FrameRange:
 
 @dataclass(frozen=True, slots=True)
 class ParquetRange:
-    """Typed rows of one table, in a file that an executor wrote."""
+    """Typed rows of one table, in a file; `first` is the number of the first of them."""
 
     table_key: str
     path: str
+    first: int = 1
 
 
 Range: TypeAlias = LineRange | StreamRange | TextRange | RecordsRange | FrameRange | ParquetRange

@@ -38,11 +38,16 @@ _GZIP_RATIO = 8
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """All ranges of a load in input order, and whether one of them is all there is and small."""
+    """All ranges of a load in input order, and whether one of them is all there is and small.
+
+    `file_bytes` is the size of input that tasks read from files; rows in this process have none.
+    """
 
     ranges: Iterable[Range] = field(repr=False)
     is_small: bool
     options: Options = field(default_factory=dict, repr=False)
+    file_bytes: int = 0
+    parts: int = 1
 
 
 def plan_input(data: Source, part_bytes: int, options: Options = MappingProxyType({})) -> Input:
@@ -101,9 +106,10 @@ def location_text(range_: Range, line: int, column: int | None) -> str:
 
 def _files_input(paths: list[str], part_bytes: int, options: Options) -> Input:
     files = [(path, size_of(path, options)) for path in paths]
-    ranges = chain.from_iterable(_file_ranges(*file, part_bytes, options) for file in files)
+    ranges = list(chain.from_iterable(_file_ranges(*file, part_bytes, options) for file in files))
     weight = sum(size * (_GZIP_RATIO if is_gzip(path) else 1) for path, size in files)
-    return Input(list(ranges), weight <= part_bytes and len(paths) == 1, dict(options))
+    is_small = weight <= part_bytes and len(paths) == 1
+    return Input(ranges, is_small, dict(options), file_bytes=weight, parts=len(ranges))
 
 
 def _file_ranges(path: str, size: int, part_bytes: int, options: Options) -> Iterator[Range]:

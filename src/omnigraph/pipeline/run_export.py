@@ -57,6 +57,6 @@ def run_export(
         if file_format == "parquet":
             export_parquet(plan, tables, keys, str(path))
         else:
-            runner = choose_runner(engine, is_small=rows <= _SMALL_ROWS, spark=spark)
+            runner = choose_runner(engine, stays=rows <= _SMALL_ROWS, spark=spark)
             export_jsonl(plan, tables, keys, str(path), runner, reporter)
     return path

@@ -98,6 +98,14 @@ def session(config: Mapping[str, str] | None = None) -> SparkSession:
     return made
 
 
+def is_running() -> bool:
+    """Whether `session` would return one that has started already."""
+    from pyspark.sql import SparkSession
+
+    known = (_made, SparkSession.getActiveSession())
+    return any(each is not None and not _is_stopped(each) for each in known)
+
+
 def _start(master: str, java: Java, settings: Mapping[str, str]) -> SparkSession:
     try:
         return _create(master, java, settings)

@@ -75,6 +75,15 @@ class Spool:
         return f"{self.uri}/{name}"
 
 
+def is_parquet(schema: pa.Schema) -> bool:
+    """Whether a Parquet file can hold columns of these types."""
+    try:
+        pq.ParquetWriter(pa.BufferOutputStream(), schema).close()
+    except pa.ArrowException:
+        return False
+    return True
+
+
 def _write_parquet(batches: Iterable[pa.RecordBatch], path: str) -> bool:
     writer: pq.ParquetWriter | None = None
     for batch in batches:

@@ -1,0 +1,61 @@
+"""Crossing: from which size on Spark loads files faster than the calling process.
+
+    in process   input bytes / rate
+    on Spark     start + input bytes / rate · overhead / workers
+
+Rows that are in this process already would first have to leave it, so they never cross. A machine
+with one core, an input of one part, and one without memory for the workers have nothing to gain.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from omnigraph.dataclass import dataclass
+from omnigraph.machine import count_cores, measure_memory
+
+RATE_BYTES = 50 * 1024 * 1024
+"""Records that one core parses, checks and writes per second. Measured: benchmarks/load.py."""
+OVERHEAD = 1.2
+"""CPU time of a load on Spark over that of the same load in one process."""
+START_SECONDS = 8.0
+"""Until a new session with its workers has finished a first small load."""
+WORKERS_SECONDS = 2.0
+"""What a session that is running needs beyond the work: its workers and jobs."""
+
+JAVA_BYTES = 1024**3
+WORKER_BYTES_PER_PART_BYTE = 15
+MEMORY_SHARE = 2
+"""Spark is given at most one half of the machine's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What there is to run on."""
+
+    cores: int
+    memory_bytes: int
+    is_spark_running: bool
+
+    @classmethod
+    def here(cls) -> Machine:
+        return cls(count_cores(), measure_memory(), _is_spark_running())
+
+
+def is_faster_on_spark(file_bytes: int, parts: int, part_bytes: int, machine: Machine) -> bool:
+    """Whether to load this much input from files on Spark. `parts` can be read side by side."""
+    workers = min(machine.cores, parts)
+    needed = JAVA_BYTES + machine.cores * WORKER_BYTES_PER_PART_BYTE * part_bytes
+    if needed > machine.memory_bytes / MEMORY_SHARE:
+        return False
+    start = WORKERS_SECONDS if machine.is_spark_running else START_SECONDS
+    alone = file_bytes / RATE_BYTES
+    return start + alone * OVERHEAD / max(workers, 1) < alone
+
+
+def _is_spark_running() -> bool:
+    if "pyspark" not in sys.modules:
+        return False
+    from omnigraph.pipeline.session import is_running
+
+    return is_running()
