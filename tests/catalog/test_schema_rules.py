@@ -143,7 +143,11 @@ CONSTRAINTS = [
     ('node A { s: String  @check(s, "a(?=b)") }', "lookaround", "@check"),
     (NODE + "edge E: A -> A { n: I32?  @range(n, 0..1) }", "not supported on edges", "@range"),
     (NODE + 'edge E: A -> A { n: String?  @check(n, "x") }', "not supported on edges", "@check"),
-    (NODE + "edge E: A -> A { n: String  @key(n) }", "not supported on edges", "@key(n)"),
+    (NODE + "edge E: A -> A { n: String  @key(n) }", "must name both ends", "@key(n)"),
+    (NODE + "edge E: A -> A { @key(src) }", "write `@key(src, dst)`", "@key(src)"),
+    (NODE + "edge E: A -> A { n: I32?  @key(src, dst, n) }", "cannot be nullable", "n) }"),
+    (NODE + "edge E: A -> A { n: [I32]  @key(src, dst, n) }", "list property", "n) }"),
+    (NODE + "edge E: A -> A { @key(src, dst)  @key(dst, src) }", "multiple @key", "@key(dst"),
     (NODE + "edge E: A -> A @card(3..1)", "exceeds max", "@card(3..1)"),
 ]
 

@@ -7,6 +7,7 @@ rows that hold a value in it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -110,6 +111,8 @@ class Schema:
             f"{each.name}: {each.declared}{_hint(each.name, old.get(each.identity))}"
             for each in type_.columns
         ]
+        if type_.role in KEYED_EDGES:
+            columns.append("@key(src, dst)")
         ends = "" if type_.ends is None else ": " + " -> ".join(map(self._name, type_.ends))
         hint = _hint(type_.name, before.name if before else None)
         return f"{type_.kind} {type_.name}{ends}{hint} {{\n  " + "\n  ".join(columns) + "\n}"
@@ -145,11 +148,19 @@ ROLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "firm": {"code": ("code", "String @key"), "size": ("size", "I32?")},
     "works": {"since": ("since", "I32?")},
+    "rates": {"stars": ("stars", "I32?")},
 }
 """Type role → column role → the name it starts with, and how it is declared."""
 
-NAMES = {"person": "Person", "firm": "Firm", "works": "Works"}
-ENDS = {"works": ("person", "firm")}
+NAMES = {"person": "Person", "firm": "Firm", "works": "Works", "rates": "Rates"}
+ENDS = {"works": ("person", "firm"), "rates": ("person", "firm")}
+KEYED_EDGES = {"rates"}
+"""The edge types of which there is one per pair of nodes."""
+
+
+def pair_id(source: str, target: str) -> str:
+    """The id of a keyed edge."""
+    return json.dumps([source, target], separators=(",", ":"), ensure_ascii=False)
 
 
 def new_type(role: str, name: str, identities: Iterable[int]) -> Type:

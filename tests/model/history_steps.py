@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from tests.model.history_base import Step
+from tests.model.history_schema import ENDS, pair_id
 from tests.model.history_world import World
 
 BRANCHES = ["b", "c", "d/e", "f"]
@@ -18,6 +19,7 @@ FIRMS = ["x", "y", "z"]
 EDGES = ["e1", "e2", "e3"]
 
 WRITES = {"put": 10, "set": 8, "set_many": 2, "drop": 5, "link": 3, "unlink": 2, "load": 4}
+WRITES |= {"rate": 4, "unrate": 1}
 BRANCHING = {"branch": 6, "delete": 2, "merge": 8, "preview": 2, "resolve": 2}
 CROSSING = {"hotfix": 4, "cross": 4}
 LOOKS = {"read": 6, "diff": 4, "changes": 3}
@@ -34,7 +36,7 @@ SCHEMA = {
 ALL = WRITES | BRANCHING | CROSSING | LOOKS | UPKEEP | CLEANUP | SCHEMA
 
 NODE_NAMES = ["Person", "Human", "Firm", "Guild"]
-EDGE_NAMES = ["Works", "Serves", "Runs"]
+EDGE_NAMES = ["Works", "Serves", "Runs", "Rates"]
 PROPERTY_NAMES = ["age", "years", "size", "tags", "since", "extra", "name", "code"]
 PLAIN_PROPERTIES = [
     ("person", "age"),
@@ -43,6 +45,7 @@ PLAIN_PROPERTIES = [
     ("firm", "size"),
     ("firm", "extra"),
     ("works", "since"),
+    ("rates", "stars"),
 ]
 
 
@@ -132,6 +135,12 @@ class Chooser:
     def _unlink(self, world: World) -> Step:
         return "unlink", self._live(world), self._pick(PEOPLE)
 
+    def _rate(self, world: World) -> Step:
+        return "rate", self._live(world), self._pick(PEOPLE), self._pick(FIRMS), self._number()
+
+    def _unrate(self, world: World) -> Step:
+        return "unrate", self._live(world), self._pick(PEOPLE), self._pick(FIRMS)
+
     def _load(self, world: World) -> Step:
         mode = self._pick(["merge", "append", "overwrite"], [5, 2, 1])
         records: dict[tuple[str, str], Any] = {}
@@ -142,6 +151,8 @@ class Chooser:
             id_, since = self._pick(EDGES), {"since": self._number()}
             ends = self._pick(PEOPLE), self._pick(FIRMS)
             records["works", id_] = ("works", id_, since, *ends)
+            pair = pair_id(*ends)
+            records["rates", pair] = ("rates", pair, {"stars": self._number()}, *ends)
         return "load", self._live(world), mode, list(records.values())
 
     # Branches
@@ -214,12 +225,15 @@ class Chooser:
     def _write(self, branch: str, nodes: list[tuple[str, str]]) -> Step:
         """Put, change or delete one of a few nodes."""
         role, id_ = self._pick(nodes)
-        match self._pick(["put", "set", "drop"], [3, 2, 3]):
+        match self._pick(["put", "set", "drop", "rate"], [3, 2, 3, 2]):
             case "put":
                 return "put", branch, role, id_, self._values(role)
             case "set":
                 column = "age" if role == "person" else "size"
                 return "set", branch, role, id_, column, self._number()
+            case "rate":
+                person, firm = (id_, FIRMS[0]) if role == "person" else (PEOPLE[0], id_)
+                return "rate", branch, person, firm, self._number()
             case _:
                 return "drop", branch, role, id_
 
@@ -259,7 +273,7 @@ class Chooser:
 
     def _free_name(self, world: World, role: str) -> str:
         """A type name that is not in use; it may have been the name of another type."""
-        names = EDGE_NAMES if role == "works" else NODE_NAMES
+        names = EDGE_NAMES if role in ENDS else NODE_NAMES
         used = {each.name for each in world.schema.types}
         return str(self._pick([each for each in names if each not in used]))
 
@@ -291,9 +305,9 @@ class Chooser:
         return "add_property", role, column, name, declared
 
     def _drop_type(self, world: World) -> Step:
-        return "drop_type", self._pick([["works"], ["firm", "works"]])
+        return "drop_type", self._pick([["works"], ["rates"], ["firm", *ENDS]])
 
     def _add_type(self, world: World) -> Step:
-        missing = [each for each in ("firm", "works") if world.schema.type(each) is None]
+        missing = [each for each in ("firm", *ENDS) if world.schema.type(each) is None]
         role = (missing or ["works"])[0]
         return "add_type", role, self._free_name(world, role)

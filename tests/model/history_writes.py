@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from tests.model.history_base import Base, Touched, copy_state
 from tests.model.history_model import is_valid
-from tests.model.history_schema import Row, Schema, Type
+from tests.model.history_schema import KEYED_EDGES, Row, Schema, Type, pair_id
 
 Rows: TypeAlias = dict[int, dict[str, Row]]
 
@@ -123,6 +123,34 @@ class Writes(Base):
 
         return self._mutate(branch, "works", change, text)
 
+    def do_rate(self, branch: str, source: str, target: str, stars: int | None) -> Touched:
+        """Insert an edge by its ends; one that is there is replaced."""
+
+        def change(type_: Type, state: Rows) -> bool:
+            row = type_.row({"stars": stars}, src=source, dst=target)
+            state[type_.identity][pair_id(source, target)] = row
+            return True
+
+        def text(type_: Type) -> tuple[str, dict[str, Any]]:
+            column = type_.column("stars")
+            sets = "" if column is None else f", {column.name}: $stars"
+            params = {"name": source, "code": target}
+            body = f"insert {type_.name} {{ from: $name, to: $code{sets} }}"
+            return body, params if column is None else {**params, "stars": stars}
+
+        return self._mutate(branch, "rates", change, text)
+
+    def do_unrate(self, branch: str, source: str, target: str) -> Touched:
+        """Delete an edge by its id."""
+
+        def change(type_: Type, state: Rows) -> bool:
+            return state[type_.identity].pop(pair_id(source, target), None) is not None
+
+        def text(type_: Type) -> tuple[str, dict[str, Any]]:
+            return f"delete {type_.name} where id = $id", {"id": pair_id(source, target)}
+
+        return self._mutate(branch, "rates", change, text)
+
     def do_load(self, branch: str, mode: str, records: Sequence[tuple[Any, ...]]) -> Touched:
         """Load nodes (role, id, values) and edges (role, id, values, from, to), as one commit."""
         if branch not in self.history.heads:
@@ -145,7 +173,7 @@ class Writes(Base):
             state[type_.identity][id_] = type_.row(given, **sides)
             data = {c.name: given[c.role] for c in type_.columns if c.role in given}
             if ends:
-                data |= {"id": id_}
+                data |= {} if role in KEYED_EDGES else {"id": id_}
                 lines.append({"edge": type_.name, "from": ends[0], "to": ends[1], "data": data})
             else:
                 lines.append({"type": type_.name, "data": data})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  email: String? @unique }
 edge Knows: Person -> Person @card(0..2)
+edge Likes: Person -> Person @card(0..2) { much: I32?  @key(src, dst) }
 """
 
 EDGES_MAX = 2
 
 Person = tuple[int | None, str | None]
 Link = tuple[str, str]
+Likes = dict[Link, int | None]
 
 
 class Refused(Exception):
@@ -22,54 +24,65 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class State:
-    """One branch: people by name with age and email, and links, of which there may be parallels."""
+    """One branch: people by name with age and email, links with parallels, one like per pair."""
 
     people: dict[str, Person] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
+    likes: Likes = field(default_factory=dict)
 
     def checked(self) -> State:
         emails = [email for _, email in self.people.values() if email is not None]
-        sources = [source for source, _ in self.links]
+        sources = [[source for source, _ in edges] for edges in (self.links, self.likes)]
         if (
             len(emails) != len(set(emails))
-            or any(end not in self.people for link in self.links for end in link)
-            or any(sources.count(source) > EDGES_MAX for source in sources)
+            or any(end not in self.people for link in (*self.links, *self.likes) for end in link)
+            or any(some.count(source) > EDGES_MAX for some in sources for source in some)
         ):
             raise Refused
-        return State(self.people, tuple(sorted(self.links)))
+        return replace(self, links=tuple(sorted(self.links)))
 
     # Each returns the new state, and how many nodes and edges the write reports.
 
     def upsert(self, people: dict[str, Person]) -> tuple[State, int, int]:
-        return State(self.people | people, self.links).checked(), len(people), 0
+        return replace(self, people=self.people | people).checked(), len(people), 0
 
     def link(self, links: list[Link]) -> tuple[State, int, int]:
-        return State(self.people, (*self.links, *links)).checked(), 0, len(links)
+        return replace(self, links=(*self.links, *links)).checked(), 0, len(links)
+
+    def like(self, likes: list[tuple[Link, int | None]]) -> tuple[State, int, int]:
+        return replace(self, likes=self.likes | dict(likes)).checked(), 0, len(likes)
+
+    def dislike(self, link: Link) -> tuple[State, int, int]:
+        likes = {each: much for each, much in self.likes.items() if each != link}
+        return replace(self, likes=likes), 0, len(self.likes) - len(likes)
 
     def pair(self, a: str, b: str) -> tuple[State, int, int]:
         people = self.people | {a: (None, None), b: (None, None)}
-        return State(people, (*self.links, (a, b))).checked(), 2, 1
+        return replace(self, people=people, links=(*self.links, (a, b))).checked(), 2, 1
 
     def update(
         self, matches: Callable[[str, Person], bool], change: Callable[[Person], Person]
     ) -> tuple[State, int, int]:
         changed = {n: change(p) for n, p in self.people.items() if matches(n, p)}
-        return State(self.people | changed, self.links).checked(), len(changed), 0
+        return replace(self, people=self.people | changed).checked(), len(changed), 0
 
     def delete(self, matches: Callable[[str, Person], bool]) -> tuple[State, int, int]:
         kept = {n: p for n, p in self.people.items() if not matches(n, p)}
         links = tuple(link for link in self.links if all(end in kept for end in link))
-        state = State(kept, links)
-        return state, len(self.people) - len(kept), len(self.links) - len(links)
+        likes = {link: much for link, much in self.likes.items() if all(e in kept for e in link)}
+        gone = len(self.links) - len(links) + len(self.likes) - len(likes)
+        return State(kept, links, likes), len(self.people) - len(kept), gone
 
     def unlink(self, source: str) -> tuple[State, int, int]:
         links = tuple(link for link in self.links if link[0] != source)
-        return State(self.people, links), 0, len(self.links) - len(links)
+        return replace(self, links=links), 0, len(self.links) - len(links)
 
-    def load(self, mode: str, people: dict[str, Person], links: list[Link]) -> State:
+    def load(self, mode: str, people: dict[str, Person], links: list[Link], likes: Likes) -> State:
         if mode == "overwrite":
-            new = State(people or self.people, tuple(links) or self.links)
+            new = State(people or self.people, tuple(links) or self.links, likes or self.likes)
             return new.checked()
-        if mode == "append" and self.people.keys() & people.keys():
+        known = self.people.keys() & people.keys() or self.likes.keys() & likes.keys()
+        if mode == "append" and known:
             raise Refused
-        return State(self.people | people, (*self.links, *links)).checked()
+        merged = State(self.people | people, (*self.links, *links), self.likes | likes)
+        return merged.checked()

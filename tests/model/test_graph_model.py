@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from omnigraph.errors import BadRequestError, ConflictError, KeyConflict
 from omnigraph.testing.inside import inside
 from tests.depth import depth
 from tests.graph.reading import new_graph, rows_at, sidecars
-from tests.model.reference import SCHEMA, Link, Person, Refused, State
+from tests.model.reference import SCHEMA, Likes, Link, Person, Refused, State
 
 NAMES = st.sampled_from(["ann", "bob", "cy", "d'e", "É"])
 AGES = st.none() | st.integers(0, 3)
@@ -26,12 +27,18 @@ EMAILS = st.none() | st.sampled_from(["x", "y"])
 BRANCHES = st.sampled_from(["b", "c/d"])
 PEOPLE = st.dictionaries(NAMES, st.tuples(AGES, EMAILS), max_size=3)
 LINKS = st.lists(st.tuples(NAMES, NAMES), max_size=2)
+LIKES = st.dictionaries(st.tuples(NAMES, NAMES), AGES, max_size=2)
 
 QUERIES = """
 query insert($name: String, $age: I32?, $email: String?) {
     insert Person { name: $name, age: $age, email: $email }
 }
 query link($a: String, $b: String) { insert Knows { from: $a, to: $b } }
+query like($a: String, $b: String, $much: I32?, $more: I32?) {
+    insert Likes { from: $a, to: $b, much: $much }
+    insert Likes { from: $a, to: $b, much: $more }
+}
+query dislike($id: String) { delete Likes where id = $id }
 query pair($a: String, $b: String) {
     insert Knows { from: $a, to: $b }
     insert Person { name: $a }
@@ -43,6 +50,10 @@ query gone($name: String) { delete Person where name = $name }
 query young($age: I32) { delete Person where age < $age }
 query unlink($a: String) { delete Knows where from = $a }
 """
+
+
+def like_id(a: str, b: str) -> str:
+    return json.dumps([a, b], separators=(",", ":"), ensure_ascii=False)
 
 
 class GraphMachine(RuleBasedStateMachine):
@@ -78,6 +89,18 @@ class GraphMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES)
     def link(self, which: int, at: str | None, a: str, b: str) -> None:
         self.mutate(which, at, "link", {"a": a, "b": b}, lambda s: s.link([(a, b)]))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES, much=AGES, more=AGES)
+    def like(
+        self, which: int, at: str | None, a: str, b: str, much: int | None, more: int | None
+    ) -> None:
+        params = {"a": a, "b": b, "much": much, "more": more}
+        likes = [((a, b), much), ((a, b), more)]
+        self.mutate(which, at, "like", params, lambda s: s.like(likes))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES)
+    def dislike(self, which: int, at: str | None, a: str, b: str) -> None:
+        self.mutate(which, at, "dislike", {"id": like_id(a, b)}, lambda s: s.dislike((a, b)))
 
     @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES)
     def pair(self, which: int, at: str | None, a: str, b: str) -> None:
@@ -120,9 +143,16 @@ class GraphMachine(RuleBasedStateMachine):
         mode=st.sampled_from(["merge", "append", "overwrite"]),
         people=PEOPLE,
         links=LINKS,
+        likes=LIKES,
     )
     def load(
-        self, which: int, at: str | None, mode: str, people: dict[str, Person], links: list[Link]
+        self,
+        which: int,
+        at: str | None,
+        mode: str,
+        people: dict[str, Person],
+        links: list[Link],
+        likes: Likes,
     ) -> None:
         branch = self.branch(at)
         records: list[dict[str, Any]] = [
@@ -130,7 +160,11 @@ class GraphMachine(RuleBasedStateMachine):
             for name, (age, email) in people.items()
         ]
         records += [{"edge": "Knows", "from": a, "to": b} for a, b in links]
-        new = self.expected(lambda: self.model[branch].load(mode, people, links))
+        records += [
+            {"edge": "Likes", "from": a, "to": b, "data": {"much": much}}
+            for (a, b), much in likes.items()
+        ]
+        new = self.expected(lambda: self.model[branch].load(mode, people, links, likes))
 
         def act() -> object:
             return self.handles[which].load(records, mode=mode, branch=branch).commit_id
@@ -236,6 +270,11 @@ class GraphMachine(RuleBasedStateMachine):
             row["name"]: (row["age"], row["email"]) for row in rows_at(graph, snapshot, "Person")
         }
         links = [(row["src"], row["dst"]) for row in rows_at(graph, snapshot, "Knows")]
+        likes = {
+            row["id"]: (row["src"], row["dst"], row["much"])
+            for row in graph.edges("Likes", branch=branch).to_arrow().to_pylist()
+        }
+        assert likes == {like_id(a, b): (a, b, much) for (a, b), much in state.likes.items()}
         assert people == state.people
         assert tuple(sorted(links)) == state.links
         tables = inside(graph).store.tables

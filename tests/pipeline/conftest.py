@@ -32,6 +32,7 @@ node Team { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 edge Likes: Person -> Note
 edge MemberOf: Person -> Team @card(0..2) { @unique(src, dst) }
+edge Rates: Person -> Team @card(0..2) { stars: I32?  @key(src, dst) }
 """
 
 # The suite uses a class archive that the machine has, and leaves none behind.

@@ -23,6 +23,10 @@ def lines(*records: Any) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
+def rates(source: str, target: str, stars: int) -> dict[str, Any]:
+    return {"edge": "Rates", "from": source, "to": target, "data": {"stars": stars}}
+
+
 PEOPLE = [person(f"p{number}", age=number) for number in range(9)]
 NEWCOMERS = [person(f"new{number}") for number in range(9)]
 RING = [knows(f"p{number}", f"p{(number + 1) % 9}") for number in range(9)]
@@ -247,6 +251,22 @@ def test_an_edge_merged_by_id_moves(loads: Loads) -> None:
     assert {row["id"]: (row["src"], row["dst"]) for row in loads.rows("Knows")} == {
         "e": ("p5", "p6"),
         "f": ("p1", "p2"),
+    }
+
+
+def test_an_edge_with_a_key_is_replaced_by_a_merge(loads: Loads) -> None:
+    """Loaded twice, in the same input and again, each pair has one edge: the last one."""
+    teams = [{"type": "Team", "data": {"name": name}} for name in "tu"]
+    first = [rates("p1", "t", 1), rates("p1", "u", 2), rates("p2", "t", 3)]
+    loads.load(lines(*PEOPLE, *teams, *first, rates("p1", "t", 4)), mode="merge")
+
+    loads.load(lines(*first, rates("p2", "u", 5), rates("p2", "t", 6)), mode="merge")
+
+    assert {row["id"]: row["stars"] for row in loads.rows("Rates")} == {
+        '["p1","t"]': 1,
+        '["p1","u"]': 2,
+        '["p2","t"]': 6,
+        '["p2","u"]': 5,
     }
 
 

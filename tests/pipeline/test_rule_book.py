@@ -88,6 +88,10 @@ BROKEN: dict[str, tuple[str, Records]] = {
         'insert Person { name: "cy", age: 151 }',
         [person("cy", age=151)],
     ),
+    "a keyed edge goes nowhere": (
+        'insert Rates { from: "ann", to: "x9" }',
+        [{"edge": "Rates", "from": "ann", "to": "x9"}],
+    ),
     "two rules are broken": (
         'insert MemberOf { from: "ann", to: "t" }',
         [member("ann", "t")],

@@ -17,14 +17,7 @@ from omnigraph.catalog.layout import arrow_schema
 from omnigraph.errors import ConstraintError
 from omnigraph.types import PropertyType
 from omnigraph.write.convert import columns_from_records
-from omnigraph.write.keys import (
-    canonical_strings,
-    edge_ids,
-    edge_rows,
-    json_arrays,
-    node_ids,
-    node_rows,
-)
+from omnigraph.write.keys import canonical_strings, edge_rows, json_arrays, make_ids, node_rows
 from omnigraph.write.ulids import new_ulids
 from tests.write.shapes import (
     BLOB,
@@ -128,7 +121,7 @@ def test_a_composite_id_is_compact_json_that_no_text_can_imitate(
 def _ids_of(thing: Any, records: list[dict[str, object]]) -> Any:
     columns = columns_from_records(thing, records)
     assert not columns.bad
-    return node_ids(thing, columns.table, columns.explicit_ids)
+    return make_ids(thing, columns.table, columns.explicit_ids)
 
 
 def test_the_key_makes_the_id() -> None:
@@ -213,10 +206,32 @@ def test_fresh_ids_are_distinct_rising_and_of_now() -> None:
 
 
 def test_edge_ids_are_kept_where_given() -> None:
-    ids = edge_ids(pa.array(["a", None, "c"], pa.utf8()))
+    ids = _ids_of(edge({}), [{"id": "a"}, {}, {"id": "c"}]).ids
 
     assert (ids[0].as_py(), ids[2].as_py()) == ("a", "c")
     assert len(ids[1].as_py()) == 26
+
+
+def test_the_key_of_an_edge_begins_with_its_ends() -> None:
+    """A quote in an end, a missing end, and ids that spell the key or another one."""
+    pays = edge({"day": DATE}, key=("src", "dst", "day"))
+    given: list[dict[str, object]] = [
+        {"day": 1},
+        {"day": 2, "id": '["a", "b", "1970-01-03"]'},
+        {"day": 3, "id": "mine"},
+        {"day": 4},
+    ]
+    ends = pa.array(['a"', "a", "a", None]), pa.array(["b", "b", "b", "b"])
+
+    made = edge_rows(pays, columns_from_records(pays, given), *ends)
+
+    assert made.table["id"].to_pylist() == [
+        '["a\\"","b","1"]',
+        '["a","b","2"]',
+        '["a","b","3"]',
+        None,
+    ]
+    assert [(bad.index, bad.property) for bad in made.bad] == [(2, "id"), (3, "from")]
 
 
 def test_rows_have_the_stored_schema() -> None:

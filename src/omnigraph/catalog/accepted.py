@@ -91,7 +91,7 @@ def _with_ids(shape: Document, entity: InterfaceType | NodeType | EdgeType) -> D
         {"name": each["name"], "property_id": entity.properties[each["name"]].property_id} | each
         for each in shape.get("properties", ())
     ]
-    if not isinstance(entity, EdgeType) and entity.key is not None:
+    if entity.key is not None:
         document["key"] = list(entity.key)
     return document
 
@@ -143,6 +143,7 @@ def _edge(document: Document) -> EdgeType:
         target=document["target"],
         cardinality=Cardinality(*document.get("cardinality", ())),
         properties=_properties(document),
+        key=tuple(document["key"]) if "key" in document else None,
         uniques=_tuples(document.get("uniques", ())),
         indexes=_tuples(document.get("indexes", ())),
         description=document.get("description"),

@@ -98,7 +98,7 @@ def read_property(declaration: PropertyDecl, kind: TypeKind, owner: str) -> Prop
     for annotation in declaration.annotations:
         match annotation.name:
             case "key" | "unique" | "index":
-                _check_constraint_annotation(annotation, declaration.type, kind, subject)
+                _check_constraint_annotation(annotation, declaration, kind, subject)
             case "embed":
                 embed = _read_embed(annotation, declaration.type, kind, subject)
                 draft = replace(draft, embed=embed)
@@ -157,16 +157,16 @@ def _refuse_repeats(annotations: Iterable[Annotation], once: frozenset[str], sub
 
 
 def _check_constraint_annotation(
-    annotation: Annotation, type_: PropertyType, kind: TypeKind, subject: str
+    annotation: Annotation, declaration: PropertyDecl, kind: TypeKind, subject: str
 ) -> None:
     if annotation.name == "key" and kind == "edge":
         raise ParseError(
-            f"@key is not supported on edge properties, here {subject} — "
-            "an edge is identified by its id; use @unique for a rule on its values",
+            f"@key is not supported on edge properties, here {subject} — an edge is identified by "
+            f"its ends too: write `@key(src, dst, {declaration.name})` in the braces",
             span=annotation.span,
         )
     # Only the annotation is refused: a body `@index` may name a list beside other properties.
-    if annotation.name == "index" and type_.is_list:
+    if annotation.name == "index" and declaration.type.is_list:
         raise ParseError(
             f"@index is not supported on a list property, here {subject} — remove it",
             span=annotation.span,

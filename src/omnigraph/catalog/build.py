@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from omnigraph.catalog.annotations import PropertyDraft
 from omnigraph.catalog.identity import Identities, TypeKey, resolve_identities
-from omnigraph.catalog.model import Catalog, EdgeType, InterfaceType, NodeType, Property
+from omnigraph.catalog.model import EDGE_ENDS, Catalog, EdgeType, InterfaceType, NodeType, Property
 from omnigraph.catalog.shape import catalog_of
 from omnigraph.catalog.validate import EdgeDraft, InterfaceDraft, NodeDraft, SchemaDraft, validate
 from omnigraph.errors import SourceError
@@ -76,6 +76,7 @@ def _node(draft: NodeDraft, identities: Identities) -> NodeType:
 
 def _edge(draft: EdgeDraft, identities: Identities) -> EdgeType:
     key: TypeKey = ("edge", draft.name)
+    properties = _properties(draft.properties, key, identities)
     return EdgeType(
         name=draft.name,
         type_id=identities.types[key],
@@ -83,7 +84,8 @@ def _edge(draft: EdgeDraft, identities: Identities) -> EdgeType:
         source=draft.source,
         target=draft.target,
         cardinality=draft.cardinality,
-        properties=_properties(draft.properties, key, identities),
+        properties=properties,
+        key=_sort_key_members(draft.constraints.key, properties),
         uniques=draft.constraints.uniques,
         indexes=draft.constraints.indexes,
         description=draft.notes.description,
@@ -95,10 +97,12 @@ def _edge(draft: EdgeDraft, identities: Identities) -> EdgeType:
 def _sort_key_members(
     members: tuple[str, ...] | None, properties: Mapping[str, Property]
 ) -> tuple[str, ...] | None:
-    """By property id: a rename must not reorder the key, whose spelling is the id of a node."""
+    """The ends of an edge, then by property id: a rename must not reorder what spells the id."""
     if members is None:
         return None
-    return tuple(sorted(members, key=lambda name: properties[name].property_id))
+    ends = [name for name in EDGE_ENDS if name in members]
+    others = [name for name in members if name not in ends]
+    return (*ends, *sorted(others, key=lambda name: properties[name].property_id))
 
 
 def _properties(

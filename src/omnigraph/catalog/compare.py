@@ -240,7 +240,7 @@ def _constraints(type_: AnyType, spelled: Mapping[str, str]) -> dict[str, tuple[
 
     found = {spell("unique", members): members for members in type_.uniques}
     found |= {spell("index", members): members for members in type_.indexes}
-    if not isinstance(type_, EdgeType) and type_.key is not None:
+    if type_.key is not None:
         found[spell("key", type_.key)] = type_.key
     if isinstance(type_, NodeType):
         for range_ in type_.ranges:

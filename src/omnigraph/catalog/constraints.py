@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from omnigraph.catalog.annotations import PropertyDraft
-from omnigraph.catalog.model import Check, Range, TypeKind
+from omnigraph.catalog.model import EDGE_ENDS, Check, Range, TypeKind
 from omnigraph.catalog.patterns import compile_pattern
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, did_you_mean
@@ -49,7 +49,6 @@ class _Reader:
     def read(self, constraint: ConstraintDecl) -> None:
         match constraint.name:
             case "key":
-                self._refuse_on_edges(constraint)
                 if self.keys:
                     raise ParseError(
                         f"{self.owner} has multiple @key constraints — keep one; "
@@ -57,6 +56,7 @@ class _Reader:
                         span=constraint.span,
                     )
                 self.keys.append(self._members(constraint, _refuse_in_key))
+                self._require_ends(constraint)
             case "unique":
                 self.uniques.add(self._members(constraint, _refuse_in_unique))
             case "index":
@@ -78,11 +78,21 @@ class _Reader:
             checks=tuple(Check(name, pattern) for name, pattern in sorted(self.checks)),
         )
 
+    def _require_ends(self, constraint: ConstraintDecl) -> None:
+        """Without both ends a key could move an edge to other nodes, which no write says."""
+        others = [name for name in self.keys[-1] if name not in EDGE_ENDS]
+        if self.kind == "edge" and len(others) + len(EDGE_ENDS) != len(self.keys[-1]):
+            raise ParseError(
+                f"@key of {self.owner} must name both ends of the edge — "
+                f"write `@key({', '.join([*EDGE_ENDS, *others])})`",
+                span=constraint.span,
+            )
+
     def _refuse_on_edges(self, constraint: ConstraintDecl) -> None:
         if self.kind == "edge":
             raise ParseError(
                 f"@{constraint.name} is not supported on edges, here {self.owner} — "
-                "edges take @unique and @index",
+                "edges take @key, @unique and @index",
                 span=constraint.span,
             )
 
@@ -115,7 +125,7 @@ class _Reader:
                 f"@{constraint.name} of {self.owner} takes property names, bare and without quotes",
                 span=_span_of(argument, constraint),
             )
-        if self.kind == "edge" and argument.name in ("src", "dst"):
+        if self.kind == "edge" and argument.name in EDGE_ENDS:
             return argument.name, None
         draft = self.properties.get(argument.name)
         if draft is None:
@@ -200,7 +210,7 @@ def _to_constraints(draft: PropertyDraft) -> Iterable[ConstraintDecl]:
 
 def _refuse_in_key(type_: PropertyType) -> str | None:
     if type_.nullable:
-        return "cannot be nullable, because every node needs its whole key — remove the `?`"
+        return "cannot be nullable, because every row needs its whole key — remove the `?`"
     return _refuse_in_unique(type_)
 
 

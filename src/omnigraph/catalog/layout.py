@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph.catalog.model import EntityType, IndexKind, NodeType
+from omnigraph.catalog.model import EntityType, IndexKind
 from omnigraph.types import PropertyType, Scalar
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def list_declared_indexes(entity: EntityType) -> tuple[tuple[str, IndexKind], ..
     for one: a composite key or index is an intent that no physical index serves.
     """
     declared = {members[0] for members in entity.indexes if len(members) == 1}
-    if isinstance(entity, NodeType) and entity.key is not None and len(entity.key) == 1:
+    if entity.key is not None and len(entity.key) == 1:
         declared.add(entity.key[0])
     wanted = [(name, IndexKind.BTREE) for name in entity.structural_columns]
     for name, property_ in entity.properties.items():

@@ -17,7 +17,8 @@ EntityKind: TypeAlias = Literal["node", "edge"]
 TypeKind: TypeAlias = Literal["interface", "node", "edge"]
 
 NODE_COLUMNS = ("id",)
-EDGE_COLUMNS = ("id", "src", "dst")
+EDGE_ENDS = ("src", "dst")
+EDGE_COLUMNS = ("id", *EDGE_ENDS)
 
 
 class IndexKind(StrEnum):
@@ -138,7 +139,10 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True)
 class EdgeType:
-    """An edge type and its table. `source` and `target` name node types."""
+    """An edge type and its table. `source` and `target` name node types.
+
+    A key begins with `src` and `dst`; its other members are in property-id order.
+    """
 
     name: str
     type_id: int
@@ -147,6 +151,7 @@ class EdgeType:
     target: str
     cardinality: Cardinality = Cardinality()
     properties: Mapping[str, Property] = field(default_factory=dict)
+    key: tuple[str, ...] | None = None
     uniques: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
     description: str | None = None

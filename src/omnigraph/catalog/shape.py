@@ -88,6 +88,7 @@ def edge_shape(edge: EdgeType) -> Document:
         target=edge.target,
         cardinality=None if bounds.is_default else [bounds.minimum, bounds.maximum],
         properties=[property_shape(each) for each in edge.properties.values()],
+        key=sorted(edge.key or ()),
         uniques=edge.uniques,
         indexes=edge.indexes,
         description=edge.description,

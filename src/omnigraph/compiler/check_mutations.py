@@ -12,7 +12,7 @@ from typing import Final, assert_never
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.compiler.check_filters import COMPARE_KINDS
 from omnigraph.compiler.check_values import Slot, check_assigned_value, check_matched_value
-from omnigraph.compiler.scope import Scope, require_property
+from omnigraph.compiler.scope import ID, ID_TYPE, Scope, require_property
 from omnigraph.compiler.typed import Refusal, TypedMutation
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.query import (
@@ -34,12 +34,9 @@ from omnigraph.syntax.query_tree import (
     Statement,
     UpdateStatement,
 )
-from omnigraph.types import PropertyType, Scalar
 
 ENDPOINTS: Final = {"from": "src", "to": "dst"}
 """How a statement spells the ends of an edge, and the columns that hold them."""
-
-_ENDPOINT_TYPE = PropertyType(Scalar.STRING)
 
 
 def check_mutation(query: QueryDecl, params: tuple[Parameter, ...], scope: Scope) -> TypedMutation:
@@ -125,12 +122,19 @@ def _assignment(match: PropertyMatch, owner: EntityType, scope: Scope) -> Assign
 
 
 def _column(written: PropertyMatch | Predicate, owner: EntityType) -> tuple[str, Slot]:
-    """The column that an assignment or a `where` names, a property or an end of an edge (T11)."""
+    """The column that a statement names: a property or an end of an edge (T11)."""
     name = written.property
     if isinstance(owner, EdgeType) and name in ENDPOINTS:
-        return ENDPOINTS[name], Slot(f"`{name}` of {owner.name}", _ENDPOINT_TYPE)
+        return ENDPOINTS[name], Slot(f"`{name}` of {owner.name}", ID_TYPE)
     found = require_property(owner, name, code="T11", span=written.span, also=_endpoints_of(owner))
     return found.name, Slot(f"{owner.name}.{found.name}", found.type)
+
+
+def _find_slot(where: Predicate, owner: EntityType) -> tuple[str, Slot]:
+    """The column that a `where` names: every row can be found by its id."""
+    if where.property == ID:
+        return ID, Slot(f"the id of {owner.name}", ID_TYPE)
+    return _column(where, owner)
 
 
 def _find_required(owner: EntityType, written: set[str]) -> Iterator[str]:
@@ -147,7 +151,7 @@ def _endpoints_of(owner: EntityType) -> tuple[str, ...]:
 
 
 def _predicate(where: Predicate, owner: EntityType, scope: Scope) -> MutationPredicate:
-    column, slot = _column(where, owner)
+    column, slot = _find_slot(where, owner)
     if slot.type.is_blob:
         raise TypeCheckError(
             f"{slot.label} is a Blob and cannot be compared", code="T11", span=where.span

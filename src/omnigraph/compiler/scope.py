@@ -15,7 +15,11 @@ from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NodeRef, Param, PropertyRef
 from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import ANONYMOUS, PropertyExpr, VariableExpr
-from omnigraph.types import PropertyType
+from omnigraph.types import PropertyType, Scalar
+
+ID = "id"
+ID_TYPE = PropertyType(Scalar.STRING)
+"""What `id` is called and holds where a query may name it: an edge has no value but this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,12 @@ class Scope:
         return Param(expression.name, declared) if declared is not None else None
 
     def property_ref(self, expression: PropertyExpr) -> PropertyRef:
-        """Resolve `$variable.property` (T6)."""
+        """Resolve `$variable.property` (T6). The id of an edge is read as one."""
         owner = self.variable(expression.variable)
         if owner is None:
             raise self._not_bound(expression)
+        if isinstance(owner, EdgeType) and expression.property == ID:
+            return PropertyRef(expression.variable, ID, ID_TYPE)
         found = owner.properties.get(expression.property)
         if found is None:
             raise TypeCheckError(
@@ -65,7 +71,8 @@ class Scope:
             case EdgeType(name=type_name):
                 raise TypeCheckError(
                     f"`${expression.name}` is bound to an edge, which has no value of its own; "
-                    f"name a property of {type_name}, as in `${expression.name}.property`",
+                    f"name its id, `${expression.name}.id`, or a property of {type_name}, "
+                    f"as in `${expression.name}.property`",
                     code="T23",
                     span=expression.span,
                 )

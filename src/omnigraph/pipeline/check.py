@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog import EdgeType, EntityType, NodeType
+from omnigraph.catalog import EdgeType, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.columns import ROW_NUMBER, KeyColumns, RowNumbers
 from omnigraph.pipeline.model import LoadMode
@@ -116,13 +116,13 @@ def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) ->
 def _find_repeats(
     entity: EntityType, ids: pa.StringArray, row_numbers: RowNumbers, limit: int | None
 ) -> tuple[list[Violation], int]:
-    """Rows whose id an earlier row has. For a keyed node the report names the key."""
+    """Rows whose id an earlier row has. For a keyed type the report names the key."""
     found = duplicate_ids(entity, ids, limit)
-    key = entity.key if isinstance(entity, NodeType) else None
     bad = list(found)
-    if key is not None:
-        reason = f"@unique violation on {UniqueGroup(entity.name, key)}"
-        bad = [replace(each, property=", ".join(key), reason=reason) for each in found]
+    if entity.key is not None:
+        group = UniqueGroup(entity.name, entity.key)
+        reason = f"@unique violation on {group}"
+        bad = [replace(each, property=", ".join(group.members), reason=reason) for each in found]
     return [Violation(int(row_numbers[e.index]), entity.table_key, e) for e in bad], found.total
 
 

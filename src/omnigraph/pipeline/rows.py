@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog import EdgeType, NodeType, arrow_schema
+from omnigraph.catalog import EdgeType, arrow_schema
 from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.embed import with_vectors
 from omnigraph.pipeline.model import Finding, LoadMode, LoadPlan, OnError, Ordinals, Rejected
@@ -91,9 +91,8 @@ def good_rows(
         faults.add(group, bad)
         return _none(group)
     faults.add(group, bad)
-    has_made_ids = columns.explicit_ids.null_count == len(columns.explicit_ids) and not (
-        isinstance(entity, NodeType) and entity.key is not None
-    )
+    is_generated = columns.explicit_ids.null_count == len(columns.explicit_ids)
+    has_made_ids = is_generated and entity.key is None
     good = GoodRows(made.table, np.arange(len(group.lines)) + first_ordinal, has_made_ids)
     if bad:
         kept = np.setdiff1d(np.arange(len(group.lines)), [row.index for row in bad])

@@ -51,6 +51,7 @@ from omnigraph.write.integrity import (
     tuple_keys,
     unique_groups,
 )
+from omnigraph.write.keys import make_ids
 from omnigraph.write.sidecar import Sidecar
 from omnigraph.write.sidecar_files import list_sidecars, read_sidecar_if_exists
 
@@ -268,7 +269,10 @@ class _Verifier:
         )
 
     def _keys(self, entity: EntityType, rows: pa.Table) -> Iterator[Finding]:
-        yield from _bad("keys", entity, duplicate_ids(entity, rows["id"].combine_chunks()))
+        ids = rows["id"].combine_chunks()
+        yield from _bad("keys", entity, duplicate_ids(entity, ids))
+        if entity.key is not None and set(entity.key) <= set(rows.column_names):
+            yield from _bad("keys", entity, make_ids(entity, rows, ids).bad)
         for group in unique_groups(entity):
             if set(group.members) <= set(rows.column_names):
                 tuples = tuple_keys(entity, group, rows)

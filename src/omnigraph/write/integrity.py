@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.model import EdgeType, EntityType, NodeType
+from omnigraph.catalog.model import EdgeType, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt, shorten
 from omnigraph.write.convert import ID
@@ -47,15 +47,14 @@ class UniqueGroup:
 
 def unique_groups(entity: EntityType) -> tuple[UniqueGroup, ...]:
     """Every group of a type, the key first, each set of members once."""
-    key = entity.key if isinstance(entity, NodeType) else None
-    groups = [*([key] if key is not None else []), *entity.uniques]
+    groups = [*([entity.key] if entity.key is not None else []), *entity.uniques]
     distinct = {frozenset(members): members for members in reversed(groups)}
     return tuple(UniqueGroup(entity.name, members) for members in reversed(distinct.values()))
 
 
 def groups_besides_key(entity: EntityType) -> list[UniqueGroup]:
-    """The groups that the ids do not cover: a node with the same key is the same node."""
-    key = entity.key if isinstance(entity, NodeType) else None
+    """The groups that the ids do not cover: a row with the same key is the same row."""
+    key = entity.key
     return [each for each in unique_groups(entity) if key is None or {*each.members} != {*key}]
 
 

@@ -76,50 +76,56 @@ def canonical_strings(column: pa.Array, type_: PropertyType) -> pa.StringArray:
     assert_never(type_.scalar)
 
 
-def node_ids(
-    node: NodeType,
+def make_ids(
+    entity: EntityType,
     table: pa.Table,
     explicit_ids: pa.StringArray,
     limit: int | None = SHOWN_MAX,
 ) -> Ids:
-    """The id of every row: its key spelled canonically, else its own `id`, else a fresh ULID."""
-    if node.key is None:
-        return Ids(edge_ids(explicit_ids), NO_BAD_ROWS)
-    ids = key_ids(node, table)
+    """The id of every row: its key spelled canonically, else its own `id`, else a fresh ULID.
+
+    `table` has at least the members of the key.
+    """
+    if entity.key is None:
+        return Ids(_fill_ids(explicit_ids), NO_BAD_ROWS)
+    ids = key_ids(entity, table)
     if explicit_ids.null_count == len(explicit_ids):
         return Ids(ids, NO_BAD_ROWS)
     suspects = np.flatnonzero(to_mask(pc.not_equal(ids, explicit_ids)))
     # Another spelling of the same key is welcome: `"007"` beside the integer 7, a date beside days.
-    wrong = [row for row in suspects if _canonical_id(node, explicit_ids[row]) != ids[row].as_py()]
+    wrong = [
+        row for row in suspects if _canonical_id(entity, explicit_ids[row]) != ids[row].as_py()
+    ]
 
     def describe(row: int) -> BadRow:
         given, made = excerpt(explicit_ids[row].as_py()), excerpt(ids[row].as_py())
         return BadRow(
-            row, node.name, ID, given, f"id does not match the key, which makes it {made}"
+            row, entity.name, ID, given, f"id does not match the key, which makes it {made}"
         )
 
     return Ids(ids, BadRows.at(np.array(wrong, dtype=np.int64), describe, limit))
 
 
-def edge_ids(explicit_ids: pa.StringArray) -> pa.StringArray:
-    """The id of every edge or unkeyed node: its own, else a fresh ULID."""
+def _fill_ids(explicit_ids: pa.StringArray) -> pa.StringArray:
+    """The id of every row without a key: its own, else a fresh ULID."""
     if explicit_ids.null_count == 0:
         return explicit_ids
     return pc.coalesce(explicit_ids, new_ulids(len(explicit_ids)))
 
 
-def key_ids(node: NodeType, table: pa.Table) -> pa.StringArray:
-    """The ids that the key columns of a keyed node make, null where a member is null."""
-    assert node.key is not None
+def key_ids(entity: EntityType, table: pa.Table) -> pa.StringArray:
+    """The ids that the key columns of a keyed type make, null where a member is null."""
+    assert entity.key is not None
     members = [
-        canonical_strings(whole_column(table, name), column_type(node, name)) for name in node.key
+        canonical_strings(whole_column(table, name), column_type(entity, name))
+        for name in entity.key
     ]
     return members[0] if len(members) == 1 else json_arrays(members)
 
 
 def node_rows(node: NodeType, columns: Columns, limit: int | None = SHOWN_MAX) -> Rows:
     """Put ids before converted properties."""
-    made = node_ids(node, columns.table, columns.explicit_ids, limit)
+    made = make_ids(node, columns.table, columns.explicit_ids, limit)
     arrays = [made.ids, *columns.table.columns]
     table = pa.Table.from_arrays(arrays, schema=arrow_schema(node))
     return Rows(table, BadRows.of_batch([columns.bad, made.bad], limit))
@@ -141,9 +147,11 @@ def edge_rows(
             limit,
         )
 
-    arrays = [edge_ids(columns.explicit_ids), sources, targets, *columns.table.columns]
+    ends = columns.table.append_column("src", sources).append_column("dst", targets)
+    made = make_ids(edge, ends, columns.explicit_ids, limit)
+    arrays = [made.ids, sources, targets, *columns.table.columns]
     table = pa.Table.from_arrays(arrays, schema=arrow_schema(edge))
-    parts = [missing("from", sources), missing("to", targets), columns.bad]
+    parts = [missing("from", sources), missing("to", targets), columns.bad, made.bad]
     return Rows(table, BadRows.of_batch(parts, limit))
 
 
@@ -173,26 +181,26 @@ def _json_strings(texts: pa.StringArray) -> pa.StringArray:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-def _canonical_id(node: NodeType, given: pa.StringScalar) -> str | None:
+def _canonical_id(entity: EntityType, given: pa.StringScalar) -> str | None:
     """The canonical id of the key tuple that `given` denotes, or None when it denotes none."""
-    assert node.key is not None
+    assert entity.key is not None
     text: str = given.as_py()
     members: object = [text]
-    if len(node.key) > 1:
+    if len(entity.key) > 1:
         try:
             members = orjson.loads(text)
         except orjson.JSONDecodeError:
             return None
-    if not isinstance(members, list) or len(members) != len(node.key):
+    if not isinstance(members, list) or len(members) != len(entity.key):
         return None
     try:
         columns = {
-            name: _key_member(node.properties[name].type, member)
-            for name, member in zip(node.key, members, strict=True)
+            name: _key_member(column_type(entity, name), member)
+            for name, member in zip(entity.key, members, strict=True)
         }
     except (Unfit, ValueError):
         return None
-    made: str = key_ids(node, pa.table(columns))[0].as_py()
+    made: str = key_ids(entity, pa.table(columns))[0].as_py()
     return made
 
 

@@ -107,13 +107,10 @@ def _build_rows(op: Insert, params: Params, catalog: Catalog, embedder: Embedder
 
 
 def _insert(op: Insert, rows: pa.Table, staging: MutationStaging) -> None:
-    if op.entity_kind == "edge":
-        staging.push(staging.catalog.edges[op.type_name], PendingMode.APPEND, rows)
-        return
-    node = staging.catalog.nodes[op.type_name]
-    # A keyed insert replaces the whole row of that key; without a key every insert is a new node.
-    mode = PendingMode.MERGE if node.key is not None else PendingMode.APPEND
-    staging.push(node, mode, rows)
+    entity = staging.catalog.entity(f"{op.entity_kind}:{op.type_name}")
+    # A keyed insert replaces the whole row of that key; without a key every insert is a new row.
+    mode = PendingMode.MERGE if entity.key is not None else PendingMode.APPEND
+    staging.push(entity, mode, rows)
 
 
 def _update(op: Update, params: Params, staging: MutationStaging) -> int:

@@ -4,8 +4,8 @@ Statements push batches and deletions per table; reads through the staging see c
 the pending ones laid over them. No HEAD moves here: `commit.py` takes the finished change over.
 
     mode       used by                       becomes
-    append     un-keyed nodes, edges         one staged append
-    merge      keyed nodes, updates          one staged upsert by id, last write wins
+    append     types without a key           one staged append
+    merge      types with a key, updates     one staged upsert by id, last write wins
     (delete)   deletes and their cascades    one staged delete
 """
 
