@@ -258,7 +258,7 @@ def test_an_edge_cannot_implement() -> None:
         "node A { p: enum(a,) }",
         "node A { p: enum(é) }",
         "node A { p: String @a(1e5) }",
-        "node A { p: String @a(-1) }",
+        "node A { p: String @a(1, b=-1) }",
         "node A { p: String?? }",
         "node A { p: String @a(1 2) }",
         "nodeA { }",

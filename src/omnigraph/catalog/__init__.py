@@ -13,6 +13,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
       interfaces.py   the properties a node has in effect
       constraints.py  `@key`, `@unique`, `@index`, `@range`, `@check`
       patterns.py     the regular expressions of `@check`
+      defaults.py     the value of `@default`
     identity.py     which accepted declaration each one continues; new numbers for new ones
     build.py        all of the above: `build_catalog`
     shape.py        the canonical meaning of a schema and its hash

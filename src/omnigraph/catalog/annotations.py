@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from omnigraph.catalog.model import Embed, OpaqueAnnotation, TypeKind
+from omnigraph.catalog.model import DEFAULT, Embed, OpaqueAnnotation, TypeKind
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError
 from omnigraph.source_text import Span
@@ -18,7 +18,9 @@ from omnigraph.types import PropertyType
 
 CONSTRAINT_ANNOTATIONS = ("key", "unique", "index")
 
-_ONCE_ON_PROPERTIES = frozenset({*CONSTRAINT_ANNOTATIONS, "embed", "rename_from", "description"})
+_ONCE_ON_PROPERTIES = frozenset(
+    {*CONSTRAINT_ANNOTATIONS, "embed", "rename_from", "description", DEFAULT}
+)
 _ONCE_ON_TYPES = frozenset({"rename_from", "description", "instruction"})
 _ONLY_ON_PROPERTIES = frozenset({*CONSTRAINT_ANNOTATIONS, "embed"})
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from omnigraph.catalog.model import (
+    DEFAULT,
     Catalog,
     EdgeType,
     Embed,
@@ -185,9 +186,10 @@ def _property_steps(pair: _Pair, old: Property, new: Property) -> Steps:
         yield RenameProperty(pair.kind, pair.new.name, old.name, new.name)
     if old.type != new.type:
         yield _change_type(pair, old, new)
-    if old.description != new.description:
-        texts = () if new.description is None else (("description", new.description),)
-        yield UpdatePropertyMetadata(pair.kind, pair.new.name, new.name, texts)
+    if (old.description, old.default) != (new.description, new.default):
+        facts = (("description", new.description), (DEFAULT, new.default))
+        present = tuple((name, value) for name, value in facts if value is not None)
+        yield UpdatePropertyMetadata(pair.kind, pair.new.name, new.name, present)
     if _respell(old.embed, pair.spelled) != new.embed:
         yield UnsupportedChange(entity, f"@embed on {words} cannot be added, changed or removed")
     if _opaque(old) != _opaque(new):
@@ -260,7 +262,9 @@ def _respell(embed: Embed | None, spelled: Mapping[str, str]) -> Embed | None:
 
 
 def _opaque(holder: NodeType | EdgeType | Property) -> str:
-    return canonical(annotations_shape(holder.annotations))
+    is_property = isinstance(holder, Property)
+    without = (each for each in holder.annotations if not (is_property and each.name == DEFAULT))
+    return canonical(annotations_shape(tuple(without)))
 
 
 def _annotations_changed(entity: str, words: str) -> UnsupportedChange:

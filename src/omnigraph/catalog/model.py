@@ -21,6 +21,10 @@ EDGE_ENDS = ("src", "dst")
 EDGE_COLUMNS = ("id", *EDGE_ENDS)
 
 
+DEFAULT = "default"
+"""The annotation that holds the default of a property."""
+
+
 class IndexKind(StrEnum):
     """The physical index a declared index asks for."""
 
@@ -89,6 +93,11 @@ class Property:
     description: str | None = None
     annotations: tuple[OpaqueAnnotation, ...] = ()
     injected_by: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> str | int | float | bool | None:
+        """The value that a new row without one gets, as the schema spells it."""
+        return next((each.value for each in self.annotations if each.name == DEFAULT), None)
 
 
 @dataclass(frozen=True, slots=True)

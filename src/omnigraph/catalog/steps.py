@@ -147,10 +147,10 @@ class UpdateTypeMetadata(_Step):
 
 @dataclass(frozen=True, slots=True)
 class UpdatePropertyMetadata(_PropertyStep):
-    """A changed `@description` of a property."""
+    """A changed `@description` or `@default` of a property; rows that exist keep their values."""
 
     kind: ClassVar = "update_property_metadata"
-    annotations: tuple[tuple[str, str], ...]
+    annotations: tuple[tuple[str, str | int | float | bool], ...]
 
     def __str__(self) -> str:
         return (

@@ -12,8 +12,9 @@ from dataclasses import field
 
 from omnigraph.catalog.annotations import PropertyDraft, TypeNotes, read_property, read_type
 from omnigraph.catalog.constraints import Constraints, read_constraints
+from omnigraph.catalog.defaults import check_default, check_default_rules
 from omnigraph.catalog.interfaces import effective_properties, interface_names
-from omnigraph.catalog.model import Cardinality
+from omnigraph.catalog.model import DEFAULT, Cardinality
 from omnigraph.catalog.names import check_endpoints, check_names, kind_of, owner_of
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, did_you_mean
@@ -99,7 +100,9 @@ def _own_properties(declaration: Declaration) -> dict[str, PropertyDraft]:
 
 
 def _interface(declaration: InterfaceDecl, own: Mapping[str, PropertyDraft]) -> InterfaceDraft:
-    constraints = read_constraints("interface", owner_of(declaration), own)
+    owner = owner_of(declaration)
+    constraints = read_constraints("interface", owner, own)
+    _check_defaults(own, constraints, owner)
     return InterfaceDraft(declaration.name, own, constraints)
 
 
@@ -113,15 +116,18 @@ def _node(
     properties = effective_properties(declaration, own, contracts)
     _check_embeds(properties, owner)
     constraints = read_constraints("node", owner, properties, declaration.constraints)
+    _check_defaults(properties, constraints, owner)
     return NodeDraft(declaration.name, properties, constraints, notes, interface_names(declaration))
 
 
 def _edge(declaration: EdgeDecl, own: Mapping[str, PropertyDraft]) -> EdgeDraft:
     owner = owner_of(declaration)
+    constraints = read_constraints("edge", owner, own, declaration.constraints)
+    _check_defaults(own, constraints, owner)
     return EdgeDraft(
         name=declaration.name,
         properties=own,
-        constraints=read_constraints("edge", owner, own, declaration.constraints),
+        constraints=constraints,
         notes=read_type(declaration.annotations, owner),
         source=declaration.source.name,
         target=declaration.target.name,
@@ -157,6 +163,18 @@ def _check_embeds(properties: Mapping[str, PropertyDraft], owner: str) -> None:
             span=next(a.span for a in draft.declaration.annotations if a.name == "embed"),
             hint=did_you_mean(draft.embed.source, _texts(properties)),
         )
+
+
+def _check_defaults(
+    properties: Mapping[str, PropertyDraft], constraints: Constraints, owner: str
+) -> None:
+    for draft in properties.values():
+        written = [each for each in draft.declaration.annotations if each.name == DEFAULT]
+        for annotation in draft.annotations:
+            if annotation.name == DEFAULT:
+                subject, span = f"property `{draft.name}` of {owner}", written[0].span
+                check_default(annotation, draft.type, subject, span)
+                check_default_rules(draft.name, annotation.value, constraints, subject, span)
 
 
 def _texts(properties: Mapping[str, PropertyDraft]) -> Iterable[str]:

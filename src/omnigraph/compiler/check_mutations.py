@@ -142,7 +142,7 @@ def _find_required(owner: EntityType, written: set[str]) -> Iterator[str]:
     for found in owner.properties.values():
         # A vector whose source text is given can be computed from it.
         is_computed = found.embed is not None and found.embed.source in written
-        if not found.type.nullable and not is_computed:
+        if not found.type.nullable and found.default is None and not is_computed:
             yield found.name
 
 

@@ -150,6 +150,8 @@ def _arrow_group(
         return None
     fields = table["data"].combine_chunks()
     columns = pa.Table.from_arrays(fields.flatten(), names=[each.name for each in fields.type])
+    if any(columns[name].null_count for name in _optional_with_default(entity)):
+        return None  # Arrow does not tell a member that is null from one that is not there
     ends = tuple(table[name].combine_chunks() for name in ("from", "to")) if is_edge else None
     return Group(
         entity,
@@ -159,6 +161,12 @@ def _arrow_group(
         ends=ends,
         reread=lambda: _parse_each(lines, indexes, catalog),
     )
+
+
+def _optional_with_default(entity: EntityType) -> list[str]:
+    """The properties of which null and nothing are not the same."""
+    found = entity.properties.values()
+    return [each.name for each in found if each.type.nullable and each.default is not None]
 
 
 class _Collector:

@@ -158,6 +158,9 @@ class SchemaBuilder:
     def int(self, children: list[Token]) -> int:
         return read_integer(children[0])
 
+    def negative(self, children: list[Token]) -> LiteralValue:
+        return read_number(children[0])
+
     def bool(self, children: list[Token]) -> bool:
         return str(children[0]) == "true"
 

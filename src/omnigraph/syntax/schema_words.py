@@ -53,7 +53,7 @@ def _hint_annotation(situation: Situation) -> str | None:
 
 def _hint_property(situation: Situation) -> str | None:
     if situation.found == "-" and "INT" in situation.expected:
-        return "a sign is allowed only in the bounds of @range"
+        return "a sign is allowed only in the bounds of @range and in the value of an annotation"
     if situation.expected == {"BASE_TYPE"}:
         return "a list holds scalars only"
     if situation.found == "enum" and "ENUM" in situation.expected:
@@ -66,7 +66,7 @@ def _hint_property(situation: Situation) -> str | None:
 SCHEMA_WORDS = Vocabulary(
     groups=(
         (_LITERALS | {"IDENT", "NEG_NUMBER", "DOTDOT"}, "an argument"),
-        (_LITERALS | {"IDENT"}, "an argument"),
+        (_LITERALS | {"IDENT", "NEG_NUMBER"}, "an argument"),
         (_LITERALS, "a literal"),
         (frozenset({"INT", "FLOAT", "NEG_NUMBER"}), "a number"),
         (frozenset({"BASE_TYPE", "LSQB", "ENUM", "VECTOR"}), "a type"),

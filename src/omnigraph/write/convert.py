@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EntityType, Property
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConstraintError, with_suggestion
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt
-from omnigraph.write.fit import Fitted, fit_column, fit_values, to_mask
+from omnigraph.write.fit import Fitted, Mask, fit_column, fit_values, to_mask
 from omnigraph.write.values import Unfit, to_stored, unfit_reason
 
 ID = "id"
@@ -42,10 +43,14 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A batch to convert: how to fit one of its columns, and to look one value of it up."""
+    """A batch to convert: fits one of its columns, looks up a value, says which rows lack a member.
+
+    A member that is there and null is not lacking.
+    """
 
     fit: Callable[[str, PropertyType], Fitted]
     value_at: Callable[[str, int], object]
+    lacks: Callable[[str], Mask]
 
 
 def columns_from_records(
@@ -63,6 +68,7 @@ def columns_from_records(
     source = _Source(
         lambda name, type_: fit_values(type_, _values_of(records, name)),
         lambda name, index: records[index].get(name),
+        lambda name: np.array([name not in record for record in records], dtype=np.bool_),
     )
     unknown = set().union(*records) - entity.properties.keys() - {ID}
     rows_with = {
@@ -90,6 +96,7 @@ def columns_from_arrow(
             else Fitted(pa.nulls(table.num_rows, type_.arrow_type()))
         ),
         lambda name, index: python_value(whole[name][index]) if name in whole else None,
+        lambda name: np.full(table.num_rows, name not in whole),
     )
     unknown = whole.keys() - entity.properties.keys() - {ID}
     # A reader gives every row the column; only where it holds something was the field there.
@@ -148,7 +155,7 @@ def _columns(
     parts = [unknown, _misfits(entity, ID, _ID_TYPE, ids, source, limit)]
     arrays: list[pa.Array] = []
     for each in entity.properties.values():
-        fitted = source.fit(each.name, each.type)
+        fitted = _with_default(each, source.fit(each.name, each.type), source)
         arrays.append(fitted.values)
         parts.append(_misfits(entity, each.name, each.type, fitted, source, limit))
         if not each.type.nullable and each.name not in deferred:
@@ -159,6 +166,15 @@ def _columns(
         [ids.values, *arrays], schema=schema.insert(0, pa.field(ID, pa.utf8()))
     )
     return Columns(table.drop_columns([ID]), ids.values, BadRows.of_batch(parts, limit))
+
+
+def _with_default(each: Property, fitted: Fitted, source: _Source) -> Fitted:
+    """Give rows without a value the default; null is a value only of an optional property."""
+    if each.default is None or fitted.values.null_count == 0:
+        return fitted
+    value = scalar_from_value(each.type, each.default, name=each.name)
+    lacking = source.lacks(each.name) if each.type.nullable else to_mask(fitted.values.is_null())
+    return Fitted(pc.if_else(pa.array(lacking), value, fitted.values), fitted.unfit)
 
 
 def _misfits(
