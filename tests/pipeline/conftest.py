@@ -95,6 +95,14 @@ def loads(
         yield Loads(graph, engine, tmp_path)
 
 
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Loads]:
+    """An empty graph, loaded in process: for what happens before the engine matters."""
+    copy_ready("loads", lambda path: og.init(path, schema=SCHEMA), tmp_path / "graph")
+    with og.open(tmp_path / "graph") as graph:
+        yield Loads(graph, "inline", tmp_path)
+
+
 def person(name: str, **data: Any) -> dict[str, Any]:
     return {"type": "Person", "data": {"name": name, **data}}
 

@@ -12,13 +12,15 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph import build_catalog, parse_schema
 from omnigraph.errors import OmnigraphError
 from omnigraph.machine import count_cores, measure_memory
 from omnigraph.pipeline import loader
 from omnigraph.pipeline.crossing import RATE_BYTES, Machine, is_faster_on_spark
 from omnigraph.pipeline.engine import PART_BYTES, PART_BYTES_VARIABLE
 from omnigraph.pipeline.loader import stays_in_process
-from omnigraph.pipeline.ranges import plan_input
+from omnigraph.pipeline.ranges import Input
+from omnigraph.pipeline.sources import plan_source
 from omnigraph.pipeline.spool import Spool
 from tests.pipeline.conftest import SCHEMA
 
@@ -87,10 +89,15 @@ def test_only_files_leave_the_process(tmp_path: Path) -> None:
     small.write_text(line[:98])
     size = loader.part_bytes()
 
-    assert not stays_in_process(plan_input(path, size))
-    assert stays_in_process(plan_input(small, size))
-    assert stays_in_process(plan_input(line * 50, size))
-    assert stays_in_process(plan_input([{"type": "Note"}] * 400_000, size))
+    catalog = build_catalog(parse_schema(SCHEMA))
+
+    def plan(data: Any) -> Input:
+        return plan_source(data, catalog, size, {})
+
+    assert not stays_in_process(plan(path))
+    assert stays_in_process(plan(small))
+    assert stays_in_process(plan(line * 50))
+    assert stays_in_process(plan([{"type": "Note"}] * 400_000))
     with og.init(tmp_path / "graph", schema=SCHEMA, durability="process") as graph:
         frame = pa.table({"text": [f"a note, number {n}" for n in range(50)]})
         loaded = graph.load_dataframe(frame, type="Note", mode="append")

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph import build_catalog, parse_schema
 from omnigraph.pipeline.blocks import LinesBlock, read_blocks
 from omnigraph.pipeline.buckets import Bucket, bucket_numbers
 from omnigraph.pipeline.documents import scan_records
 from omnigraph.pipeline.lines import split_lines
 from omnigraph.pipeline.model import LineRange
-from omnigraph.pipeline.ranges import is_text, plan_input
+from omnigraph.pipeline.ranges import Input, is_text
+from omnigraph.pipeline.sources import plan_source
 
 
 @given(
@@ -125,10 +127,16 @@ def test_text_is_distinguished_from_a_path(text: str, expected: bool) -> None:
     assert is_text(text) is expected
 
 
-def test_an_input_of_one_small_file_is_small(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"type":"A"}\n' * 10)
+def test_files_that_are_small_together_are_a_small_input(tmp_path: Path) -> None:
+    """Two files of 51 bytes must not start Spark."""
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path in paths:
+        path.write_text('{"type":"A"}\n' * 5)
+    catalog = build_catalog(parse_schema("node A { name: String? }"))
 
-    assert plan_input(path, 1000).is_small
-    assert not plan_input(path, 100).is_small
-    assert len(list(plan_input(path, 50).ranges)) == 3
+    def plan(part_bytes: int) -> Input:
+        return plan_source(paths, catalog, part_bytes, {})
+
+    assert plan(1000).is_small
+    assert not plan(100).is_small
+    assert len(list(plan(25).ranges)) == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.graph_commands import Json, StoreOptions
+from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
 from omnigraph.cli.invocation import (
     AliasOption,
     NameOption,
@@ -27,7 +28,7 @@ from omnigraph.cli.invocation import (
 from omnigraph.cli.options import BranchOption, EngineOption
 from omnigraph.cli.output import print_error, print_json, warn_deprecated
 from omnigraph.cli.schema import read_valid_text
-from omnigraph.errors import PreconditionFailed
+from omnigraph.errors import BadRequestError, PreconditionFailed
 from omnigraph.wire import commit_to_json
 
 PRECONDITION_FAILED_EXIT = 4
@@ -67,7 +68,12 @@ def _remove_leftovers(uri: str) -> None:
 
 
 DataOption = Annotated[
-    list[str], typer.Option("--data", help="A file of records, or a glob; may be repeated.")
+    list[str],
+    typer.Option("--data", help="A file, a directory or a glob; may be repeated."),
+]
+TypeOption = Annotated[
+    list[str] | None,
+    typer.Option("--type", help="The type of the rows of --data: once, or once for each."),
 ]
 ModeOption = typer.Option("--mode", help="overwrite, append or merge.")
 OnErrorOption = Annotated[
@@ -83,6 +89,7 @@ def load(
     call: Call,
     data: DataOption,
     mode: Annotated[str, ModeOption],
+    types: TypeOption = None,
     branch: BranchOption = None,
     base: Annotated[
         str | None, typer.Option("--from", help="Create a missing branch from this one.")
@@ -92,9 +99,9 @@ def load(
     embed: EmbedFlag = True,
 ) -> None:
     """Load records as one commit, or load nothing."""
-    call.refuse_served(engine=engine != "auto", on_error=on_error != "reject")
+    call.refuse_served(engine=engine != "auto", on_error=on_error != "reject", type=types)
     options = StoreOptions(engine=engine, on_error=on_error)
-    _load(call, data, mode, branch, base, options, embed=embed)
+    _load(call, _pair_types(data, types), mode, branch, base, options, embed=embed)
 
 
 @command("ingest", Capability.ANY, writes=True, removes=True, uri="argument")
@@ -112,9 +119,24 @@ def ingest(
     _load(call, data, mode, branch, base)
 
 
+def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:
+    """The files by type, when types are given."""
+    if not types:
+        return data
+    if len(types) not in (1, len(data)):
+        raise BadRequestError(
+            f"{len(types)} times --type for {len(data)} times --data — give one type for all "
+            "files, or one for each"
+        )
+    by_type: dict[str, list[str]] = {}
+    for index, path in enumerate(data):
+        by_type.setdefault(types[index % len(types)], []).append(path)
+    return by_type
+
+
 def _load(
     call: Call,
-    data: list[str],
+    data: LoadFiles,
     mode: str,
     branch: str | None,
     base: str | None,
@@ -129,6 +151,8 @@ def _load(
     doing = "loading" if call.is_served else None
     with call.open_graph("rw", options, doing=doing) as graph:
         report = graph.load(data, mode=mode, branch=call.branch(branch), base=base, embed=embed)
+    for note in report.get("notes", []):
+        print(f"note: {note}", file=sys.stderr)
     call.print_result(report, _load_lines(report))
 
 

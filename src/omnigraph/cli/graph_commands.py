@@ -7,13 +7,15 @@ store itself get a `Graph` from `Call.open_store`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from omnigraph.dataclass import dataclass
 from omnigraph.wire import QueryCall
 
 Json = dict[str, Any]
+LoadFiles = Sequence[str] | Mapping[str, Sequence[str]]
+"""Files whose records name their types, or files by type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class GraphCommands(Protocol):
     def queries(self) -> Json: ...
 
     def load(
-        self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
+        self, data: LoadFiles, *, mode: str, branch: str, base: str | None, embed: bool
     ) -> Json: ...
 
     def export(

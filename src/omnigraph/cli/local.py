@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
 from omnigraph import wire
-from omnigraph.cli.graph_commands import Json, StoreOptions
+from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
@@ -53,10 +53,10 @@ class LocalGraph:
         return {"queries": []}
 
     def load(
-        self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
+        self, data: LoadFiles, *, mode: str, branch: str, base: str | None, embed: bool
     ) -> Json:
         result = self.graph.load(
-            [Path(each) for each in paths],
+            data if isinstance(data, Mapping) else [Path(each) for each in data],
             mode=mode,
             branch=branch,
             base=base,
@@ -66,7 +66,8 @@ class LocalGraph:
             progress=self.progress,
         )
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
-        return wire.load_to_json(result, self.uri, commit, self.actor)
+        report = wire.load_to_json(result, self.uri, commit, self.actor)
+        return {**report, "notes": list(result.notes)}
 
     def export(
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]

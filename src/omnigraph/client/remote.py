@@ -17,6 +17,7 @@ from omnigraph.client.http import Http, Json
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     AddressError,
+    BadRequestError,
     MergeConflict,
     MergeConflicts,
     PreconditionFailed,
@@ -120,19 +121,29 @@ class RemoteGraph:
         return self.http.call("GET", "/queries")
 
     def load(
-        self, paths: Sequence[str], *, mode: str, branch: str, base: str | None, embed: bool
+        self,
+        data: Sequence[str] | Mapping[str, Sequence[str]],
+        *,
+        mode: str,
+        branch: str,
+        base: str | None,
+        embed: bool,
     ) -> Json:
         """Send the records as lines, or in a JSON body to a server without that route."""
         from omnigraph.client.load_text import load_text
 
-        data = load_text(paths)
+        if isinstance(data, Mapping):
+            raise BadRequestError(
+                "a server takes records, not rows of a type — load into its store"
+            )
+        paths, content = data, load_text(data)
         params = _drop_missing(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
         with _name_file(_LOAD_NAME, paths[0] if len(paths) == 1 else None):
             try:
                 answer = self.http.call(
                     "POST",
                     "/load/ndjson",
-                    content=data,
+                    content=content,
                     params=params,
                     headers={"Content-Type": "application/x-ndjson"},
                 )
@@ -140,7 +151,7 @@ class RemoteGraph:
                 # No route, or no branch: the older route says which.
                 if error.status not in _NO_ROUTE:
                     raise
-                body = {**params, "embed": embed, "data": data.decode(errors="replace")}
+                body = {**params, "embed": embed, "data": content.decode(errors="replace")}
                 answer = self.http.call("POST", "/load", body=body)
         return _add_counts({"uri": self.uri, **answer})
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.graph.blob_reader import BlobReader
     from omnigraph.pipeline.progress import Listener
-    from omnigraph.pipeline.ranges import Source
     from omnigraph.pipeline.scan import TableScan
+    from omnigraph.pipeline.sources import Source
     from omnigraph.upkeep.apply_schema import SchemaResult
     from omnigraph.upkeep.cleanup import CleanupReport
     from omnigraph.upkeep.doctor import DoctorReport
@@ -55,7 +55,7 @@ def _load_argument_types() -> dict[str, Any]:
     from omnigraph.branch.choices import Resolution
     from omnigraph.branch.diff import Target
     from omnigraph.pipeline.progress import Listener
-    from omnigraph.pipeline.ranges import Source
+    from omnigraph.pipeline.sources import Source
 
     return {"Listener": Listener, "Resolution": Resolution, "Source": Source, "Target": Target}
 
@@ -435,13 +435,13 @@ class Graph:
         from omnigraph.graph.loads import parse_option, permit_load, run_load_request
         from omnigraph.pipeline.loader import LoadRequest, part_bytes
         from omnigraph.pipeline.model import LoadMode, OnError
-        from omnigraph.pipeline.ranges import plan_input
+        from omnigraph.pipeline.sources import plan_source
 
         who = permit_load(self._session, branch, base, actor)
+        catalog = self._session.require_writable()
+        options = storage_options or self._session.store.tables.storage_options
         request = LoadRequest(
-            input=plan_input(
-                data, part_bytes(), storage_options or self._session.store.tables.storage_options
-            ),
+            input=plan_source(data, catalog, part_bytes(), options),
             mode=parse_option("load mode", mode, LoadMode),
             branch=canonical_branch(branch),
             actor=who,

@@ -42,6 +42,7 @@ def run_load_request(session: Session, request: LoadRequest, base: str | None) -
         rows_rejected=outcome.rows_rejected,
         engine=outcome.engine,
         quarantine=outcome.quarantine,
+        notes=request.input.notes,
     )
 
 

@@ -22,6 +22,7 @@ class LoadResult:
     """What a load did. `tables` maps table keys to rows loaded.
 
     `quarantine` is the file that the `rows_rejected` records are in, None when there are none.
+    `notes` say what was guessed about the files.
     """
 
     commit_id: str | None
@@ -34,3 +35,4 @@ class LoadResult:
     rows_rejected: int = 0
     engine: str = "inline"
     quarantine: str | None = None
+    notes: tuple[str, ...] = ()

@@ -25,6 +25,8 @@ from omnigraph.pipeline.model import (
     ParquetRange,
     Range,
     RecordsRange,
+    RowForm,
+    RowsRange,
     StreamRange,
     TextRange,
 )
@@ -40,6 +42,7 @@ class LinesBlock:
 
     first_line: int
     data: bytes = field(repr=False)
+    form: RowForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,16 @@ class RawBlock:
     """Records as text, each with its line."""
 
     records: list[RawRecord] = field(repr=False)
+    form: RowForm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CsvBlock:
+    """Whole records of CSV text; `first_line` counts from 1 in the file."""
+
+    first_line: int
+    data: bytes = field(repr=False)
+    form: RowForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +77,10 @@ class RowsBlock:
     table_key: str
     first: int
     rows: pa.Table = field(repr=False)
+    constants: tuple[tuple[str, Any], ...] = ()
 
 
-Block: TypeAlias = LinesBlock | RawBlock | ValuesBlock | RowsBlock
+Block: TypeAlias = LinesBlock | RawBlock | CsvBlock | ValuesBlock | RowsBlock
 
 
 def read_blocks(range_: Range, part_bytes: int, options: Options = _NO_OPTIONS) -> Iterator[Block]:
@@ -77,13 +91,18 @@ def read_blocks(range_: Range, part_bytes: int, options: Options = _NO_OPTIONS) 
     """
     match range_:
         case LineRange():
-            yield LinesBlock(1, _read_lines(range_, options))
-        case StreamRange(path, is_document):
+            yield LinesBlock(1, _read_lines(range_, options), range_.form)
+        case StreamRange(path):
             with open_input(path, options) as file:
-                yield from _stream_blocks(file, path, is_document, part_bytes)
+                yield from _stream_blocks(file, range_, part_bytes)
+        case RowsRange():
+            from omnigraph.pipeline.formats.table import FORMATS
+
+            yield from FORMATS[range_.format].read(range_, part_bytes, options)
         case TextRange(data, is_document):
             if is_document:
-                yield from _stream_blocks(io.BytesIO(data), "data", True, part_bytes)
+                whole = StreamRange("data", is_document=True)
+                yield from _stream_blocks(io.BytesIO(data), whole, part_bytes)
             else:
                 yield LinesBlock(1, data)
         case RecordsRange(first, records):
@@ -109,12 +128,12 @@ def _read_lines(range_: LineRange, options: Options) -> bytes:
         data = file.read(range_.end - position)
         if not data.endswith(b"\n"):
             rest = file.readline(RECORD_BYTES_MAX + 1)
-            _refuse_endless(rest, range_.path)
+            refuse_endless(rest, range_.path)
             data += rest
     return data.removeprefix(_BYTE_ORDER_MARK) if range_.start == 0 else data
 
 
-def _refuse_endless(line: bytes, path: str) -> None:
+def refuse_endless(line: bytes, path: str) -> None:
     if len(line) > RECORD_BYTES_MAX:
         raise ResourceLimitError(
             f"the size of a record in '{path}'",
@@ -124,24 +143,24 @@ def _refuse_endless(line: bytes, path: str) -> None:
         )
 
 
-def _stream_blocks(
-    file: BinaryIO, path: str, is_document: bool, part_bytes: int
-) -> Iterator[Block]:
+def _stream_blocks(file: BinaryIO, range_: StreamRange, part_bytes: int) -> Iterator[Block]:
+    path, form = range_.path, range_.form
+
     def read(size: int) -> bytes:
         with reading(path):
             return file.read(size)
 
-    if is_document:
+    if range_.is_document:
         pending: list[RawRecord] = []
         size = 0
         for record in scan_records(read):
             pending.append(record)
             size += len(record.text)
             if size >= part_bytes or len(pending) >= _RECORDS_PER_BLOCK:
-                yield RawBlock(pending)
+                yield RawBlock(pending, form)
                 pending, size = [], 0
         if pending:
-            yield RawBlock(pending)
+            yield RawBlock(pending, form)
         return
     line = 1
     data = read(part_bytes).removeprefix(_BYTE_ORDER_MARK)
@@ -149,11 +168,11 @@ def _stream_blocks(
         more = read(part_bytes)
         cut = data.rfind(b"\n") + 1 if more else len(data)
         if cut:
-            yield LinesBlock(line, data[:cut])
+            yield LinesBlock(line, data[:cut], form)
             line += data.count(b"\n", 0, cut)
         data = data[cut:] + more
         if b"\n" not in data:
-            _refuse_endless(data, path)
+            refuse_endless(data, path)
 
 
 def _parquet_blocks(table_key: str, path: str, first: int, options: Options) -> Iterator[Block]:

@@ -25,7 +25,7 @@ from omnigraph.catalog import Catalog, EdgeType, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.manifest import TableEntry
-from omnigraph.pipeline.input_files import is_gzip
+from omnigraph.pipeline.input_files import is_compressed
 from omnigraph.pipeline.output_files import open_output, writing
 from omnigraph.pipeline.progress import Reporter
 from omnigraph.pipeline.runner import Runner
@@ -142,7 +142,7 @@ def export_jsonl(
     """Write load records to a file, which appears when it is whole."""
     parts = list(slices(plan, tables, keys))
     directory = f"{path}.parts"
-    ending = ".jsonl.gz" if is_gzip(path) else ".jsonl"
+    ending = ".jsonl.gz" if is_compressed(path) else ".jsonl"
     with writing(path):
         try:
             os.makedirs(directory, exist_ok=True)
@@ -151,7 +151,7 @@ def export_jsonl(
             written = runner.map(write, parts, reporter)
             temporary = f"{path}.partial"
             with open(temporary, "wb") as whole:
-                if not parts and is_gzip(path):
+                if not parts and is_compressed(path):
                     whole.write(gzip.compress(b"", mtime=0))
                 for each in written:
                     # Compressed files, one after the other, are a compressed file.

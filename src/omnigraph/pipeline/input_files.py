@@ -1,11 +1,12 @@
 """Input files: what a load reads, on this machine or in an object store, opened the same way.
 
 A path or `file://` URI is a file that every worker can see; an `s3://` URI is read in ranges, with
-the storage options of the load. A name that ends in `.gz` is decompressed.
+the storage options of the load. A name that ends in `.gz`, `.bz2` or `.zst` is decompressed.
 """
 
 from __future__ import annotations
 
+import bz2
 import glob
 import gzip
 import io
@@ -13,10 +14,10 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 from urllib.parse import unquote
 
 from omnigraph.errors import BadRequestError
@@ -30,6 +31,9 @@ _GLOB_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
 _REQUEST_BYTES = 1 << 20
 _DENIED = ("PermissionDeniedError", "UnauthenticatedError")
 _DEVICE = "it is a device or socket, not a file"
+
+COMPRESSIONS = (".gz", ".bz2", ".zst")
+OTHER_COMPRESSIONS = (".7z", ".br", ".lz4", ".lzma", ".rar", ".snappy", ".tar", ".xz", ".z", ".zip")
 
 
 def is_object(path: str) -> bool:
@@ -53,9 +57,26 @@ def input_path(path: str) -> str:
     raise BadRequestError(f"'{path}' has an unknown scheme — give a path, file:// or s3://")
 
 
-def is_gzip(path: str) -> bool:
+def is_compressed(path: str) -> bool:
     """Whether a file is compressed, by its name."""
-    return path.endswith(".gz")
+    return plain_name(path) != path
+
+
+def plain_name(path: str) -> str:
+    """The name that a file would have if it were not compressed."""
+    return path.removesuffix(next((each for each in COMPRESSIONS if path.endswith(each)), ""))
+
+
+def check_compression(path: str) -> None:
+    """Refuse the name of a compression that is not read here.
+
+    Raises:
+        BadRequestError: It has one.
+    """
+    ending = next((each for each in OTHER_COMPRESSIONS if path.lower().endswith(each)), None)
+    if ending is not None:
+        known = ", ".join(COMPRESSIONS)
+        raise _unreadable(path, f"{ending} is not read here; unpack it, or use {known}")
 
 
 def matching(path: str, options: Options) -> list[str]:
@@ -72,6 +93,29 @@ def matching(path: str, options: Options) -> list[str]:
         found = _objects(path, options) if is_object(path) else glob.glob(path, recursive=True)
     if not found:
         raise BadRequestError(f"no file matches '{path}' — nothing was written")
+    return sorted(found)
+
+
+def list_files(directory: str, endings: Iterable[str]) -> list[str]:
+    """The data files of a directory and of those below it, in order of their names.
+
+    Hidden files and those that start with `_`, which writers leave beside data, are no data.
+
+    Raises:
+        BadRequestError: There is none.
+    """
+    found: list[str] = []
+    with reading(directory):
+        for folder, folders, names in os.walk(directory):
+            folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+            found += [
+                os.path.join(folder, name)
+                for name in names
+                if not name.startswith((".", "_"))
+                and plain_name(name).lower().endswith(tuple(endings))
+            ]
+    if not found:
+        raise _unreadable(directory, "it is a directory without a data file")
     return sorted(found)
 
 
@@ -103,12 +147,22 @@ def open_raw(path: str, options: Options) -> BinaryIO:
 
 def open_input(path: str, options: Options = _NO_OPTIONS) -> BinaryIO:
     """Open an input file, decompressing it when its name says so; the caller closes it."""
-    if not is_gzip(path):
+    if not is_compressed(path):
         return open_raw(path, options)
     with reading(path):
         # A path, where there is one: closing what is read then closes the file as well.
-        source = open_raw(path, options) if is_object(path) else path
-        return cast("BinaryIO", gzip.open(source, "rb"))
+        source: Any = open_raw(path, options) if is_object(path) else path
+        return cast("BinaryIO", _decompress(source, path))
+
+
+def _decompress(source: Any, path: str) -> Any:
+    if path.endswith(".gz"):
+        return gzip.open(source, "rb")
+    if path.endswith(".bz2"):
+        return bz2.open(source, "rb")
+    import pyarrow as pa  # most programs read no zstd
+
+    return pa.CompressedInputStream(pa.OSFile(source) if source is path else source, "zstd")
 
 
 @contextmanager
@@ -136,6 +190,8 @@ def cannot_read(path: str, error: Exception) -> BadRequestError:
             reason = "it is damaged or cut off"
         case _ if isinstance(error, PermissionError) or type(error).__name__ in _DENIED:
             reason = "permission denied"
+        case _ if is_compressed(path):
+            reason = "it is damaged or cut off, or compressed otherwise than its name says"
         case _:
             reason = "reading it failed"
     return _unreadable(path, reason)

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.dataclass import dataclass
+from omnigraph.pipeline.documents import BROKEN, object_end
 
 _HEAD = re.compile(rb'\s*\{\s*"(type|edge)"\s*:\s*"([^"\\]*)"')
 _HEADS_MAX = 64
-_NEWLINE = 10
+_NEWLINE, _BRACE = b"\n{"
 
 Indexes = npt.NDArray[np.int64]
 
@@ -41,6 +42,28 @@ class Lines:
         view = memoryview(self.data)
         runs = zip(self.starts[firsts].tolist(), self.ends[lasts].tolist(), strict=True)
         return b"\n".join([view[start:end] for start, end in runs])
+
+    def may_span(self, number: int) -> bool:
+        """Whether a line that is no JSON by itself may be part of a record of several lines."""
+        index = int(number - self.numbers[0])
+        rest = self.data[self.starts[index] :].lstrip(b" \t")
+        if not rest.startswith(b"{"):
+            return True
+        end = object_end(rest)
+        if end == BROKEN:
+            return False
+        # A range ends where a line ends, except at the end of the file: nothing follows there.
+        return b"\n" in rest if end is None else b"\n" in rest[:end]
+
+    def held(self) -> Indexes:
+        """The lines that hold something: neither blank lines nor comments."""
+        lengths = self.ends - self.starts
+        raw = np.frombuffer(self.data, dtype=np.uint8)
+        heads = raw[np.minimum(self.starts, max(len(raw) - 1, 0))] if len(raw) else raw
+        is_object = (lengths > 0) & (heads == _BRACE)
+        others = np.flatnonzero(~is_object).tolist()
+        kept = [index for index in others if not _is_blank(self.text(index))]
+        return np.union1d(np.flatnonzero(is_object), np.array(kept, dtype=np.int64))
 
     def classify(self) -> tuple[dict[tuple[str, str], Indexes], Indexes]:
         """(`type` or `edge`, its value) → the lines that begin so, in order; and the other lines.

@@ -40,12 +40,45 @@ class OnError(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TextForm:
+    """How texts of a file spell values. None means: as JSON does, or found in the file."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    nulls: tuple[str, ...] = ()
+    decimal: str = "."
+    dates: str | None = None
+    lists: str | None = None
+    header: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """How the columns of a file become the rows of one table.
+
+    `columns` are pairs of a column and the property it fills (`id`, `src` and `dst` too), in the
+    order of the file; `constants` fill properties that the file does not have. `names` are all
+    columns of the file, where it has a header.
+    """
+
+    table_key: str
+    columns: tuple[tuple[str, str], ...] = ()
+    constants: tuple[tuple[str, Any], ...] = ()
+    names: tuple[str, ...] = ()
+    text: TextForm = TextForm()
+
+
+@dataclass(frozen=True, slots=True)
 class LineRange:
-    """The lines of a plain file that start at or after byte `start` and before byte `end`."""
+    """The lines of a plain file that start at or after byte `start` and before byte `end`.
+
+    With a `form` each line is one row of its table; without, each names its type.
+    """
 
     path: str
     start: int
     end: int
+    form: RowForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +87,22 @@ class StreamRange:
 
     path: str
     is_document: bool = False
+    form: RowForm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRange:
+    """Rows of one table in a file of a format (`formats/`), which counts `start` and `end`.
+
+    `first` is the line or row of the file that the range begins with.
+    """
+
+    path: str
+    format: str
+    form: RowForm
+    start: int = 0
+    end: int | None = None
+    first: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +139,9 @@ class ParquetRange:
     first: int = 1
 
 
-Range: TypeAlias = LineRange | StreamRange | TextRange | RecordsRange | FrameRange | ParquetRange
+Range: TypeAlias = (
+    LineRange | StreamRange | RowsRange | TextRange | RecordsRange | FrameRange | ParquetRange
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from omnigraph.errors import BadRequestError, StorageError
-from omnigraph.pipeline.input_files import is_gzip
+from omnigraph.pipeline.input_files import is_compressed
 
 _LEVEL = 6
 _OTHER_ENDINGS = (".bz2", ".lz4", ".xz", ".zip", ".zst")
@@ -34,7 +34,7 @@ def check_output(path: str) -> None:
 def open_output(path: str, temporary: str) -> Iterator[IO[bytes]]:
     """Write a file that will be called `path`, compressing it when that name says so."""
     with open(temporary, "wb") as file:
-        if not is_gzip(path):
+        if not is_compressed(path):
             yield file
             return
         # Neither name nor time: equal exports are equal bytes.

@@ -8,68 +8,46 @@ the same rows, so a fault in one record never affects how another one is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
-import pyarrow.types as pat
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType
-from omnigraph.dataclass import dataclass
 from omnigraph.errors import with_suggestion
-from omnigraph.pipeline.blocks import Block, LinesBlock, RawBlock, RowsBlock, ValuesBlock
-from omnigraph.pipeline.documents import BROKEN, object_end
+from omnigraph.pipeline.blocks import Block, CsvBlock, LinesBlock, RawBlock, RowsBlock, ValuesBlock
+from omnigraph.pipeline.columns_of_file import lacks_defaults, split_ends, with_constants
+from omnigraph.pipeline.formats.csv_rows import parse_csv
+from omnigraph.pipeline.formats.json_rows import parse_lines_of, parse_texts_of
+from omnigraph.pipeline.groups import Group, Parsed
 from omnigraph.pipeline.lines import Lines, split_lines
-from omnigraph.pipeline.model import Finding
 from omnigraph.pipeline.python_records import fault_of, text_of
-from omnigraph.write.bad_rows import BadRow, excerpt
+from omnigraph.write.bad_rows import excerpt
 from omnigraph.write.convert import json_fields, python_value
-
-_END_NAMES = (("src", "from"), ("dst", "to"))
-
-
-@dataclass(slots=True)
-class Group:
-    """All records of one type in a block, in input order: as Arrow columns, or one by one.
-
-    `ends` holds `from` and `to` of edges, row for row. `lines` and `text` say where a record is
-    and how it reads. `reread` gives the same records one by one, for reasons.
-    """
-
-    entity: EntityType
-    lines: npt.NDArray[np.int64]
-    text: Callable[[int], str]
-    columns: pa.Table | None = None
-    records: list[Mapping[str, Any]] = field(default_factory=list)
-    ends: tuple[pa.Array, pa.Array] | None = None
-    reread: Callable[[], Parsed] | None = None
-
-
-@dataclass(slots=True)
-class Parsed:
-    """The groups of a block, and what is no record of the schema, as it came.
-
-    `needs_document` says that a record goes over several lines, which a range of lines cannot
-    follow: the file has to be read from front to back.
-    """
-
-    groups: list[Group] = field(default_factory=list)
-    unknown: list[tuple[Finding, str]] = field(default_factory=list)
-    needs_document: bool = False
 
 
 def parse_block(block: Block, catalog: Catalog) -> Parsed:
     """Take a block apart by type."""
     match block:
-        case LinesBlock(first_line, data):
-            return _parse_lines(split_lines(data, first_line), catalog)
-        case RawBlock(records):
-            return _parse_texts(((raw.line, raw.text) for raw in records), catalog)
+        case LinesBlock(first_line, data, form):
+            lines = split_lines(data, first_line)
+            return (
+                _parse_lines(lines, catalog)
+                if form is None
+                else parse_lines_of(lines, catalog, form)
+            )
+        case RawBlock(records, form):
+            texts = ((raw.line, raw.text) for raw in records)
+            return (
+                _parse_texts(texts, catalog)
+                if form is None
+                else parse_texts_of(texts, catalog, form)
+            )
+        case CsvBlock():
+            return parse_csv(block, catalog)
         case ValuesBlock(first, records):
             return _parse_values(first, records, catalog)
         case RowsBlock():
@@ -109,23 +87,9 @@ def _parse_each(lines: Lines, indexes: npt.NDArray[np.int64], catalog: Catalog) 
     texts = ((int(lines.numbers[index]), lines.text(index)) for index in indexes.tolist())
     parsed = _parse_texts(texts, catalog)
     parsed.needs_document = any(
-        finding.column is not None and _may_span_lines(lines, finding.line)
-        for finding, _ in parsed.unknown
+        finding.column is not None and lines.may_span(finding.line) for finding, _ in parsed.unknown
     )
     return parsed
-
-
-def _may_span_lines(lines: Lines, number: int) -> bool:
-    """Whether a line that is no JSON by itself may be part of a record of several lines."""
-    index = int(number - lines.numbers[0])
-    rest = lines.data[lines.starts[index] :].lstrip(b" \t")
-    if not rest.startswith(b"{"):
-        return True
-    end = object_end(rest)
-    if end == BROKEN:
-        return False
-    # A range ends where a line ends, except at the end of the file: nothing follows there.
-    return b"\n" in rest if end is None else b"\n" in rest[:end]
 
 
 def _arrow_group(
@@ -150,8 +114,8 @@ def _arrow_group(
         return None
     fields = table["data"].combine_chunks()
     columns = pa.Table.from_arrays(fields.flatten(), names=[each.name for each in fields.type])
-    if any(columns[name].null_count for name in _optional_with_default(entity)):
-        return None  # Arrow does not tell a member that is null from one that is not there
+    if lacks_defaults(columns, entity):
+        return None
     ends = tuple(table[name].combine_chunks() for name in ("from", "to")) if is_edge else None
     return Group(
         entity,
@@ -161,12 +125,6 @@ def _arrow_group(
         ends=ends,
         reread=lambda: _parse_each(lines, indexes, catalog),
     )
-
-
-def _optional_with_default(entity: EntityType) -> list[str]:
-    """The properties of which null and nothing are not the same."""
-    found = entity.properties.values()
-    return [each.name for each in found if each.type.nullable and each.default is not None]
 
 
 class _Collector:
@@ -191,8 +149,7 @@ class _Collector:
         row[4].append((record.get("from"), record.get("to")))
 
     def refuse(self, position: int, line: int, reason: str, column: int | None = None) -> None:
-        bad = BadRow(line, "record", None, "", reason)
-        self.parsed.unknown.append((Finding(line, bad, column), self.text(position)))
+        self.parsed.refuse(line, reason, self.text(position), column)
 
     def finish(self) -> Parsed:
         for entity, positions, lines, records, ends in self._rows.values():
@@ -245,38 +202,16 @@ def _parse_values(first: int, records: tuple[Any, ...], catalog: Catalog) -> Par
 
 def _to_group(block: RowsBlock, catalog: Catalog) -> Group:
     entity = catalog.entity(block.table_key)
-    rows = block.rows
-    ends = None
-    if isinstance(entity, EdgeType):
-        columns: list[pa.Array] = []
-        for names in _END_NAMES:
-            present = [name for name in names if name in rows.column_names]
-            columns.append(_end_column(rows[present[0]]) if present else _no_ends(rows.num_rows))
-            rows = rows.drop_columns(present)
-        ends = (columns[0], columns[1])
+    columns, ends = split_ends(with_constants(block.rows, block.constants, entity), entity)
     return Group(
         entity,
-        np.arange(block.first, block.first + rows.num_rows),
+        np.arange(block.first, block.first + block.rows.num_rows),
         lambda row: text_of(
             {name: python_value(block.rows[name][row]) for name in block.rows.column_names}
         ),
-        columns=rows,
+        columns=columns,
         ends=ends,
     )
-
-
-def _end_column(column: pa.ChunkedArray) -> pa.Array:
-    """Node ids as text. A frame may hold them as the integers that the key of the node is."""
-    whole = column.combine_chunks()
-    if pat.is_dictionary(whole.type):
-        whole = pc.cast(whole, whole.type.value_type)
-    if pat.is_integer(whole.type) or pat.is_large_string(whole.type) or pat.is_string(whole.type):
-        return pc.cast(whole, pa.utf8())
-    return pc.cast(whole, pa.utf8()) if pat.is_string_view(whole.type) else _no_ends(len(whole))
-
-
-def _no_ends(count: int) -> pa.Array:
-    return pa.nulls(count, pa.utf8())
 
 
 def entity_of(record: object, catalog: Catalog) -> EntityType | str:

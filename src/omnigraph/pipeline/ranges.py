@@ -1,46 +1,39 @@
 """Ranges: the input of a load, cut into ranges that tasks can read on their own.
 
-Plain files with one record per line are cut by bytes, wherever a cut falls: a line belongs to the
-range it starts in. Compressed files and files of other shapes are read from front to back, one task
-each.
+Files are cut by their format (`formats/`), records that a program has are cut here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from itertools import chain, islice
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeAlias, assert_never
-
-import orjson
+from typing import Any, assert_never
 
 from omnigraph.dataclass import dataclass
-from omnigraph.pipeline.input_files import Options, is_gzip, matching, open_input, reading, size_of
+from omnigraph.pipeline.formats.json_file import SNIFFED_BYTES, is_document
+from omnigraph.pipeline.input_files import Options
 from omnigraph.pipeline.model import (
     FrameRange,
     LineRange,
     ParquetRange,
     Range,
     RecordsRange,
+    RowsRange,
     StreamRange,
     TextRange,
 )
 
-Source: TypeAlias = str | Path | Iterable[Mapping[str, Any]] | Iterable[str | Path]
-
 RECORDS_PER_RANGE = 150_000
 TEXT = "data"
-_SNIFFED_BYTES = 1 << 16
-_GZIP_RATIO = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """All ranges of a load in input order, and whether one of them is all there is and small.
+    """All ranges of a load in input order, and whether they are small together.
 
     `file_bytes` is the size of input that tasks read from files; rows in this process have none.
+    `notes` say what was guessed about the files.
     """
 
     ranges: Iterable[Range] = field(repr=False)
@@ -48,24 +41,14 @@ class Input:
     options: Options = field(default_factory=dict, repr=False)
     file_bytes: int = 0
     parts: int = 1
+    notes: tuple[str, ...] = ()
 
 
-def plan_input(data: Source, part_bytes: int, options: Options = MappingProxyType({})) -> Input:
-    """Cut the input into ranges. `options` are for files in an object store.
-
-    Raises:
-        BadRequestError: A file is not there or cannot be read, or a pattern matches none.
-    """
-    match data:
-        case str() if is_text(data):
-            return _text_input(data.encode(), part_bytes)
-        case str() | Path():
-            return _files_input(matching(str(data), options), part_bytes, options)
-        case list() | tuple() if data and all(isinstance(each, str | Path) for each in data):
-            paths = chain.from_iterable(matching(str(each), options) for each in data)
-            return _files_input(list(paths), part_bytes, options)
-        case _:
-            return _records_input(data)
+def plan_values(data: str | Iterable[Any], part_bytes: int) -> Input:
+    """Cut records that a program has into ranges: a text, or values."""
+    if isinstance(data, str):
+        return _text_input(data.encode(), part_bytes)
+    return _records_input(data)
 
 
 def is_text(text: str) -> bool:
@@ -80,7 +63,7 @@ _ARRAY_STARTS = ("[", "[{", "[]", "[ ", "[\n", "[\r", "[\t")
 def source_name(range_: Range) -> str:
     """What a user calls the input that a range is part of."""
     match range_:
-        case LineRange(path) | StreamRange(path):
+        case LineRange(path) | StreamRange(path) | RowsRange(path):
             return path
         case TextRange():
             return TEXT
@@ -100,56 +83,16 @@ def location_text(range_: Range, line: int, column: int | None) -> str:
             return f"{name} {line}"
         case FrameRange() | ParquetRange():
             return f"{name} row {line}"
+        case RowsRange(format="parquet", start=start, end=end) if end == start + 1:
+            return f"{name} row {line} (row group {start})"
+        case RowsRange(format="parquet" | "arrow"):
+            return f"{name} row {line}"
         case _:
             return f"{name}:{line}" if column is None else f"{name}:{line}:{column}"
 
 
-def _files_input(paths: list[str], part_bytes: int, options: Options) -> Input:
-    files = [(path, size_of(path, options)) for path in paths]
-    ranges = list(chain.from_iterable(_file_ranges(*file, part_bytes, options) for file in files))
-    weight = sum(size * (_GZIP_RATIO if is_gzip(path) else 1) for path, size in files)
-    is_small = weight <= part_bytes and len(paths) == 1
-    return Input(ranges, is_small, dict(options), file_bytes=weight, parts=len(ranges))
-
-
-def _file_ranges(path: str, size: int, part_bytes: int, options: Options) -> Iterator[Range]:
-    is_document = _is_document(_head(path, options))
-    if is_document or is_gzip(path):
-        yield StreamRange(path, is_document)
-        return
-    for start in range(0, size, part_bytes):
-        yield LineRange(path, start, min(start + part_bytes, size))
-
-
-def _head(path: str, options: Options) -> bytes:
-    with open_input(path, options) as file, reading(path):
-        return file.read(_SNIFFED_BYTES)
-
-
-def _is_document(head: bytes) -> bool:
-    """Whether the first record does not stand on one line of its own."""
-    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for number, line in enumerate(lines):
-        stripped = line.strip()
-        if not stripped or stripped.startswith(b"//"):
-            continue
-        if stripped.startswith(b"["):
-            return True
-        is_cut = number == len(lines) - 1 and len(head) == _SNIFFED_BYTES
-        return not is_cut and not _is_json(stripped)
-    return False
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
 def _text_input(data: bytes, part_bytes: int) -> Input:
-    if _is_document(data[:_SNIFFED_BYTES]):
+    if is_document(data[:SNIFFED_BYTES]):
         return Input([TextRange(data, is_document=True)], len(data) <= part_bytes)
     return Input(list(_text_ranges(data, part_bytes)), len(data) <= part_bytes)
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog import EdgeType, arrow_schema
 from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.embed import with_vectors
+from omnigraph.pipeline.groups import Group, Parsed
 from omnigraph.pipeline.model import Finding, LoadMode, LoadPlan, OnError, Ordinals, Rejected
-from omnigraph.pipeline.parse import Group, Parsed
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRows
 from omnigraph.write.convert import ID, Columns, columns_from_arrow, columns_from_records
 from omnigraph.write.embedding import embed_columns

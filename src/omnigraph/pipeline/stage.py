@@ -14,8 +14,9 @@ import numpy as np
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.pipeline.blocks import LinesBlock, read_blocks
+from omnigraph.pipeline.groups import Group
 from omnigraph.pipeline.model import LoadPlan, OnError, Ordinals, RangeResult, RangeTask, StagedPart
-from omnigraph.pipeline.parse import Group, parse_block
+from omnigraph.pipeline.parse import parse_block
 from omnigraph.pipeline.rows import Faults, GoodRows, good_rows
 from omnigraph.storage.location import table_path
 from omnigraph.storage.scratch import refuse_gone

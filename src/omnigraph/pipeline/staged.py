@@ -24,6 +24,7 @@ from omnigraph.pipeline.model import (
     RangeResult,
     RangeTask,
     Rejected,
+    RowsRange,
     StagedPart,
     StreamRange,
     TextRange,
@@ -187,7 +188,7 @@ class StagedLoad:
             return TextRange(b"".join(texts), is_document=True)
         first = ranges[0]
         assert isinstance(first, LineRange | StreamRange), first
-        return StreamRange(first.path, is_document=True)
+        return StreamRange(first.path, is_document=True, form=first.form)
 
     def _order(self) -> list[int]:
         return sorted(self._tasks)
@@ -217,6 +218,8 @@ class StagedLoad:
 
     def _location(self, index: int, line: int, column: int | None) -> str:
         range_ = self._tasks[index].range
+        if isinstance(range_, RowsRange):
+            return location_text(range_, line, column)
         name = source_name(range_)
         before = sum(
             self._results[each].lines

@@ -1,0 +1,137 @@
+"""Sources: what a caller names as the input of a load, as files of known types and formats.
+
+text, an iterable of records        records, each with its type
+files, patterns, directories        by format; rows get their type from the name of the file
+{type: files}                       rows of the types that are named
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from omnigraph.catalog import Catalog, EntityType
+from omnigraph.dataclass import dataclass
+from omnigraph.errors import BadRequestError, with_suggestion
+from omnigraph.pipeline.binding import RowRules
+from omnigraph.pipeline.formats.json_file import plan_json
+from omnigraph.pipeline.formats.model import PlannedFile, TypedFile
+from omnigraph.pipeline.formats.table import ENDINGS, JSON, find_format
+from omnigraph.pipeline.frames import table_key
+from omnigraph.pipeline.input_files import Options, list_files, matching, plain_name, size_of
+from omnigraph.pipeline.ranges import Input, is_text, plan_values
+
+PathLike: TypeAlias = str | Path
+Files: TypeAlias = PathLike | Sequence[PathLike]
+Source: TypeAlias = (
+    PathLike | Iterable[Mapping[str, Any]] | Iterable[PathLike] | Mapping[str, Files]
+)
+
+
+def plan_source(data: Source, catalog: Catalog, part_bytes: int, options: Options) -> Input:
+    """Cut the input of a load into ranges. `options` are for files in an object store.
+
+    Raises:
+        BadRequestError: A file is not there or cannot be read, a pattern matches none, or its type
+            is unknown.
+    """
+    planner = _Planner(catalog, part_bytes, options)
+    match data:
+        case str() if is_text(data):
+            return plan_values(data, part_bytes)
+        case str() | Path():
+            return planner.plan(planner.find_files([data]))
+        case Mapping():
+            return planner.plan(planner.find_typed(data))
+        case list() | tuple() if data and all(isinstance(each, str | Path) for each in data):
+            return planner.plan(planner.find_files(data))
+        case _:
+            return plan_values(data, part_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file, and what is said about its rows; None when its records name their types."""
+
+    path: str
+    rules: RowRules | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    catalog: Catalog
+    part_bytes: int
+    options: Options
+
+    def plan(self, files: Iterable[FoundFile]) -> Input:
+        planned = [self._plan_file(file) for file in files]
+        ranges = [each for file in planned for each in file.ranges]
+        weight = sum(file.weight for file in planned)
+        notes = tuple(note for file in planned for note in file.notes)
+        return Input(
+            ranges,
+            weight <= self.part_bytes,
+            dict(self.options),
+            file_bytes=weight,
+            parts=len(ranges),
+            notes=notes,
+        )
+
+    def _plan_file(self, file: FoundFile) -> PlannedFile:
+        path, rules = file.path, file.rules
+        size = size_of(path, self.options)
+        found = find_format(path, self.options, is_typed=rules is not None)
+        if rules is None and found is JSON:
+            return plan_json(path, size, self.part_bytes, self.options)
+        rules = rules or RowRules(self._named_type(path))
+        return found.plan(TypedFile(path, size, rules), self.part_bytes, self.options)
+
+    def find_typed(self, data: Mapping[str, Files]) -> Iterator[FoundFile]:
+        """The files of types that are named."""
+        for name, files in data.items():
+            rules = RowRules(self.catalog.entity(table_key(self.catalog, name)))
+            for path in self._expand(_as_list(name, files)):
+                yield FoundFile(path, rules)
+
+    def find_files(self, paths: Iterable[PathLike]) -> Iterator[FoundFile]:
+        """The files of paths, patterns and directories."""
+        for path in self._expand(paths):
+            yield FoundFile(path, None)
+
+    def _expand(self, paths: Iterable[PathLike]) -> Iterator[str]:
+        for path in paths:
+            for found in matching(str(path), self.options):
+                yield from list_files(found, ENDINGS) if os.path.isdir(found) else [found]
+
+    def _named_type(self, path: str) -> EntityType:
+        """The type that a file, or the directory it is in, is named after.
+
+        Raises:
+            BadRequestError: There is none.
+        """
+        stem = os.path.basename(plain_name(path))
+        ending = next((each for each in ENDINGS if stem.lower().endswith(each)), "")
+        stem = stem[: len(stem) - len(ending)]
+        folder = os.path.basename(os.path.dirname(path))
+        for name in (stem, folder):
+            # An export names files after table keys: `node.Person.parquet`.
+            found = self.catalog.by_table_key(name.replace(".", ":", 1))
+            found = found or self.catalog.node(name) or self.catalog.edge(name)
+            if found is not None:
+                return found
+        known = [*self.catalog.nodes, *self.catalog.edges]
+        what = with_suggestion(f"no type is named '{stem}'", stem, known)
+        raise BadRequestError(
+            f"{path}: {what} — name the type of its rows (`--type`, or {{type: file}} in Python), "
+            "or the file after it; nothing was written"
+        )
+
+
+def _as_list(name: str, files: Files) -> Sequence[PathLike]:
+    if isinstance(files, str | Path):
+        return [files]
+    if isinstance(files, Sequence) and all(isinstance(each, str | Path) for each in files):
+        return files
+    raise BadRequestError(f"the files of '{name}' are {files!r:.60}, expected a path or several")
