@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
+from omnigraph.index import RuntimeCache, TableView
+from omnigraph.index.arrays import IntArray
+from omnigraph.manifest.model import TableEntry
 from omnigraph.storage.handles import IndexKind, IndexSpec, StagedTransaction, TableHandle
 from omnigraph.storage.location import TableLocation, graph_root
 from omnigraph.storage.predicates import IsIn
@@ -39,20 +43,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A table and how its row ids and entity ids go together."""
+    """A table and how its positions and entity ids go together."""
 
     tables: TableStorage
     handle: TableHandle
 
-    def ids(self, row_ids: pa.UInt64Array) -> list[str]:
-        found = self.tables.reads.take_rows(self.handle, row_ids.to_pylist(), ["id"])
-        return [str(one) for one in found.column("id").to_pylist()]
+    def view(self, cache: RuntimeCache | None = None) -> TableView:
+        location, version = self.handle.location, self.handle.version
+        path = location.uri.removeprefix(f"{self.tables.root}/")
+        entry = TableEntry("node:Text", path, version, location.branch, self.handle.row_count)
+        return TableView(self.tables, entry, RuntimeCache(2**20) if cache is None else cache)
 
-    def row_ids(self, ids: Sequence[str]) -> pa.UInt64Array:
-        rows = self.tables.reads.scan(
-            self.handle, ["id"], IsIn("id", pa.array(ids, pa.utf8())), with_row_id=True
-        )
-        return rows.column("_rowid").combine_chunks()
+    def ids(self, positions: IntArray) -> list[str]:
+        every = self.tables.reads.scan(self.handle, ["id"]).column("id").to_pylist()
+        return [str(every[each]) for each in positions]
+
+    def positions(self, ids: Sequence[str]) -> IntArray:
+        every = self.tables.reads.scan(self.handle, ["id"]).column("id").to_pylist()
+        return np.array([place for place, each in enumerate(every) if each in ids], dtype=np.int64)
 
 
 def rows_table(rows: Sequence[Row]) -> pa.Table:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequestError
-from omnigraph.executor.search import fuse, rank_rows, text_match_rows
+from omnigraph.executor.search import fuse, match_text, rank
+from omnigraph.index.arrays import IntArray
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.ir.expressions import Bm25, Constant, Nearest, PropertyRef, TextMatch
 from omnigraph.storage import vectors
@@ -59,16 +59,15 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def found(stored: Stored, match: TextMatch, query: str, max_edits: int | None = None) -> list[str]:
-    rows = text_match_rows(stored.tables, stored.handle, match, query, max_edits)
-    return stored.ids(rows)
+    return sorted(stored.ids(match_text(stored.view(), match, query, max_edits)))
 
 
 def ranked(
     stored: Stored, query: str, among: Sequence[str] | None = None, limit: int | None = None
 ) -> list[str]:
-    candidates = None if among is None else stored.row_ids(among)
-    rows, _ = rank_rows(stored.tables, stored.handle, BM25, query, candidates, limit)
-    return stored.ids(rows)
+    candidates = None if among is None else stored.positions(among)
+    positions, _ = rank(stored.view(), BM25, query, candidates, limit)
+    return stored.ids(positions)
 
 
 def test_the_states_are_what_they_say(tmp_path: Path) -> None:
@@ -144,7 +143,7 @@ def test_a_negative_number_of_edits_is_refused(stored: Stored) -> None:
 
 @pytest.mark.accepts("S-173")
 def test_relevance_ranks_by_bm25_and_leaves_out_rows_without_a_token(stored: Stored) -> None:
-    rows, scores = rank_rows(stored.tables, stored.handle, BM25, "graph", None, None)
+    rows, scores = rank(stored.view(), BM25, "graph", None, None)
 
     # Twice in four tokens beats once in two; equal rows go by id.
     assert stored.ids(rows) == ["h", "e", "j", "f"]
@@ -170,14 +169,13 @@ def test_a_ranking_is_the_best_of_the_candidates(stored: Stored) -> None:
 
 def test_a_kept_structure_gives_the_same_answers_without_a_scan(stored: Stored) -> None:
     cache = RuntimeCache(2**20)
-    arguments = (stored.tables, stored.handle, BM25, "graph run", None, None)
-    first, scores = rank_rows(*arguments, cache=cache)
+    first, scores = rank(stored.view(cache), BM25, "graph run", None, None)
 
     with counting() as counters:
-        again, scores_again = rank_rows(*arguments, cache=cache)
+        again, scores_again = rank(stored.view(cache), BM25, "graph run", None, None)
 
     assert counters.scans == 0
-    assert again.equals(first)
+    assert again.tolist() == first.tolist()
     assert scores_again.tolist() == scores.tolist()
     assert 0 < cache.nbytes < 2**16
 
@@ -279,46 +277,41 @@ def vectored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(params=["streamed", "kept"])
-def cache(request: pytest.FixtureRequest) -> RuntimeCache | None:
-    return RuntimeCache(2**20) if request.param == "kept" else None
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param == "streamed":
+        monkeypatch.setattr(vectors, "KEPT_COMPONENTS_MAX", 0)
+    return bool(request.param == "kept")
 
 
 def nearest_ids(
     stored: Stored,
     query: Sequence[float],
-    cache: RuntimeCache | None,
     among: Sequence[str] | None = None,
     limit: int | None = None,
 ) -> list[str]:
-    candidates = None if among is None else stored.row_ids(among)
-    rows, _ = rank_rows(
-        stored.tables, stored.handle, NEAREST, query, candidates, limit, cache=cache
-    )
-    return stored.ids(rows)
+    candidates = None if among is None else stored.positions(among)
+    positions, _ = rank(stored.view(), NEAREST, query, candidates, limit)
+    return stored.ids(positions)
 
 
-def test_the_nearest_rows_come_first_and_ties_go_by_id(
-    vectored: Stored, cache: RuntimeCache | None
-) -> None:
+def test_the_nearest_rows_come_first_and_ties_go_by_id(vectored: Stored, kept: bool) -> None:
     """Rows without a whole vector are left out; updated and deleted rows count as they are now."""
-    every = nearest_ids(vectored, near(0), cache)
+    every = nearest_ids(vectored, near(0))
 
     assert every == ["v0", "v1", "v2", "tie-a", "tie-b", "v5", "moved"]
     for limit in range(len(every) + 1):
-        assert nearest_ids(vectored, near(0), cache, limit=limit) == every[:limit]
+        assert nearest_ids(vectored, near(0), limit=limit) == every[:limit]
 
 
-def test_only_candidates_are_ranked(vectored: Stored, cache: RuntimeCache | None) -> None:
+def test_only_candidates_are_ranked(vectored: Stored, kept: bool) -> None:
     among = ["v5", "none", "tie-b", "tie-a", "hole"]
 
-    assert nearest_ids(vectored, near(0), cache, among, limit=2) == ["tie-a", "tie-b"]
-    assert nearest_ids(vectored, near(0), cache, []) == []
+    assert nearest_ids(vectored, near(0), among, limit=2) == ["tie-a", "tie-b"]
+    assert nearest_ids(vectored, near(0), []) == []
 
 
-def test_distances_are_squared_and_l2(vectored: Stored, cache: RuntimeCache | None) -> None:
-    _, distances = rank_rows(
-        vectored.tables, vectored.handle, NEAREST, near(1), None, 3, cache=cache
-    )
+def test_distances_are_squared_and_l2(vectored: Stored, kept: bool) -> None:
+    _, distances = rank(vectored.view(), NEAREST, near(1), None, 3)
 
     assert distances.tolist() == [0.0, 0.25, 1.0]
 
@@ -333,18 +326,16 @@ def test_distances_are_squared_and_l2(vectored: Stored, cache: RuntimeCache | No
     ],
 )
 def test_a_query_vector_that_cannot_be_compared_is_refused(
-    vectored: Stored, cache: RuntimeCache | None, query: list[float], words: str
+    vectored: Stored, query: list[float], words: str
 ) -> None:
     with pytest.raises(BadRequestError, match=words):
-        nearest_ids(vectored, query, cache, limit=1)
+        nearest_ids(vectored, query, limit=1)
 
 
-def test_vectors_far_apart_are_ranked_last_and_not_lost(
-    tmp_path: Path, cache: RuntimeCache | None
-) -> None:
+def test_vectors_far_apart_are_ranked_last_and_not_lost(tmp_path: Path, kept: bool) -> None:
     stored = store(tmp_path, "no index", [Row("far", vector=near(3e38)), Row("by", vector=near(1))])
 
-    assert nearest_ids(stored, near(-3e38), cache) == ["by", "far"]
+    assert nearest_ids(stored, near(-3e38)) == ["by", "far"]
 
 
 @pytest.mark.parametrize("candidates_taken", [True, False])
@@ -368,8 +359,9 @@ def test_equal_vectors_tie_wherever_they_stand(
     query = shared[::-1]
     among = [row.id for row in rows if row.id < "n0800"]
 
-    streamed = nearest_ids(stored, query, None, among, limit=300)
-    kept = nearest_ids(stored, query, RuntimeCache(2**20), among, limit=300)
+    kept = nearest_ids(stored, query, among, limit=300)
+    monkeypatch.setattr(vectors, "KEPT_COMPONENTS_MAX", 0)
+    streamed = nearest_ids(stored, query, among, limit=300)
 
     assert streamed == kept
     ties = [one for one in streamed if int(one[1:]) % 3]
@@ -384,59 +376,59 @@ def test_beyond_the_exact_size_the_index_answers_and_the_tail_is_searched(
     monkeypatch.setattr(vectors, "EXACT_COMPONENTS_MAX", 0)
     stored = store(tmp_path, "index with a tail", VECTORS_EARLY, VECTORS_LATE, ["gone"])
 
-    assert nearest_ids(stored, near(0), None, limit=3) == ["v0", "v1", "v2"]
-    assert nearest_ids(stored, near(0), None, ["v5", "v2"], limit=1) == ["v2"]
+    assert nearest_ids(stored, near(0), limit=3) == ["v0", "v1", "v2"]
+    assert nearest_ids(stored, near(0), ["v5", "v2"], limit=1) == ["v2"]
 
 
 def test_a_ranking_is_asked_in_its_own_kind(stored: Stored) -> None:
     with pytest.raises(BadRequestError, match="embed the text first"):
-        rank_rows(stored.tables, stored.handle, NEAREST, "text", None, 1)
+        rank(stored.view(), NEAREST, "text", None, 1)
     with pytest.raises(BadRequestError, match="bm25 needs a text"):
-        rank_rows(stored.tables, stored.handle, BM25, [1.0], None, 1)
+        rank(stored.view(), BM25, [1.0], None, 1)
 
 
 # Fusion
 
 
-def row_ids(*values: int) -> pa.UInt64Array:
-    return pa.array(values, pa.uint64())
+def rows_at(*values: int) -> IntArray:
+    return np.array(values, dtype=np.int64)
 
 
 @pytest.mark.accepts("S-174")
 def test_fusion_adds_reciprocal_ranks() -> None:
-    rows, scores = fuse(row_ids(10, 20, 30), row_ids(30, 40))
+    rows, scores = fuse(rows_at(10, 20, 30), rows_at(30, 40))
 
-    assert rows.to_pylist() == [30, 10, 20, 40]
+    assert rows.tolist() == [30, 10, 20, 40]
     assert scores.tolist() == [1 / 63 + 1 / 61, 1 / 61, 1 / 62, 1 / 62]
 
 
 def test_ties_of_a_fusion_keep_the_order_of_the_first_ranking() -> None:
-    rows, _ = fuse(row_ids(1, 2, 3), row_ids(3, 2, 1), k=1)
+    rows, _ = fuse(rows_at(1, 2, 3), rows_at(3, 2, 1), k=1)
 
-    assert rows.to_pylist() == [1, 3, 2]
+    assert rows.tolist() == [1, 3, 2]
 
 
 def test_a_row_that_repeats_counts_at_its_best_rank() -> None:
-    rows, scores = fuse(row_ids(7, 7, 8), row_ids())
+    rows, scores = fuse(rows_at(7, 7, 8), rows_at())
 
-    assert rows.to_pylist() == [7, 8]
+    assert rows.tolist() == [7, 8]
     assert scores.tolist() == [1 / 61, 1 / 62]
 
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_a_fusion_needs_a_positive_k(k: int) -> None:
     with pytest.raises(BadRequestError, match="k > 0"):
-        fuse(row_ids(1), row_ids(2), k)
+        fuse(rows_at(1), rows_at(2), k)
 
 
-ROW_IDS = st.lists(st.integers(0, 20), unique=True)
+POSITIONS = st.lists(st.integers(0, 20), unique=True)
 
 
-@given(ROW_IDS, ROW_IDS, st.integers(1, 100))
+@given(POSITIONS, POSITIONS, st.integers(1, 100))
 def test_a_fusion_has_every_row_once_best_first(
     first: list[int], second: list[int], k: int
 ) -> None:
-    rows, scores = fuse(row_ids(*first), row_ids(*second), k)
+    rows, scores = fuse(rows_at(*first), rows_at(*second), k)
 
-    assert sorted(rows.to_pylist()) == sorted({*first, *second})
+    assert sorted(rows.tolist()) == sorted({*first, *second})
     assert (np.diff(scores) <= 0).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from pathlib import Path
 
 import lance
@@ -100,75 +99,34 @@ def test_a_slice_of_a_column_is_read_as_the_slice() -> None:
     assert found.documents.tolist() == [0, 0, 1]
 
 
-def test_the_structure_counts_every_token_of_every_row_that_has_the_field(tmp_path: Path) -> None:
-    bodies = {"b": "run running graph", "a": "graph graph", "d": "", "c": None, "e": "the"}
-    stored = store(tmp_path, "no index", [Row(key, body) for key, body in bodies.items()])
-
-    text = stored.tables.search.build_text_index(stored.handle, "body")
-
-    ids = stored.ids(pa.array(text.row_ids))
-    assert ids == ["a", "b", "d", "e"]
-    assert text.lengths.tolist() == [2, 3, 0, 0]
-    assert counts(ids, *text.counts_of_stem("run")) == {"b": 2}
-    assert counts(ids, *text.counts_of_stem("graph")) == {"a": 2, "b": 1}
-    assert counts(ids, *text.counts_of_stem("absent")) == {}
-    assert text.surfaces == ("graph", "run", "running")
-    arrays = (text.row_ids, text.lengths, text.offsets, text.documents, text.counts)
-    assert text.nbytes > sum(array.nbytes for array in arrays)
-
-
-def counts(ids: list[str], documents: object, amounts: object) -> dict[str, int]:
-    pairs = zip(pa.array(documents).to_pylist(), pa.array(amounts).to_pylist(), strict=True)
-    return {ids[document]: int(amount) for document, amount in pairs}
-
-
-@pytest.mark.parametrize("chunk_rows", [1, 3])
-def test_chunks_do_not_change_the_structure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int
-) -> None:
-    words = ["graph", "whale", "run"]
-    rows = [Row(f"n{number}", " ".join(words[: number % 4])) for number in range(10)]
-    stored = store(tmp_path, "no index", rows)
-    whole = stored.tables.search.build_text_index(stored.handle, "body")
-
-    monkeypatch.setattr("omnigraph.storage.text_index.TEXT_CHUNK_ROWS", chunk_rows)
-    monkeypatch.setattr("omnigraph.storage.tokens.ANALYSED_WORDS", chunk_rows)
-    pieced = stored.tables.search.build_text_index(stored.handle, "body")
-
-    assert pieced.stems == whole.stems
-    for name in ("row_ids", "lengths", "offsets", "documents", "counts"):
-        assert getattr(pieced, name).tolist() == getattr(whole, name).tolist()
-
-
-def test_an_empty_table_has_an_empty_structure(tmp_path: Path) -> None:
+def test_an_empty_table_has_no_vectors(tmp_path: Path) -> None:
     stored = store(tmp_path, "no index", [Row("a")], gone=["a"])
 
-    text = stored.tables.search.build_text_index(stored.handle, "body")
     kept = stored.tables.search.read_vectors(stored.handle, "vector")
     row_ids, distances = stored.tables.search.nearest(stored.handle, "vector", [0.0] * 7, limit=3)
 
-    assert (len(text.row_ids), text.stems) == (0, ())
     assert (len(kept.row_ids), kept.vectors.shape) == (0, (0, 7))
     assert (len(row_ids), len(distances)) == (0, 0)
 
 
-def test_only_texts_are_searched_and_only_vectors_have_distances(tmp_path: Path) -> None:
+def test_only_vectors_have_distances(tmp_path: Path) -> None:
     stored = store(tmp_path, "no index", [Row("a", "text")])
 
-    with pytest.raises(BadRequestError, match="not a String column"):
-        stored.tables.search.build_text_index(stored.handle, "vector")
     with pytest.raises(BadRequestError, match="not a Vector column"):
         stored.tables.search.nearest(stored.handle, "body", [0.0])
-    with pytest.raises(BadRequestError, match="no column"):
-        stored.tables.search.build_text_index(stored.handle, "bdoy")
 
 
-def test_the_entity_id_can_be_searched(tmp_path: Path) -> None:
-    stored = store(tmp_path, "no index", [Row("one two"), Row("three")])
+@pytest.mark.parametrize("deletes", [3, 6_000])
+def test_the_deleted_rows_of_a_file_are_known(tmp_path: Path, deletes: int) -> None:
+    """Few are a list in a file of their own; many are kept in a form that only Lance reads."""
+    rows = [Row(f"n{number:05}") for number in range(20_000)]
+    gone = [row.id for row in rows[:: len(rows) // deletes]]
+    stored = store(tmp_path, "no index", rows, gone=gone)
 
-    text = stored.tables.search.build_text_index(stored.handle, "id")
+    (fragment,) = stored.tables.reads.fragments(stored.handle)
+    found = stored.tables.reads.read_deleted(stored.handle, fragment)
 
-    assert Counter(text.stems) == Counter(["one", "two", "three"])
+    assert found.tolist() == list(range(0, len(rows), len(rows) // deletes))
 
 
 def test_an_identity_names_one_version_of_one_table(tmp_path: Path) -> None:

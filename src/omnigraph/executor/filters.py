@@ -183,7 +183,7 @@ def _at(run: Run, view: TableView, side: Scalar, positions: IntArray) -> Side:
 
 
 def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None) -> Selection:
-    from omnigraph.executor.search import text_match_rows
+    from omnigraph.executor.search import match_text
 
     max_edits = None
     if match.max_edits is not None:
@@ -192,9 +192,8 @@ def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None)
             return Selection.empty(view.size)
     if query is None:
         return Selection.empty(view.size)
-    row_ids = text_match_rows(run.tables, view.handle, match, query, max_edits, cache=run.cache)
-    run.note(f"{match.function} on {match.target.property} of {view.table_key}", len(row_ids))
-    positions = view.positions_of_rows(row_ids.to_numpy())
+    positions = match_text(view, match, query, max_edits)
+    run.note(f"{match.function} on {match.target.property} of {view.table_key}", len(positions))
     return Selection(view.size, positions=np.sort(positions))
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import assert_never
 
 import numpy as np
-import pyarrow as pa
 
 from omnigraph.embed import embed_query_text
 from omnigraph.errors import BadRequestError
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
-from omnigraph.executor.search import RRF_K, fuse, rank_rows
+from omnigraph.executor.search import RRF_K, fuse, rank
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
 from omnigraph.index import TableView
 from omnigraph.index.arrays import IntArray, sort_distinct
@@ -63,17 +62,13 @@ def _best_positions(
     candidates: IntArray,
     limit: int | None,
 ) -> IntArray:
-    row_ids = None
-    if len(candidates) < view.size:
-        row_ids = pa.array(view.row_ids().ids[candidates], pa.uint64())
+    wanted = candidates if len(candidates) < view.size else None
 
-    def arm(single: Nearest | Bm25, most: int | None) -> pa.UInt64Array:
+    def arm(single: Nearest | Bm25, most: int | None) -> IntArray:
         query = _query(run, pattern, single)
         if query is None:
-            return pa.array([], pa.uint64())
-        ranked, _ = rank_rows(
-            run.tables, view.handle, single, query, row_ids, most, cache=run.cache
-        )
+            return candidates[:0]
+        ranked, _ = rank(view, single, query, wanted, most)
         run.note(f"ranked {view.table_key} by {single.target.property}", len(ranked))
         return ranked
 
@@ -88,7 +83,7 @@ def _best_positions(
             )
         case _:
             assert_never(ranking)
-    return view.positions_of_rows(best.to_numpy())
+    return best
 
 
 def _query(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[float] | None:

@@ -1,6 +1,6 @@
 """Search: which rows match a text, and in which order rows answer a ranking.
 
-Every function takes one table version and gives row ids. Filters come first: a ranking looks at
+Every function takes one table and gives positions. Filters come first: a ranking looks at
 `candidates` only, so that a limit means the best of the matching rows. The answer depends on the
 rows of the version and on nothing else: not on an index, nor on how the rows are laid out.
 
@@ -20,51 +20,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError
+from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import IntArray
-from omnigraph.index.cache import RuntimeCache
-from omnigraph.index.full_text import FullText, TextPart, read_full_text
-from omnigraph.index.keys import TableId, VectorsKey
-from omnigraph.index.notes import note
+from omnigraph.index.full_text import FullText, TextPart
+from omnigraph.index.text_index import TextIndex
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
-from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.tables import TableStorage
-from omnigraph.storage.text_index import TextIndex
+from omnigraph.languages import DEFAULT_LANGUAGE
 from omnigraph.storage.tokens import query_forms
-from omnigraph.storage.vectors import VectorColumn
 
 BM25_K1 = 1.2
 BM25_B = 0.75
 RRF_K = 60
 FUZZY_MAX_EDITS = 2
 _MOST_EDITS = 2**31 - 2
+_NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
-def text_match_rows(
-    tables: TableStorage,
-    handle: TableHandle,
+def match_text(
+    view: TableView,
     match: TextMatch,
     query: str,
-    max_edits: int | None,
+    max_edits: int | None = None,
     *,
-    cache: RuntimeCache | None = None,
-) -> pa.UInt64Array:
-    """Row ids, by entity id, of the rows whose text has a token of `query`."""
-    text = read_full_text(tables, handle, match.target.property, cache)
-    found = [_matching(part, match, query, max_edits) for part in text.parts]
-    return _sort_by_id(text, found)
+    language: str = DEFAULT_LANGUAGE,
+) -> IntArray:
+    """The positions, in no order, of the rows whose text has a token of `query`."""
+
+    def ask(text: FullText) -> IntArray:
+        found = [_matching(part, match, query, max_edits, language) for part in text.parts]
+        return _to_positions(text, found)
+
+    return view.full_text(match.target.property, language).ask(ask)
 
 
-def rank_rows(
-    tables: TableStorage,
-    handle: TableHandle,
+def rank(
+    view: TableView,
     ranking: Nearest | Bm25,
     query: str | Sequence[float],
-    candidates: pa.UInt64Array | None,
+    candidates: IntArray | None,
     limit: int | None,
     *,
-    cache: RuntimeCache | None = None,
-) -> tuple[pa.UInt64Array, np.ndarray]:
-    """Row ids best first, ties by entity id, and their squared distances or their scores.
+    language: str = DEFAULT_LANGUAGE,
+) -> tuple[IntArray, np.ndarray]:
+    """Positions best first, ties by entity id, and their squared distances or their scores.
 
     Rows that cannot be ranked are left out: those without a vector, those without any token of
     the query.
@@ -74,20 +72,20 @@ def rank_rows(
         case Nearest():
             if isinstance(query, str):
                 raise BadRequestError("nearest needs a vector: embed the text first")
-            row_ids, distances = _nearest(tables, handle, column, query, candidates, limit, cache)
-            return pa.array(row_ids, pa.uint64()), distances
+            return _nearest(view, column, query, candidates, limit)
         case Bm25():
             if not isinstance(query, str):
                 raise BadRequestError("bm25 needs a text to search for, not a vector")
-            text = read_full_text(tables, handle, column, cache)
-            return _best_texts(text, query, candidates, limit)
+            stems = [form.stem for form in query_forms(query, language)]
+            wanted = None if candidates is None else Selection(view.size, positions=candidates)
+            return view.full_text(column, language).ask(
+                lambda text: _best_texts(text, stems, wanted, limit)
+            )
         case _:
             assert_never(ranking)
 
 
-def fuse(
-    first: pa.UInt64Array, second: pa.UInt64Array, k: int = RRF_K
-) -> tuple[pa.UInt64Array, np.ndarray]:
+def fuse(first: IntArray, second: IntArray, k: int = RRF_K) -> tuple[IntArray, np.ndarray]:
     """Reciprocal rank fusion of two rankings: Σ 1 / (k + rank), rank from 1.
 
     Ties keep the order of `first`, then that of `second`. A row that occurs twice in a ranking
@@ -95,79 +93,58 @@ def fuse(
     """
     if k <= 0:
         raise BadRequestError(f"rrf needs k > 0, not {k}")
-    first, second = pc.unique(first), pc.unique(second)
-    rows = pc.unique(pa.concat_arrays([first, second]))
-    scores = _reciprocal_ranks(rows, first, k) + _reciprocal_ranks(rows, second, k)
+    rankings = [pc.unique(pa.array(each, pa.int64())) for each in (first, second)]
+    rows = pc.unique(pa.concat_arrays(rankings))
+    scores = _reciprocal_ranks(rows, rankings[0], k) + _reciprocal_ranks(rows, rankings[1], k)
     order = np.argsort(-scores, kind="stable")
-    return rows.take(pa.array(order)), scores[order]
+    return rows.to_numpy()[order], scores[order]
 
 
-def _reciprocal_ranks(rows: pa.UInt64Array, ranking: pa.UInt64Array, k: int) -> np.ndarray:
+def _reciprocal_ranks(rows: pa.Int64Array, ranking: pa.Int64Array, k: int) -> np.ndarray:
     ranks = pc.index_in(rows, ranking).fill_null(-1).to_numpy() + 1
     return np.where(ranks > 0, 1.0 / (k + ranks), 0.0)
 
 
-def _matching(part: TextPart, match: TextMatch, query: str, max_edits: int | None) -> IntArray:
+def _matching(
+    part: TextPart, match: TextMatch, query: str, max_edits: int | None, language: str
+) -> IntArray:
     """The documents of a part that have a token of the query."""
     index = part.index
     match match.function:
         case "search" | "match_text":
-            stems = {form.stem for form in query_forms(query)}
+            stems = {form.stem for form in query_forms(query, language)}
             forms = [index.forms_of_stem(stem) for stem in stems]
         case "fuzzy":
-            forms = _fuzzy_forms(index, query, max_edits)
+            forms = _fuzzy_forms(index, query, max_edits, language)
         case _:
             assert_never(match.function)
-    matching = np.zeros(len(index.row_ids), dtype=bool)
+    matching = np.zeros(len(index), dtype=bool)
     for run in forms:
         matching[index.postings(run)[0]] = True
     return part.keep_live(np.flatnonzero(matching))
 
 
-def _sort_by_id(text: FullText, found: Sequence[IntArray]) -> pa.UInt64Array:
-    """The row ids of documents of each part, in the order of their entity ids."""
-    row_ids, ids = _name_documents(text, found)
-    if len(text.parts) > 1:
-        row_ids = row_ids.take(pc.sort_indices(ids))
-    return row_ids
-
-
-def _name_documents(
-    text: FullText, found: Sequence[IntArray]
-) -> tuple[pa.UInt64Array, pa.ChunkedArray]:
-    """Row ids and entity ids of documents of each part. Within a part they are in order."""
-    pairs = list(zip(text.parts, found, strict=True))
-    row_ids = [part.index.row_ids[documents] for part, documents in pairs]
-    ids = [part.index.ids.take(pa.array(documents)) for part, documents in pairs]
-    chunks = [chunk for each in ids for chunk in each.chunks]
-    return (
-        pa.array(np.concatenate([np.zeros(0, np.uint64), *row_ids])),
-        pa.chunked_array(chunks, pa.large_utf8()),
-    )
+def _to_positions(text: FullText, found: Sequence[IntArray]) -> IntArray:
+    """The positions of documents of each part."""
+    pairs = zip(text.parts, found, strict=True)
+    return np.concatenate([_NONE, *(part.positions(documents) for part, documents in pairs)])
 
 
 def _nearest(
-    tables: TableStorage,
-    handle: TableHandle,
+    view: TableView,
     column: str,
     query: Sequence[float],
-    candidates: pa.UInt64Array | None,
+    candidates: IntArray | None,
     limit: int | None,
-    cache: RuntimeCache | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    def build() -> VectorColumn:
-        return tables.search.read_vectors(handle, column)
-
-    if cache is None or not tables.search.is_worth_keeping(handle, column):
-        is_indexed = tables.search.find_index(handle, column) is not None
-        note(f"nearest {column} {'by its vector index' if is_indexed else 'by a scan'}")
-        return tables.search.nearest(handle, column, query, candidates, limit)
-    note(f"nearest {column} among vectors kept in memory")
-    cached = cache.get(VectorsKey(TableId(*handle.identity), column), build)
-    return cached.nearest(query, candidates, limit)
+) -> tuple[IntArray, np.ndarray]:
+    row_ids = None
+    if candidates is not None:
+        row_ids = pa.array(view.row_ids().ids[candidates], pa.uint64())
+    found, distances = view.nearest(column, query, row_ids, limit)
+    return view.positions_of_rows(found), distances
 
 
-def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None) -> list[range]:
+def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None, language: str) -> list[range]:
     """The forms whose surface is within `max_edits` edits of a token of the query."""
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
@@ -176,60 +153,89 @@ def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None) -> list[ran
     if edits < 0:
         raise BadRequestError(f"fuzzy needs max_edits of 0 or more, not {edits}")
     edits = min(edits, _MOST_EDITS)
-    wanted = {form.surface for form in query_forms(query)}
+    wanted = {form.surface for form in query_forms(query, language)}
     near = np.zeros(len(text.surfaces), dtype=bool)
     for word in wanted:
         distances = cdist(
-            [word], text.surfaces, scorer=Levenshtein.distance, score_cutoff=edits, dtype=np.uint32
+            [word],
+            text.surface_texts,
+            scorer=Levenshtein.distance,
+            score_cutoff=edits,
+            dtype=np.uint32,
         )
         near |= distances[0] <= edits
     return [range(form, form + 1) for form in np.flatnonzero(near).tolist()]
 
 
 def _best_texts(
-    text: FullText, query: str, candidates: pa.UInt64Array | None, limit: int | None
-) -> tuple[pa.UInt64Array, np.ndarray]:
-    scores = _bm25(text, [form.stem for form in query_forms(query)])
-    # Every token of the query that a document has adds more than nothing.
-    documents = [np.flatnonzero(each) for each in scores]
-    if candidates is not None:
-        documents = [
-            _keep_candidates(part, found, candidates)
-            for part, found in zip(text.parts, documents, strict=True)
-        ]
-    found = [score[each] for score, each in zip(scores, documents, strict=True)]
+    text: FullText, stems: list[str], wanted: Selection | None, limit: int | None
+) -> tuple[IntArray, np.ndarray]:
+    """The positions with the best scores, ties by entity id, and the scores."""
+    found = [
+        _best_of_part(part, documents, scores, wanted, limit)
+        for part, (documents, scores) in zip(text.parts, _bm25(text, stems), strict=True)
+    ]
     if len(found) == 1:
-        # Documents are numbered by entity id, so a stable sort breaks ties by it.
-        order = np.argsort(-found[0], kind="stable")[:limit]
-        return pa.array(text.parts[0].index.row_ids[documents[0][order]]), found[0][order]
-    every = np.concatenate([np.zeros(0), *found])
-    if limit is not None and 0 < limit < len(every):
-        least = np.partition(every, len(every) - limit)[len(every) - limit]
-        documents = [each[score >= least] for each, score in zip(documents, found, strict=True)]
-        every = every[every >= least]
-    row_ids, ids = _name_documents(text, documents)
+        documents, scores = found[0]
+        return text.parts[0].positions(documents), scores
+    positions = _to_positions(text, [documents for documents, _ in found])
+    scores = np.concatenate([np.zeros(0), *(scores for _, scores in found)])
+    ids = [
+        part.index.ids.take(documents)
+        for part, (documents, _) in zip(text.parts, found, strict=True)
+    ]
     ranked = pc.sort_indices(
-        pa.table({"score": every, "id": ids}),
+        pa.table({"score": scores, "id": pa.chunked_array(ids, pa.large_utf8())}),
         sort_keys=[("score", "descending"), ("id", "ascending")],
-    ).slice(0, limit)
-    return row_ids.take(ranked), every[ranked.to_numpy()]
+    ).to_numpy()[:limit]
+    return positions[ranked], scores[ranked]
 
 
-def _keep_candidates(part: TextPart, documents: IntArray, candidates: pa.UInt64Array) -> IntArray:
-    wanted = pc.is_in(pa.array(part.index.row_ids[documents], pa.uint64()), candidates)
-    return np.compress(wanted.to_numpy(zero_copy_only=False), documents)
+def _best_of_part(
+    part: TextPart,
+    documents: IntArray,
+    scores: np.ndarray,
+    wanted: Selection | None,
+    limit: int | None,
+) -> tuple[IntArray, np.ndarray]:
+    """The best documents of a part, which are numbered by entity id: the first wins a tie."""
+    if wanted is not None:
+        is_wanted = wanted.contains(part.positions(documents))
+        documents, scores = documents[is_wanted], scores[is_wanted]
+    if limit is not None and 0 < limit < len(scores):
+        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        near = np.flatnonzero(scores >= least)
+        documents, scores = documents[near], scores[near]
+    order = np.argsort(-scores, kind="stable")[:limit]
+    return documents[order], scores[order]
 
 
-def _bm25(text: FullText, stems: list[str]) -> list[np.ndarray]:
-    """The score of every document of each part; 0 exactly where it has no token of the query."""
+def _bm25(text: FullText, stems: list[str]) -> list[tuple[IntArray, np.ndarray]]:
+    """Of each part the documents that have a token of the query, ascending, and their scores."""
     rows, mean_length = text.rows, text.mean_length
-    scores = [np.zeros(len(part.index.row_ids)) for part in text.parts]
+    scored: list[list[tuple[IntArray, np.ndarray]]] = [[] for _ in text.parts]
     for stem in stems:
         counted = [part.counts_of_stem(stem) for part in text.parts]
         having = sum(len(documents) for documents, _ in counted)
         idf = np.log1p((rows - having + 0.5) / (having + 0.5))
-        for part, score, (documents, counts) in zip(text.parts, scores, counted, strict=True):
-            lengths = part.index.lengths[documents]
+        for part, found, (documents, counts) in zip(text.parts, scored, counted, strict=True):
+            lengths = part.index.lengths.at(documents)
             damping = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean_length)
-            score[documents] += idf * counts * (BM25_K1 + 1) / (counts + damping)
-    return scores
+            found.append((documents, idf * counts * (BM25_K1 + 1) / (counts + damping)))
+    return [
+        _add_scores(len(part.index), each) for part, each in zip(text.parts, scored, strict=True)
+    ]
+
+
+def _add_scores(
+    size: int, scored: list[tuple[IntArray, np.ndarray]]
+) -> tuple[IntArray, np.ndarray]:
+    """Add up the scores of each document, in the order in which they are given."""
+    if len(scored) == 1:
+        return scored[0]
+    total = np.zeros(size)
+    for documents, scores in scored:
+        total[documents] += scores
+    # Every token of the query that a document has adds more than nothing.
+    found = np.flatnonzero(total)
+    return found, total[found]

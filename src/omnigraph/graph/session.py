@@ -122,6 +122,8 @@ class Session:
     def close(self) -> None:
         self._is_closed = True
         self.wait_for_self_care()
+        if self.cache.derived is not None:
+            self.cache.derived.texts.wait()
         self.cache.clear()
         self.store.tables.forget()
 

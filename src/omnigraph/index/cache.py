@@ -66,7 +66,8 @@ def _keep_freed_memory() -> None:
 class RuntimeCache:
     """Derived arrays by key, under a byte budget. Thread-safe; builds run outside the lock.
 
-    With `derived`, adjacency is also kept on disk and mapped when a graph is opened again.
+    With `derived`, adjacency and text indexes are also kept on disk, and mapped when a graph is
+    opened again.
     `recent` holds what is small in memory but keeps something open.
     """
 
@@ -181,6 +182,12 @@ class RuntimeCache:
         """The keys of all entries, least recently used first."""
         with self._lock:
             return list(self._entries)
+
+    def forget_slot(self, key: Key) -> None:
+        """Forget every version of what a key names."""
+        with self._lock:
+            for each in list(self._versions.get(key.slot, ())):
+                self._drop(each)
 
     def clear(self) -> None:
         """Forget everything. Answers do not change; the next ones are cold."""

@@ -1,5 +1,7 @@
 """Derived files: adjacency saved beside the graph, so that a cold open maps it instead of building.
 
+Text indexes lie beside it, see `text_files.py`.
+
 One directory per relation, named by the physical versions of the tables it was made from, so a
 file is never stale: a new version has a new name. Where the graph lies is no part of the name, so
 a graph that was moved maps them too. Everything here may be deleted at any time. A read-only graph
@@ -20,7 +22,10 @@ import numpy as np
 from omnigraph.index.adjacency import Counts, Relation
 from omnigraph.index.rooms import Room
 from omnigraph.index.runs import Csr, StoredRuns
+from omnigraph.index.text_files import DIRECTORY as TEXTS
+from omnigraph.index.text_files import TextFiles
 from omnigraph.storage.checksums import checksum_file, checksum_from_json
+from omnigraph.storage.location import GraphRoot
 
 DIRECTORY = "__derived"
 SEAL = "checksums.json"
@@ -30,12 +35,13 @@ _PARALLEL = "parallel"
 
 
 class DerivedStore:
-    """Relations on the local disk, by name."""
+    """Relations on the local disk, by name, and the text indexes beside them."""
 
     def __init__(self, root: Path, *, is_writable: bool) -> None:
         self._root = root
         self._folder = root / DIRECTORY
         self._is_writable = is_writable
+        self.texts = TextFiles(self._folder, is_writable=is_writable)
 
     def load(self, name: str) -> Relation | None:
         """Map a relation; None when it is not there or not whole."""
@@ -74,8 +80,14 @@ class DerivedStore:
 
     def find_damage(self) -> dict[str, str]:
         """File → what is wrong with it, of the files that are not as they were written."""
-        folders = [each for each in _entries(self._folder) if each.suffix != ".tmp"]
-        return {path: problem for each in folders for path, problem in _find_damage(each)}
+        folders = [each for each in _relations(self._folder) if each.suffix != ".tmp"]
+        found = {path: problem for each in folders for path, problem in _find_damage(each)}
+        return found | self.texts.find_damage()
+
+    def remove_unneeded(self) -> None:
+        """Remove text indexes of data files that are gone."""
+        if self._is_writable and self._folder.exists():
+            self.texts.remove_unneeded(set(_list_data_files(self._root)))
 
     def _path(self, name: str) -> Path:
         relative = name.replace(f"{self._root}/", "")
@@ -83,9 +95,17 @@ class DerivedStore:
         return self._folder / digest
 
     def _remove_oldest(self) -> None:
-        entries = sorted(self._folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
+        entries = sorted(_relations(self._folder), key=lambda entry: entry.stat().st_mtime)
         for entry in entries[:-ENTRIES_MAX]:
             shutil.rmtree(entry, ignore_errors=True)
+
+
+def _list_data_files(root: Path) -> Iterator[str]:
+    """The names of the data files of all tables and forks: no two are the same."""
+    for top in ("nodes", "edges"):
+        for folder, _, names in os.walk(root / top):
+            if os.path.basename(folder) == "data":
+                yield from names
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -93,6 +113,10 @@ def _entries(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []  # nothing was ever saved, or another process is removing old entries
+
+
+def _relations(folder: Path) -> list[Path]:
+    return [each for each in _entries(folder) if each.name != TEXTS]
 
 
 def _seal(folder: Path) -> None:
@@ -141,3 +165,9 @@ def _write(folder: Path, side: str, runs: StoredRuns) -> None:
     room.array[csr.count :] = 0
     np.save(folder / f"{side}.offsets.npy", csr.offsets)
     np.save(folder / f"{side}.targets.npy", room.array)
+
+
+def remove_unneeded_files(root: GraphRoot) -> None:
+    """Remove derived files of data files that a cleanup has removed."""
+    if root.is_local:
+        DerivedStore(Path(root.local_path), is_writable=True).remove_unneeded()

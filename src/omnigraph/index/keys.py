@@ -108,12 +108,21 @@ class LookupsKey(_ColumnKey):
     """How often single values of a column were looked up; counted, never cached."""
 
 
-class FullTextKey(_ColumnKey):
-    """The text index of a column."""
-
-
 class VectorsKey(_ColumnKey):
     """All vectors of a column."""
+
+
+class FullTextKey(NamedTuple):
+    """The full text of a column in a language. Branches share a slot: they share data files."""
+
+    table: TableId
+    name: str
+    language: str
+
+    @property
+    def slot(self) -> FullTextKey:
+        table = TableId(self.table.path, None, _ANY_VERSION, None)
+        return FullTextKey(table, self.name, self.language)
 
 
 class _Since(NamedTuple):

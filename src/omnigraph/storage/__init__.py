@@ -9,7 +9,7 @@
         and masks.py (the same, in memory); projection.py, pending.py, blobs.py
     row_addresses.py  where rows lie; row_ids.py reads the row ids that a fragment records
     ancestry.py       what changed between a version and an ancestor of it
-    search.py         text_index.py (tokens.py) and vectors.py
+    search.py         vectors.py; tokens.py is what full text sees of a text
 
     staging.py  unattached.py  indexes.py  compaction.py → transactions.py (stage, commit, prove)
     known_keys.py     which rows of an upsert are new, without a join

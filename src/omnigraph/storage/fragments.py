@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
+import numpy as np
+import pyarrow as pa
 from lance import LanceFragment
 from lance.fragment import FragmentMetadata
+
+from omnigraph.storage.handles import Fragment
+from omnigraph.storage.location import TableLocation
 
 
 def file_names(fragment: LanceFragment | FragmentMetadata) -> tuple[str, ...]:
@@ -21,3 +28,33 @@ def count_deleted(fragment: LanceFragment) -> int:
 def count_live(fragment: LanceFragment) -> int:
     """How many rows it has left."""
     return int(fragment.metadata.physical_rows) - count_deleted(fragment)
+
+
+def to_fragment(metadata: FragmentMetadata) -> Fragment:
+    """The facts of a fragment."""
+    deletions = metadata.deletion_file
+    return Fragment(
+        metadata.id,
+        file_names(metadata),
+        metadata.num_rows,
+        metadata.physical_rows,
+        None if deletions is None else deletions.path(metadata.id),
+    )
+
+
+def read_deletion_file(location: TableLocation, file: str) -> np.ndarray | None:
+    """The rows that a deletion file names, ascending; None unless it is near and a plain list.
+
+    A fork also uses files of the lineage it came from. No two of them have the same name.
+    """
+    if not location.is_local or not file.endswith(".arrow"):
+        return None
+    for place in dict.fromkeys([location.physical_uri, location.uri]):
+        path = f"{place}/{file}"
+        if os.path.exists(path):
+            try:
+                rows = pa.ipc.open_file(path).read_all().column(0).to_numpy()
+            except (OSError, ValueError, pa.ArrowInvalid):
+                return None
+            return np.sort(rows.astype(np.int64))
+    return None

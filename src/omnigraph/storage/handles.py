@@ -84,11 +84,16 @@ class StageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A fragment of a version: which one it is, in which files, and how many rows are left."""
+    """A fragment of a version: which one it is, in which files, and how many rows are left.
+
+    `physical_rows` counts deleted rows too; `deletions` is the file that names those.
+    """
 
     fragment_id: int
     files: tuple[str, ...]
     rows: int
+    physical_rows: int
+    deletions: str | None = None
 
     @property
     def key(self) -> tuple[int, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.storage.blobs import blob_columns, read_blobs
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
-from omnigraph.storage.fragments import file_names
+from omnigraph.storage.fragments import read_deletion_file, to_fragment
 from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.masks import keep, to_mask
@@ -73,8 +73,12 @@ class Reads:
         include_blobs: bool = False,
         batch_rows: int = BATCH_ROWS,
         fragment_ids: Sequence[int] | None = None,
+        include_deleted: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the matching rows, of some fragments only if they are named, in bounded memory."""
+        """Yield the matching rows, of some fragments only if they are named, in bounded memory.
+
+        Rows that are deleted, but still in their data file, are given only if they are asked for.
+        """
         if fragment_ids is not None and len(fragment_ids) == 0:
             return  # to Lance, no fragments are all of them
         wanted = projection(handle.schema, columns, include_blobs=include_blobs)
@@ -89,6 +93,8 @@ class Reads:
             # Blobs arrive as bytes when they are asked for; as descriptors they are of no use.
             "blob_handling": "all_binary",
         }
+        if include_deleted:
+            options |= {"include_deleted_rows": True, "with_row_id": True}
         if fragment_ids is not None:
             options["fragments"] = [handle._dataset.get_fragment(each) for each in fragment_ids]
         if predicate is not None and mask is None:
@@ -257,7 +263,35 @@ class Reads:
         with lance_errors("reading a table", handle.location, handle.version):
             # Each look at the metadata of a fragment makes it anew.
             found = [each.metadata for each in handle._dataset.get_fragments()]
-        return tuple(Fragment(each.id, file_names(each), each.num_rows) for each in found)
+        return tuple(to_fragment(each) for each in found)
+
+    def scan_physical(
+        self, handle: TableHandle, columns: Sequence[str], fragments: Sequence[Fragment]
+    ) -> pa.Table:
+        """Every row in the data files of some fragments, deleted ones included, in their order."""
+        ids = [each.fragment_id for each in fragments]
+        batches = self.scan_stream(handle, columns, fragment_ids=ids, include_deleted=True)
+        rows = pa.Table.from_batches(batches, result_schema(handle.schema, columns))
+        expected = sum(each.physical_rows for each in fragments)
+        assert rows.num_rows == expected, f"{rows.num_rows} rows in files of {expected}"
+        return rows
+
+    def read_deleted(self, handle: TableHandle, fragment: Fragment) -> np.ndarray:
+        """Which rows of the data file of a fragment are deleted, ascending."""
+        if fragment.deletions is None:
+            return np.zeros(0, dtype=np.int64)
+        found = read_deletion_file(handle.location, fragment.deletions)
+        if found is not None and len(found) == fragment.physical_rows - fragment.rows:
+            return found
+        with lance_errors("reading a table", handle.location, handle.version):
+            lance_fragment = handle._dataset.get_fragment(fragment.fragment_id)
+            assert lance_fragment is not None
+            rows = lance_fragment.scanner(columns=[], with_row_address=True).to_table()
+        record(scans=1, rows_scanned=rows.num_rows)
+        live = rows.column(ROW_ADDRESS).to_numpy() & np.uint64(0xFFFFFFFF)
+        is_deleted = np.ones(fragment.physical_rows, dtype=bool)
+        is_deleted[live] = False
+        return np.flatnonzero(is_deleted)
 
 
 def _is_pushable(predicate: Predicate, handle: TableHandle) -> bool:

@@ -1,4 +1,4 @@
-"""Search: text and vector columns of one table version.
+"""Search: the vector columns of one table version.
 
 Distance is squared L2. Without a vector index, and up to `EXACT_COMPONENTS_MAX` numbers in the
 column, the answer is exact: by brute force over a stream of vectors, or over a `VectorColumn` that
@@ -27,7 +27,6 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import IsNull, Not
 from omnigraph.storage.projection import ROW_ID, column_type
 from omnigraph.storage.reads import Reads
-from omnigraph.storage.text_index import TextIndex, build_text_index, text_columns
 from omnigraph.storage.vectors import NearestRows, VectorColumn
 
 _FLAT = {"metric": "l2", "minimum_nprobes": 20}
@@ -37,22 +36,10 @@ _QUANTISED = _FLAT | {"refine_factor": 10}
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Builds what searches use, and finds the nearest vectors."""
+    """Reads vectors, and finds the nearest."""
 
     reads: Reads
     indexes: Indexes
-
-    def build_text_index(self, handle: TableHandle, column: str) -> TextIndex:
-        """Count the tokens of one text column. Costs a scan: keep it by `identity`."""
-        if not pa.types.is_string(column_type(handle, column)):
-            raise BadRequestError(f"'{column}' is not a String column: it has no text to search")
-        rows = self.reads.scan(handle, text_columns(column), Not(IsNull(column)), with_row_id=True)
-        return build_text_index(rows, column)
-
-    def index_texts_of(self, handle: TableHandle, column: str, row_ids: np.ndarray) -> TextIndex:
-        """The same of some rows, which are there and have the text."""
-        rows = self.reads.take_rows(handle, row_ids.tolist(), text_columns(column))
-        return build_text_index(rows.append_column(ROW_ID, pa.array(row_ids)), column)
 
     def read_vectors(self, handle: TableHandle, column: str) -> VectorColumn:
         """Every vector of one column. Costs a scan: keep it by `identity`."""

@@ -28,6 +28,7 @@ from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.index.derived import remove_unneeded_files
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.manifest.retained_commits import find_forks
@@ -149,6 +150,7 @@ def cleanup(
     rows += [job.clean_projection(each) for each in projections]
     if confirm:
         remove_leftovers(environment.tables.root)
+        remove_unneeded_files(environment.tables.root)
     options = environment.tables.storage_options
     return CleanupReport(
         uri=str(environment.tables.root),

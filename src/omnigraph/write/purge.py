@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from omnigraph.errors import ForkInUse, OmnigraphError
+from omnigraph.index.derived import remove_unneeded_files
 from omnigraph.storage.garbage import Garbage
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.location import TableLocation
@@ -34,6 +35,7 @@ def purge_history(tables: TableStorage, paths: Iterable[str], shown: Collection[
             tables.forget()
         except OmnigraphError as error:
             log.warning("earlier versions of '%s' stay: %s", path, error)
+    remove_unneeded_files(tables.root)
 
 
 def empty_table(tables: TableStorage, location: TableLocation) -> None:
