@@ -211,7 +211,9 @@ class EmbeddingModelMismatch(BadRequestError):
     def __init__(self, property_name: str, *, recorded: str, configured: str) -> None:
         super().__init__(
             f"'{property_name}' holds vectors of model '{recorded}', but the configured embedder "
-            f"uses '{configured}' — set OMNIGRAPH_EMBED_MODEL={recorded}, or give a vector"
+            f"uses '{configured}' — choose that model again (OMNIGRAPH_EMBED_PROVIDER, "
+            f"OMNIGRAPH_EMBED_MODEL={recorded}), give a vector, or make every vector anew with "
+            "`omnigraph embed --reembed-all`"
         )
         self.property_name = property_name
         self.recorded = recorded

@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from omnigraph.embed import (
+    EmbedColumn,
     EmbedConfig,
+    EmbedSource,
     Provider,
     embed_query_text,
     embedder_of_documents,
@@ -20,6 +23,7 @@ from omnigraph.embed import (
 from omnigraph.embed.embedder import unit_vectors
 from omnigraph.embed.mock import MockEmbedder
 from omnigraph.embed.openai import BATCH_CHARACTERS_MAX, BATCH_TEXTS_MAX, batches
+from omnigraph.embed.source import read_settings
 from omnigraph.errors import EmbeddingFailed, EmbeddingModelMismatch, EmbeddingNotConfigured
 from tests.embed.provider import KEY, Reply, Request, gemini_reply, openai_reply, serving
 
@@ -295,18 +299,20 @@ def test_a_key_that_fits_no_header_is_not_shown() -> None:
 
 def test_a_text_query_needs_a_provider() -> None:
     with pytest.raises(EmbeddingNotConfigured, match="set OMNIGRAPH_EMBED_PROVIDER"):
-        embed_query_text(None, "text", property_name="vector", dimension=4)
+        embed_query_text(None, "text", EmbedColumn("vector", "body", 4, nullable=True))
 
 
 def test_a_query_is_embedded_by_the_model_that_the_property_records() -> None:
-    mock = MockEmbedder("m-2")
+    settings = {"OMNIGRAPH_EMBED_PROVIDER": "mock", "OMNIGRAPH_EMBED_MODEL": "m-2"}
+    source = EmbedSource(read_settings(settings))
+    column = EmbedColumn("vector", "body", 4, nullable=True)
 
-    same = embed_query_text(mock, "text", property_name="vector", dimension=4, model="m-2")
-    unrecorded = embed_query_text(mock, "text", property_name="vector", dimension=4)
+    same = embed_query_text(source, "text", replace(column, model="m-2"))
+    unrecorded = embed_query_text(source, "text", column)
 
-    assert same == unrecorded == mock.embed_query("text", 4)
+    assert same == unrecorded == MockEmbedder().embed_query("text", 4)
     with pytest.raises(EmbeddingModelMismatch, match=r"'m-1'.* uses 'm-2'") as raised:
-        embed_query_text(mock, "text", property_name="vector", dimension=4, model="m-1")
+        embed_query_text(source, "text", replace(column, model="m-1"))
     assert (raised.value.recorded, raised.value.configured) == ("m-1", "m-2")
     assert raised.value.http_status == 400
 

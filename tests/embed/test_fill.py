@@ -36,11 +36,11 @@ def mock_vector(text: str) -> list[float]:
     return MOCK.embed_query(text, WIDTH)
 
 
-def no_provider() -> Embedder | None:
+def no_provider(column: EmbedColumn) -> Embedder | None:
     return None
 
 
-def must_not_be_asked() -> Embedder | None:
+def must_not_be_asked(column: EmbedColumn) -> Embedder | None:
     raise AssertionError("no vector is missing, so no embedder may be asked for")
 
 
@@ -49,7 +49,7 @@ def test_a_missing_vector_is_made_from_its_source_and_others_stay() -> None:
     given = [None, [1.0, 2.0, 3.0], None, None, None]
     table = rows(["one", "two", None, "one", "  "], given)
 
-    filled = fill_vectors(table, [OPTIONAL], lambda: MOCK)
+    filled = fill_vectors(table, [OPTIONAL], lambda column: MOCK)
 
     one = mock_vector("one")
     assert filled.rows.column("vector").to_pylist() == [one, [1.0, 2.0, 3.0], None, one, None]
@@ -59,7 +59,7 @@ def test_a_missing_vector_is_made_from_its_source_and_others_stay() -> None:
 
 
 def test_a_column_that_did_not_come_is_added() -> None:
-    filled = fill_vectors(rows(["one", None]), [OPTIONAL], lambda: MOCK)
+    filled = fill_vectors(rows(["one", None]), [OPTIONAL], lambda column: MOCK)
 
     assert filled.rows.column("vector").to_pylist() == [mock_vector("one"), None]
     assert filled.rows.schema.field("vector") == pa.field("vector", VECTOR)
@@ -69,7 +69,7 @@ def test_chunks_and_slices_are_filled_alike() -> None:
     whole = rows(["a", "b", "c", "d"], [None, [1.0, 1.0, 1.0], None, None])
     chunked = pa.concat_tables([whole.slice(1, 1), whole.slice(2, 2)])
 
-    filled = fill_vectors(chunked, [OPTIONAL], lambda: MOCK)
+    filled = fill_vectors(chunked, [OPTIONAL], lambda column: MOCK)
 
     expected = [[1.0, 1.0, 1.0], mock_vector("c"), mock_vector("d")]
     assert filled.rows.column("vector").to_pylist() == expected
@@ -79,7 +79,7 @@ def test_several_columns_are_filled_each_from_its_own_source() -> None:
     table = rows(["one"], [None]).append_column("title", pa.array(["two"]))
     title = EmbedColumn("title_vector", "title", 2, nullable=False)
 
-    filled = fill_vectors(table, [OPTIONAL, title], lambda: MOCK)
+    filled = fill_vectors(table, [OPTIONAL, title], lambda column: MOCK)
 
     assert filled.embedded == 2
     assert filled.rows.column("title_vector").to_pylist() == [MOCK.embed_query("two", 2)]
@@ -122,13 +122,15 @@ def test_another_model_than_the_property_records_is_refused() -> None:
     recorded = EmbedColumn("vector", "body", WIDTH, nullable=True, model="other")
 
     with pytest.raises(EmbeddingModelMismatch, match=r"'other'.* uses 'm'"):
-        fill_vectors(rows(["one"], [None]), [recorded], lambda: MOCK)
+        fill_vectors(rows(["one"], [None]), [recorded], lambda column: MOCK)
 
 
 def test_equal_texts_are_sent_once() -> None:
     with serving(openai_reply) as provider:
         embedder = make_embedder(provider.config())
-        filled = fill_vectors(rows(["aa", "b", "aa"], [None] * 3), [REQUIRED], lambda: embedder)
+        filled = fill_vectors(
+            rows(["aa", "b", "aa"], [None] * 3), [REQUIRED], lambda column: embedder
+        )
 
     assert [request.body["input"] for request in provider.requests] == [["aa", "b"]]
     vectors = np.array(filled.rows.column("vector").to_pylist())
@@ -140,4 +142,4 @@ def test_a_provider_that_fails_fails_the_whole_fill() -> None:
     with serving(lambda *_: Reply({"error": "no"}, 400)) as provider:
         embedder = make_embedder(provider.config())
         with pytest.raises(EmbeddingFailed):
-            fill_vectors(rows(["one"], [None]), [OPTIONAL], lambda: embedder)
+            fill_vectors(rows(["one"], [None]), [OPTIONAL], lambda column: embedder)

@@ -7,7 +7,7 @@ from time import time_ns
 from typing import Any
 
 from omnigraph.compiler import bind_params, compile_query, require_read
-from omnigraph.embed import Embedder
+from omnigraph.embed import EmbedSource
 from omnigraph.executor import QueryResult, execute
 from omnigraph.graph import Graph
 from omnigraph.index import RuntimeCache
@@ -22,7 +22,7 @@ def run_query(
     *,
     name: str | None = None,
     cache: RuntimeCache | None = None,
-    embedder: Embedder | None = None,
+    embedder: EmbedSource | None = None,
 ) -> QueryResult:
     """Compile and run a read at the head of main."""
     catalog = graph.catalog

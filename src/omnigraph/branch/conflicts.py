@@ -45,6 +45,7 @@ class ConflictKind(StrEnum):
     UNIQUE_VIOLATION = "unique_violation"
     CARDINALITY_VIOLATION = "cardinality_violation"
     VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
+    EMBEDDING_MODELS = "embedding_models"
 
 
 @dataclass(frozen=True, slots=True)

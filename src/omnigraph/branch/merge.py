@@ -22,6 +22,7 @@ from omnigraph.branch.choices import Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.merge_base import Base, commits_of, merge_base
+from omnigraph.branch.merge_models import merge_models
 from omnigraph.branch.plan import Snapshots, choose_how, plan_merge
 from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
 from omnigraph.catalog import Catalog
@@ -36,6 +37,7 @@ from omnigraph.errors import (
 )
 from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState, Snapshot
+from omnigraph.manifest.vector_models import note_models
 from omnigraph.write.environment import WriteEnvironment
 
 
@@ -107,6 +109,7 @@ class _Joined:
     histories: Comparison
     outcome: MergeOutcome
     result: ResolvedMerge = field(default_factory=ResolvedMerge)
+    models: Mapping[int, str | None] = field(default_factory=dict)
 
 
 def merge(
@@ -207,7 +210,9 @@ def _join(
     result = resolve_conflicts(
         environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward
     )
-    return _Joined(theirs, ours, base, histories, outcome, result)
+    models = merge_models(three, result.plans)
+    result = replace(result, conflicts=(*result.conflicts, *models.conflicts))
+    return _Joined(theirs, ours, base, histories, outcome, result, models.changed)
 
 
 def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:
@@ -233,6 +238,7 @@ def _properties(joined: _Joined) -> dict[str, Any]:
         "merged_from": joined.source.branch,
         "merge_base": bases[-1],
         "merge_outcome": joined.outcome.value,
+        **note_models(joined.models),
     }
     if len(bases) > 1:
         noted["merge_bases"] = bases

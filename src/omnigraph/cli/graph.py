@@ -166,6 +166,8 @@ def _load_lines(report: Json) -> Iterator[str]:
         yield f"branch {report['branch']} created from {report['base_branch']}"
     if report.get("rows_embedded"):
         yield f"embedded {report['rows_embedded']} vectors"
+    if report.get("rows_unembedded"):
+        yield f"left {report['rows_unembedded']} vectors empty"
     if report.get("rows_rejected"):
         yield f"rejected {report['rows_rejected']} records, kept in {report['quarantine']}"
 

@@ -66,8 +66,7 @@ class LocalGraph:
             progress=self.progress,
         )
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
-        report = wire.load_to_json(result, self.uri, commit, self.actor)
-        return {**report, "notes": list(result.notes)}
+        return wire.load_to_json(result, self.uri, commit, self.actor)
 
     def export(
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]

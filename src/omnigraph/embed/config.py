@@ -1,7 +1,7 @@
 """Configuration: which provider embeds, as whom, and how patiently.
 
     OMNIGRAPH_EMBEDDINGS_MOCK      1, true, yes or on: the mock provider, whatever else is set
-    OMNIGRAPH_EMBED_PROVIDER       openai-compatible (default), openai, gemini, mock
+    OMNIGRAPH_EMBED_PROVIDER       local, openai-compatible, openai, gemini, mock
     OMNIGRAPH_EMBED_BASE_URL       the provider's own address when not set
     OMNIGRAPH_EMBED_MODEL          the provider's own default when not set
     OMNIGRAPH_EMBED_TIMEOUT_MS     30000   one request
@@ -10,8 +10,9 @@
     OMNIGRAPH_EMBED_RETRY_BACKOFF_MS 200   doubles with each attempt
 
 Keys: OPENROUTER_API_KEY, then OPENAI_API_KEY for openai-compatible; OPENAI_API_KEY for openai;
-GEMINI_API_KEY for gemini. Nothing is configured when there is no key, and no provider, address or
-model is set.
+GEMINI_API_KEY for gemini. An address or a model without a provider means openai-compatible.
+Nothing is chosen when there is no key, and no provider, address or model is set; `source.py` says
+what happens then.
 """
 
 from __future__ import annotations
@@ -34,13 +35,18 @@ DEADLINE_MS = "OMNIGRAPH_EMBED_DEADLINE_MS"
 RETRY_ATTEMPTS = "OMNIGRAPH_EMBED_RETRY_ATTEMPTS"
 RETRY_BACKOFF_MS = "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS"
 
+LOCAL_MODEL = "wordllama-l2-supercat"
+LOCAL_DIMENSIONS = (64, 128, 256)
+"""The model is trained so that the first components of a vector are a vector on their own."""
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _log = logging.getLogger("omnigraph.embed")
 
 
 class Provider(StrEnum):
-    """The embedding service."""
+    """The embedding service, or a model on this machine."""
 
+    LOCAL = "local"
     OPENAI_COMPATIBLE = "openai-compatible"
     OPENAI = "openai"
     GEMINI = "gemini"
@@ -70,12 +76,14 @@ DEFAULTS: dict[Provider, Defaults] = {
         "gemini-embedding-2",
         ("GEMINI_API_KEY",),
     ),
+    Provider.LOCAL: Defaults("", LOCAL_MODEL, ()),
     Provider.MOCK: Defaults("", "", ()),
 }
 
 NOT_CONFIGURED = (
-    f"no embedding provider is configured — set {PROVIDER} (openai-compatible, openai, gemini) "
-    "and its key (OPENROUTER_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY), or give the vectors"
+    f"no embedding provider is configured — set {PROVIDER}: local, or openai-compatible, openai or "
+    "gemini with its key (OPENROUTER_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY), or give the "
+    "vectors"
 )
 
 
@@ -98,6 +106,12 @@ class EmbedConfig:
         return re.sub(r"//[^/]*@", "//", self.base_url).partition("?")[0]
 
 
+def describe_local() -> str:
+    """The vector types that the local model can make."""
+    *others, last = (f"Vector({each})" for each in LOCAL_DIMENSIONS)
+    return f"{', '.join(others)} or {last}"
+
+
 def config_from_environment(environment: Mapping[str, str]) -> EmbedConfig | None:
     """Resolve the variables; None when nothing is configured.
 
@@ -116,9 +130,15 @@ def config_from_environment(environment: Mapping[str, str]) -> EmbedConfig | Non
         raise EmbeddingNotConfigured(
             f"embedding provider '{provider}' needs an API key — set {variables}"
         )
+    model = environment.get(MODEL) or defaults.model
+    if provider is Provider.LOCAL and model != LOCAL_MODEL:
+        raise EmbeddingNotConfigured(
+            f"{MODEL} is '{model}', but provider 'local' has one model, '{LOCAL_MODEL}' — unset "
+            f"{MODEL}, or choose another provider with {PROVIDER}"
+        )
     return EmbedConfig(
         provider,
-        environment.get(MODEL) or defaults.model,
+        model,
         _base_url(environment.get(BASE_URL, "").strip() or defaults.base_url),
         key.strip(),
         _whole(environment, TIMEOUT_MS, 30_000, at_least=1),

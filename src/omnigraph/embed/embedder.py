@@ -35,12 +35,11 @@ def unit_vectors(vectors: Sequence[Sequence[float]] | np.ndarray, dimension: int
         EmbeddingFailed: A vector has another dimension, a component that is not a finite
             number, or no length.
     """
-    for vector in vectors:
-        if len(vector) != dimension:
-            raise EmbeddingFailed(
-                f"the embedding provider gave a vector of {len(vector)} components, expected "
-                f"{dimension} — choose a model that can make Vector({dimension})"
-            )
+    for length in {len(vector) for vector in vectors} - {dimension}:
+        raise EmbeddingFailed(
+            f"the embedding provider gave a vector of {length} components, expected "
+            f"{dimension} — choose a model that can make Vector({dimension})"
+        )
     matrix = np.asarray(vectors, dtype=np.float64).reshape(-1, dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.add.reduce(matrix * matrix, axis=1))
@@ -63,29 +62,18 @@ def require_embedder(embedder: Embedder | None) -> Embedder:
     return embedder
 
 
+def model_name(embedder: Embedder) -> str:
+    """What is recorded of an embedder; the mock has no name unless it is given one."""
+    return embedder.model or "mock"
+
+
 def check_model(property_name: str, recorded: str | None, embedder: Embedder) -> None:
     """Refuse to mix vectors of two models in one property.
 
     Raises:
         EmbeddingModelMismatch: The property records another model.
     """
-    if recorded is not None and recorded != embedder.model:
-        raise EmbeddingModelMismatch(property_name, recorded=recorded, configured=embedder.model)
-
-
-def embed_query_text(
-    embedder: Embedder | None,
-    text: str,
-    *,
-    property_name: str,
-    dimension: int,
-    model: str | None = None,
-) -> list[float]:
-    """The vector to compare a property with. `model` is the one the property records.
-
-    Raises:
-        EmbeddingNotConfigured, EmbeddingModelMismatch, EmbeddingFailed: As they say.
-    """
-    found = require_embedder(embedder)
-    check_model(property_name, model, found)
-    return found.embed_query(text, dimension)
+    if recorded is not None and recorded != model_name(embedder):
+        raise EmbeddingModelMismatch(
+            property_name, recorded=recorded, configured=model_name(embedder)
+        )

@@ -8,41 +8,66 @@ rows that lack none need no provider and no key.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
-from omnigraph.embed.config import NOT_CONFIGURED
-from omnigraph.embed.embedder import Embedder, check_model
+from omnigraph.embed.config import LOCAL_MODEL, NOT_CONFIGURED
+from omnigraph.embed.embedder import Embedder, check_model, model_name
+from omnigraph.embed.source import EmbedColumn, explain_missing, local_embedder
 from omnigraph.errors import EmbeddingNotConfigured
+
+FindEmbedder: TypeAlias = Callable[[EmbedColumn], Embedder | None]
+
+SAMPLE_ROWS = 8
+"""So many vectors are looked at to tell whether the local model made them."""
+
+_COSINE_MIN = 0.999
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedColumn:
-    """One `@embed` property: the text that feeds it, its width, the model it records."""
+class FillCount:
+    """What became of the vectors of one property.
 
-    name: str
-    source: str
-    dimension: int
-    nullable: bool
+    `model` made those that were made, and those that came with the rows if they are known to be
+    its own; `foreign` counts the vectors that came with the rows and are not.
+    """
+
+    embedded: int = 0
+    left_null: int = 0
+    foreign: int = 0
     model: str | None = None
+
+    def __add__(self, other: FillCount) -> FillCount:
+        return FillCount(
+            self.embedded + other.embedded,
+            self.left_null + other.left_null,
+            self.foreign + other.foreign,
+            self.model or other.model,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The rows with their vectors, how many were made, and how many had to stay null."""
+    """The rows with their vectors, and what became of each property."""
 
     rows: pa.Table
-    embedded: int
-    left_null: int
+    counts: dict[str, FillCount]
+
+    @property
+    def embedded(self) -> int:
+        return sum(count.embedded for count in self.counts.values())
+
+    @property
+    def left_null(self) -> int:
+        return sum(count.left_null for count in self.counts.values())
 
 
 def fill_vectors(
-    rows: pa.Table,
-    columns: Sequence[EmbedColumn],
-    embedder: Callable[[], Embedder | None],
+    rows: pa.Table, columns: Sequence[EmbedColumn], find_embedder: FindEmbedder
 ) -> Filled:
     """Embed what is missing. With no provider an optional vector stays null.
 
@@ -51,26 +76,66 @@ def fill_vectors(
         EmbeddingModelMismatch: A property records another model than the embedder's.
         EmbeddingFailed: The provider failed.
     """
-    embedded = left_null = 0
+    counts: dict[str, FillCount] = {}
     for column in columns:
-        missing = _missing(rows, column)
+        given = count_given(rows, column)
+        missing = find_missing(rows, column)
         if len(missing) == 0:
+            counts[column.name] = given
             continue
-        maker = embedder()
-        if maker is not None:
-            rows = _with_vectors(rows, column, missing, maker)
-            embedded += len(missing)
+        embedder = find_embedder(column)
+        if embedder is not None:
+            rows = _with_vectors(rows, column, missing, embedder)
+            made = FillCount(embedded=len(missing), model=model_name(embedder))
         elif column.nullable:
-            left_null += len(missing)
+            made = FillCount(left_null=len(missing))
         else:
             raise EmbeddingNotConfigured(
-                f"{len(missing)} rows lack the required vector '{column.name}': {NOT_CONFIGURED}"
+                f"{len(missing)} rows lack the required vector '{column.name}': "
+                f"{explain_missing(column)}, and {NOT_CONFIGURED}"
             )
-    return Filled(rows, embedded, left_null)
+        counts[column.name] = made + given
+    return Filled(rows, counts)
 
 
-def _missing(rows: pa.Table, column: EmbedColumn) -> np.ndarray:
-    """The positions of the rows to embed."""
+def count_given(rows: pa.Table, column: EmbedColumn) -> FillCount:
+    """Count the vectors that came with the rows, told apart by whether `local` made them.
+
+    That is how a graph that was exported and loaded again still knows its model.
+    """
+    if column.name not in rows.column_names:
+        return FillCount()
+    vectors = rows.column(column.name)
+    given = rows.num_rows - vectors.null_count
+    if given == 0:
+        return FillCount()
+    if column.fits_local and is_made_by_local(rows, column):
+        return FillCount(model=LOCAL_MODEL)
+    return FillCount(foreign=given)
+
+
+def is_made_by_local(rows: pa.Table, column: EmbedColumn) -> bool:
+    """Whether the first vectors of some rows are those that the local model makes of their texts.
+
+    True as well when there are no vectors.
+    """
+    if column.source not in rows.column_names:
+        return False
+    given = rows.filter(pc.is_valid(rows.column(column.name))).slice(0, SAMPLE_ROWS)
+    texts = given.column(column.source).to_pylist()
+    if not all(text and text.strip() for text in texts):
+        return False
+    stored = np.array(given.column(column.name).to_pylist(), np.float32)
+    if not texts:
+        return True
+    lengths = np.linalg.norm(stored, axis=1)
+    made = local_embedder().embed_documents(texts, column.dimension)
+    cosines = np.einsum("ij,ij->i", stored, made) / np.where(lengths > 0, lengths, 1)
+    return bool((cosines > _COSINE_MIN).all())
+
+
+def find_missing(rows: pa.Table, column: EmbedColumn) -> np.ndarray:
+    """The positions of the rows that lack a vector and have a text to make it from."""
     if column.source not in rows.column_names:
         return np.zeros(0, np.int64)
     # A text of nothing but spaces has no meaning to embed, and providers refuse it.
@@ -83,7 +148,7 @@ def _missing(rows: pa.Table, column: EmbedColumn) -> np.ndarray:
 def _with_vectors(
     rows: pa.Table, column: EmbedColumn, missing: np.ndarray, embedder: Embedder
 ) -> pa.Table:
-    check_model(column.name, column.model, embedder)
+    check_model(column.label, column.model, embedder)
     texts = rows.column(column.source).take(pa.array(missing)).combine_chunks().dictionary_encode()
     # Equal texts have equal vectors: each is sent and paid for once.
     vectors = embedder.embed_documents(texts.dictionary.to_pylist(), column.dimension)

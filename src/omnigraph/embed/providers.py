@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-
-import numpy as np
+from collections.abc import Mapping
 
 from omnigraph.embed.config import (
     BASE_URL,
@@ -17,14 +14,18 @@ from omnigraph.embed.config import (
     Provider,
     config_from_environment,
 )
-from omnigraph.embed.embedder import Embedder, require_embedder
+from omnigraph.embed.embedder import Embedder
 from omnigraph.embed.mock import MockEmbedder
 
 
 def make_embedder(config: EmbedConfig) -> Embedder:
     """The embedder of a resolved configuration. Nothing is contacted yet."""
-    # httpx, which the providers below need, takes longer to import than the rest of this package.
+    # What the providers below need takes longer to import than the rest of this package.
     match config.provider:
+        case Provider.LOCAL:
+            from omnigraph.embed.local import LocalEmbedder
+
+            return LocalEmbedder()
         case Provider.MOCK:
             return MockEmbedder(config.model)
         case Provider.OPENAI | Provider.OPENAI_COMPATIBLE:
@@ -57,28 +58,3 @@ def embedder_of_documents(environment: Mapping[str, str] | None = None) -> Embed
     if not any(given.get(name) for name in (MOCK, PROVIDER, BASE_URL, MODEL)):
         return None
     return embedder_from_environment(given)
-
-
-class EnvironmentEmbedder:
-    """The embedder of the environment, looked up when the first text has to be embedded.
-
-    A query that embeds nothing needs no provider, and a broken setting does not disturb it.
-    """
-
-    @cached_property
-    def _embedder(self) -> Embedder:
-        return require_embedder(embedder_from_environment())
-
-    @cached_property
-    def _document_embedder(self) -> Embedder:
-        return require_embedder(embedder_of_documents())
-
-    @property
-    def model(self) -> str:
-        return self._embedder.model
-
-    def embed_documents(self, texts: Sequence[str], dimension: int) -> np.ndarray:
-        return self._document_embedder.embed_documents(texts, dimension)
-
-    def embed_query(self, text: str, dimension: int) -> list[float]:
-        return self._embedder.embed_query(text, dimension)

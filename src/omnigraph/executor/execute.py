@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
-from omnigraph.embed import Embedder
+from omnigraph.embed import EmbedSource
 from omnigraph.executor.grouping import (
     Groups,
     Key,
@@ -66,7 +66,7 @@ def execute(
     catalog: Catalog,
     tables: TableStorage,
     cache: RuntimeCache,
-    embedder: Embedder | None = None,
+    embedder: EmbedSource | None = None,
     trace: Trace | None = None,
 ) -> pa.Table:
     """Run a read at a snapshot. `params` has every parameter bound, the instant of `now()` too."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
-from omnigraph.embed import Embedder
+from omnigraph.embed import EmbedSource
 from omnigraph.executor.execute import execute, prepare_query
 from omnigraph.executor.run import Stage, Trace
 from omnigraph.index import RuntimeCache
@@ -42,7 +42,7 @@ def explain(
     cache: RuntimeCache,
     *,
     params: Mapping[str, Any] | None = None,
-    embedder: Embedder | None = None,
+    embedder: EmbedSource | None = None,
     analyze: bool = False,
 ) -> Explanation:
     """Explain a read at a snapshot; with `analyze` run it, which needs its parameters."""

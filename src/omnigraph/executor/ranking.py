@@ -11,7 +11,7 @@ from typing import assert_never
 
 import numpy as np
 
-from omnigraph.embed import embed_query_text
+from omnigraph.embed import EmbedColumn, embed_query_text
 from omnigraph.errors import BadRequestError
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
@@ -100,15 +100,18 @@ def _query(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[fl
 
 def _embed(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[float]:
     type_name = pattern.nodes[target.variable]
-    embed = run.catalog.nodes[type_name].properties[target.property].embed
+    found = run.catalog.nodes[type_name].properties[target.property]
+    declared = None if found.embed is None else found.embed.model
     assert target.type.dimension is not None
-    return embed_query_text(
-        run.embedder,
-        text,
-        property_name=f"{type_name}.{target.property}",
-        dimension=target.type.dimension,
-        model=None if embed is None else embed.model,
+    column = EmbedColumn(
+        target.property,
+        "" if found.embed is None else found.embed.source,
+        target.type.dimension,
+        nullable=True,
+        model=declared or run.snapshot.vector_models.get(found.property_id),
+        type_name=type_name,
     )
+    return embed_query_text(run.embedder, text, column)
 
 
 def _fusion_constant(run: Run, k: Scalar | None) -> int:

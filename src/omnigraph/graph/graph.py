@@ -134,7 +134,7 @@ class Graph:
         )
         bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
         table = execute(
-            ir, bound, snapshot, catalog, session.store.tables, session.cache, session.embedder
+            ir, bound, snapshot, catalog, session.store.tables, session.cache, session.embed_source
         )
         return QueryResult(
             table,
@@ -180,7 +180,7 @@ class Graph:
             session.store.tables,
             session.cache,
             params=bound,
-            embedder=session.embedder,
+            embedder=session.embed_source,
             analyze=analyze,
         )
 
@@ -450,6 +450,7 @@ class Graph:
             quarantine_path=None if quarantine is None else str(quarantine),
             progress=progress,
             embeds=embed,
+            embed_source=self._session.embed_source,
             spark=self._session.settings.spark,
         )
         return run_load_request(self._session, request, base)
@@ -531,6 +532,7 @@ class Graph:
                 quarantine_path=None if quarantine is None else str(quarantine),
                 progress=progress,
                 embeds=embed,
+                embed_source=self._session.embed_source,
                 spark=spark,
                 properties=properties or {},
             )

@@ -6,14 +6,16 @@ from enum import StrEnum
 from typing import TypeVar
 
 from omnigraph.branch.create import create_branch
-from omnigraph.errors import BadRequestError, BranchExists
+from omnigraph.catalog import Catalog
+from omnigraph.errors import BadRequestError, BranchExists, BranchNotFound
 from omnigraph.graph.results import LoadResult
 from omnigraph.graph.session import Session
-from omnigraph.manifest import MAIN, GraphCommit
+from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.pipeline.loader import LoadRequest, run_load
 from omnigraph.policy import Action
 from omnigraph.write.commit import WriteRequest
+from omnigraph.write.embedding import embed_columns
 
 _E = TypeVar("_E", bound=StrEnum)
 
@@ -30,7 +32,8 @@ def run_load_request(session: Session, request: LoadRequest, base: str | None) -
         created = base is not None and _create_if_missing(session, request, base)
         return session.write(change, catalog)
 
-    outcome = run_load(session.environment(), catalog, request, write)
+    seen = _look_at_target(session, request, base) if _has_vectors(catalog) else None
+    outcome = run_load(session.environment(), catalog, request, write, seen)
     return LoadResult(
         commit_id=outcome.commit.commit_id if outcome.commit else None,
         branch=request.branch,
@@ -38,12 +41,27 @@ def run_load_request(session: Session, request: LoadRequest, base: str | None) -
         branch_created=created,
         mode=request.mode.value,
         tables=outcome.tables,
-        rows_embedded=outcome.rows_embedded,
+        rows_embedded=sum(count.embedded for count in outcome.vectors.values()),
+        rows_unembedded=sum(count.left_null for count in outcome.vectors.values()),
         rows_rejected=outcome.rows_rejected,
         engine=outcome.engine,
         quarantine=outcome.quarantine,
-        notes=request.input.notes,
+        notes=(*request.input.notes, *outcome.notes),
     )
+
+
+def _has_vectors(catalog: Catalog) -> bool:
+    return any(embed_columns(node) for node in catalog.nodes.values())
+
+
+def _look_at_target(session: Session, request: LoadRequest, base: str | None) -> Snapshot:
+    """The branch to load into, or the one it will be created from."""
+    try:
+        return session.coordinator.fresh(request.branch).snapshot()
+    except BranchNotFound:
+        if base is None:
+            raise
+        return session.coordinator.fresh(canonical_branch(base)).snapshot()
 
 
 def permit_load(

@@ -14,8 +14,10 @@ from omnigraph.graph.session import Session
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.ir.query import Insert
 from omnigraph.manifest import Snapshot
+from omnigraph.manifest.vector_models import note_models
 from omnigraph.write.check import check_change
 from omnigraph.write.commit import WriteRequest
+from omnigraph.write.embedding import VectorFiller
 from omnigraph.write.mutate import Affected, InsertedRows, run_statements
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.staging import MutationStaging
@@ -36,12 +38,16 @@ def run_mutation(
     ir = require_mutation(compile_source(source, catalog, name))
     bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
     affected = Affected()
-    inserted = InsertedRows(ir, bound, catalog, session.embedder)
+    seen = session.coordinator.last_seen(branch).snapshot()
+    vectors = VectorFiller(session.embed_source, session.store.tables, seen)
+    inserted = InsertedRows(ir, bound, catalog, vectors)
+    noted: dict[str, Any] = {}
 
     def prepare(snapshot: Snapshot) -> MutationStaging:
-        nonlocal affected
+        nonlocal affected, noted
         staging = MutationStaging(session.store.tables, catalog, snapshot)
         affected = run_statements(ir, bound, inserted, staging)
+        noted = note_models(vectors.find_changed_models(snapshot))
         check_change(staging)
         return staging
 
@@ -53,6 +59,7 @@ def run_mutation(
             touched=tables_of_mutation(ir, catalog),
             prepare=prepare,
             if_commit=if_commit,
+            properties=lambda: noted,
             is_brief=all(isinstance(op, Insert) for op in ir.ops),
         ),
         catalog,

@@ -21,8 +21,10 @@ class MutationResult:
 class LoadResult:
     """What a load did. `tables` maps table keys to rows loaded.
 
+    `rows_embedded` counts the `@embed` vectors that were made, `rows_unembedded` those that stayed
+    empty although there is a text to make them from.
     `quarantine` is the file that the `rows_rejected` records are in, None when there are none.
-    `notes` say what was guessed about the files.
+    `notes` say what was guessed about the files, what made the vectors, and why some are missing.
     """
 
     commit_id: str | None
@@ -32,6 +34,7 @@ class LoadResult:
     mode: str
     tables: Mapping[str, int]
     rows_embedded: int = 0
+    rows_unembedded: int = 0
     rows_rejected: int = 0
     engine: str = "inline"
     quarantine: str | None = None

@@ -7,6 +7,7 @@ queries have cached, and who may write. Every call of `Graph` goes through it; i
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from omnigraph.catalog import Catalog
-from omnigraph.embed import EnvironmentEmbedder
+from omnigraph.embed import EmbedSource
+from omnigraph.embed.source import read_settings
 from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
 from omnigraph.graph.commit_observers import Prefetcher
 from omnigraph.graph.settings import Settings
@@ -91,7 +93,6 @@ class Session:
             derived = DerivedStore(Path(store.root.local_path), is_writable=mode == "rw")
         self.cache = RuntimeCache(settings.cache_bytes, derived=derived)
         self.snapshots = SnapshotCache[tuple[Catalog, Snapshot]](store.root)
-        self.embedder = EnvironmentEmbedder()
         if mode == "rw":
             self.recover(full=True)
             recover_dead_apply(self.environment())
@@ -101,6 +102,11 @@ class Session:
             keep_accepted(store.texts, self.coordinator.last_seen(MAIN), self.contract)
             queues = self.environment().queues
             reconcile_changed(self.coordinator, store.history, store.texts, queues)
+
+    @property
+    def embed_source(self) -> EmbedSource:
+        """What the graph embeds with, by the settings as they are now."""
+        return EmbedSource(read_settings(os.environ))
 
     @property
     def uri(self) -> str:

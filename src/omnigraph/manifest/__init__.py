@@ -4,6 +4,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
 
     model.py             the values
     rows.py              their form in `__manifest`
+    vector_models.py     which model made the vectors of a property
     freshness.py         which call sees which state of a branch, and what that costs
     snapshot_cache.py    what a query found, until a file of its branch changes
     coordinator.py       commits and branches

@@ -50,6 +50,7 @@ from omnigraph.manifest.rows import (
     rows_to_table,
 )
 from omnigraph.manifest.stamp import read_stamp
+from omnigraph.manifest.vector_models import apply_notes
 from omnigraph.storage.control import ControlTable
 
 NOTIFICATION_WAIT_SECONDS = 0.1
@@ -237,6 +238,7 @@ def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:
         schema_hash=delta.schema_hash or state.schema_hash,
         schema_id=delta.schema_id if delta.schema_hash is not None else state.schema_id,
         pinned=pinned,
+        vector_models=apply_notes(state.vector_models, delta.commits),
     )
     if delta.ancestors:
         rows = rows_to_table(map(ancestor_to_row, delta.ancestors))

@@ -74,6 +74,7 @@ class Snapshot:
     head: GraphCommit
     schema_hash: str | None = None
     schema_id: str | None = None
+    vector_models: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def schema_name(self) -> str | None:
@@ -100,7 +101,8 @@ class ManifestState:
     branch. `ancestor_rows` are the commits that merges brought in, so that the parents of every
     commit here are here. `schema_hash` names the schema of the tables by what it means and
     `schema_id` exactly, with its identities; None when the manifest does not say. `pinned` is the
-    greatest version that was ever published under each key, of whichever table.
+    greatest version that was ever published under each key, of whichever table. `vector_models`
+    names what made the vectors of each property (see `vector_models.py`).
     """
 
     branch: str
@@ -116,10 +118,17 @@ class ManifestState:
     schema_hash: str | None = None
     schema_id: str | None = None
     pinned: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    vector_models: Mapping[int, str] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            self.branch, self.version, self.entries, self.head, self.schema_hash, self.schema_id
+            self.branch,
+            self.version,
+            self.entries,
+            self.head,
+            self.schema_hash,
+            self.schema_id,
+            self.vector_models,
         )
 
     def latest_version(self, table_key: str) -> int:

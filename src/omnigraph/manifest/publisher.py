@@ -40,10 +40,12 @@ from omnigraph.manifest.rows import (
     commit_to_row,
     head_key,
     head_to_row,
+    models_to_row,
     revoke_tombstone,
     rows_to_table,
     schema_to_row,
 )
+from omnigraph.manifest.vector_models import apply_notes
 
 RETRY_BUDGET = 5
 
@@ -70,6 +72,10 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         rows += [ancestor_to_row(commit) for commit in ancestors]
         if request.schema_hash is not None:
             rows.append(schema_to_row(request.schema_hash, request.schema_id))
+        models = apply_notes(state.vector_models, commits)
+        has_new_models = models != state.vector_models
+        if has_new_models:
+            rows.append(models_to_row(models))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(head_to_row(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
@@ -83,10 +89,9 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             request.schema_id,
             ancestors,
         )
+        replaced = None if has_new_models else _find_only_update(state, request)
         try:
-            made = coordinator.merge(
-                state, rows_to_table(rows), delta, replaced=_find_only_update(state, request)
-            )
+            made = coordinator.merge(state, rows_to_table(rows), delta, replaced=replaced)
         except RowLevelCasContention:
             continue
         hit(Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT)

@@ -22,6 +22,7 @@ from typing import Any
 
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.manifest.model import GraphCommit, Snapshot, TableEntry
+from omnigraph.manifest.vector_models import models_from_text, models_to_text
 from omnigraph.storage.graph_texts import GraphTexts
 
 DIRECTORY = "__commits"
@@ -119,6 +120,7 @@ def _to_json(states: Sequence[Snapshot]) -> str:
                 "entries": [positions[entry] for entry in state.entries.values()],
                 "schema_hash": state.schema_hash,
                 "schema_id": state.schema_id,
+                "embedding_models": models_to_text(state.vector_models),
             }
             for state in states
         ],
@@ -150,4 +152,5 @@ def _snapshot(value: dict[str, Any], entries: Sequence[TableEntry]) -> Snapshot:
         head=head,
         schema_hash=value["schema_hash"],
         schema_id=value["schema_id"],
+        vector_models=models_from_text(value.get("embedding_models", "{}")),
     )

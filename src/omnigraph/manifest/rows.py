@@ -9,6 +9,7 @@ graph_commit     {commit ULID}                            one commit on the line
 graph_ancestor   {commit ULID}                            a commit that came in with a merge
 graph_head       graph_head:{branch}                      the row every publish contends for
 schema           schema                                   hash and id of the schema of the tables
+embedding_models embedding_models                         what made the vectors of each property
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from omnigraph.manifest.model import (
     Tombstone,
     UpdatePin,
 )
+from omnigraph.manifest.vector_models import VectorModels, models_from_text, models_to_text
 from omnigraph.storage.location import table_path
 
 SCHEMA = pa.schema(
@@ -55,7 +57,7 @@ Row = dict[str, Any]
 _BLOCK_ROWS = 16
 _STATE_TYPES = (
     *("table", "table_version", "table_tombstone"),
-    *("graph_commit", "graph_ancestor", "schema"),
+    *("graph_commit", "graph_ancestor", "schema", "embedding_models"),
 )
 
 
@@ -160,6 +162,10 @@ def schema_to_row(schema_hash: str, schema_id: str | None) -> Row:
     return _row("schema", "schema", metadata=json.dumps(metadata))
 
 
+def models_to_row(models: VectorModels) -> Row:
+    return _row("embedding_models", "embedding_models", metadata=models_to_text(models))
+
+
 def rows_to_state(
     branch: str, version: int, rows: pa.Table, branch_id: str | None = None
 ) -> ManifestState:
@@ -205,7 +211,14 @@ def rows_to_state(
         pinned=_find_greatest(
             by_type["table_version"]["table_key"], by_type["table_version"]["table_version"]
         ),
+        vector_models=_read_models(by_type["embedding_models"]),
     )
+
+
+def _read_models(rows: pa.Table) -> VectorModels:
+    for row in rows.to_pylist():
+        return models_from_text(_require(row, "metadata"))
+    return {}
 
 
 def _read_schema_facts(rows: pa.Table) -> dict[str, str]:

@@ -1,38 +1,161 @@
 """Embed: fill the vectors of `@embed` properties while loading.
 
 A row brings its vector, or the text to make it from, or neither. Only the second kind needs a
-provider, and a load without such rows never asks for one.
+provider, and a load without such rows never asks for one. The driver looks once at what the
+target records and holds (`LoadVectors`); the tasks fill; the driver then notes what was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from omnigraph.catalog import EntityType
-from omnigraph.embed import Embedder, Filled, embedder_of_documents, fill_vectors
-from omnigraph.write.embedding import embed_columns
+from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
+from omnigraph.embed import (
+    LOCAL_MODEL,
+    EmbedColumn,
+    EmbedSource,
+    FillCount,
+    Filled,
+    explain_missing,
+    fill_vectors,
+)
+from omnigraph.embed.config import PROVIDER
+from omnigraph.embed.fill import find_missing
+from omnigraph.errors import ConflictError
+from omnigraph.manifest import Snapshot
+from omnigraph.storage.tables import TableStorage
+from omnigraph.write.embedding import embed_columns, find_changed_models, look_at_vectors
 
-Settings: TypeAlias = tuple[tuple[str, str], ...]
-"""The environment variables that configure a provider, as the driver has them."""
-
-_PREFIXES = ("OMNIGRAPH_EMBED", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
+FillCounts: TypeAlias = Mapping[tuple[str, str], FillCount]
+"""Table key and property → what became of its vectors."""
 
 
-def embed_settings(environment: Mapping[str, str]) -> Settings:
-    """What a worker needs to embed as this process would."""
-    wanted = {name: environment[name] for name in environment if name.startswith(_PREFIXES)}
-    return tuple(sorted(wanted.items()))
+@dataclass(frozen=True, slots=True)
+class EmbedPlan:
+    """How the tasks of a load fill vectors. `columns` are by table key."""
+
+    columns: Mapping[str, tuple[EmbedColumn, ...]]
+    source: EmbedSource
+    is_wanted: bool = True
+
+    def fill(self, table_key: str, rows: pa.Table) -> Filled:
+        """Embed the source text of every row whose vector is missing."""
+        columns = self.columns[table_key]
+        if self.is_wanted:
+            return fill_vectors(rows, columns, self.source.find_for_documents)
+        left = {each.name: FillCount(left_null=len(find_missing(rows, each))) for each in columns}
+        return Filled(rows, left)
 
 
-def with_vectors(entity: EntityType, rows: pa.Table, settings: Settings) -> Filled:
-    """Embed the source text of every row whose vector is missing."""
-    return fill_vectors(rows, embed_columns(entity), lambda: _embedder(settings))
+def add_counts(parts: Iterable[FillCounts]) -> FillCounts:
+    """The counts of several parts of a load, together."""
+    total: dict[tuple[str, str], FillCount] = {}
+    for part in parts:
+        for key, count in part.items():
+            total[key] = total.get(key, FillCount()) + count
+    return total
 
 
-@lru_cache(maxsize=4)
-def _embedder(settings: Settings) -> Embedder | None:
-    return embedder_of_documents(dict(settings))
+@dataclass(slots=True)
+class LoadVectors:
+    """The vectors of one load, as the driver sees them.
+
+    `seen` is where the load starts from; with `replaces` nothing that is there stays.
+    """
+
+    tables: TableStorage
+    catalog: Catalog
+    source: EmbedSource
+    is_wanted: bool
+    replaces: bool
+    seen: Snapshot | None
+
+    def plan(self) -> EmbedPlan:
+        """Look at what the target records and holds."""
+        columns = {}
+        for node in self.catalog.nodes.values():
+            if self.seen is None or self.replaces or not self.is_wanted:
+                found = embed_columns(node)
+            else:
+                found = look_at_vectors(self.tables, self.seen, node, self.source)
+            if found:
+                columns[node.table_key] = found
+        return EmbedPlan(columns, self.source, self.is_wanted)
+
+    def find_mixed(self, plan: EmbedPlan, counts: FillCounts) -> EmbedPlan | None:
+        """The plan that leaves vectors empty where others came with the rows; None if it is this.
+
+        Only a provider that was chosen says that both are of one model.
+        """
+        mixed = {key for key, count in counts.items() if count.embedded and count.foreign}
+        if self.source.is_chosen or not mixed:
+            return None
+        columns = {
+            table_key: tuple(
+                replace(each, is_foreign=True) if (table_key, each.name) in mixed else each
+                for each in found
+            )
+            for table_key, found in plan.columns.items()
+        }
+        return replace(plan, columns=columns)
+
+    def find_changed_models(self, counts: FillCounts, snapshot: Snapshot) -> dict[int, str | None]:
+        """What the load notes on its commit.
+
+        Raises:
+            EmbeddingModelMismatch: A property would hold vectors of two models.
+            ConflictError: Vectors of an unknown model were written meanwhile.
+        """
+        changed: dict[int, str | None] = {}
+        for table_key in {key for key, _ in counts}:
+            entity = self.catalog.entity(table_key)
+            own = {name: count for (key, name), count in counts.items() if key == table_key}
+            made = {
+                name: count.model
+                for name, count in own.items()
+                if count.model is not None and (count.embedded or not count.foreign)
+            }
+            replaced = [each.name for each in embed_columns(entity)] if self.replaces else []
+            changed |= find_changed_models(entity, made, snapshot, replaced=replaced)
+            if made and not self.replaces:
+                self._refuse_foreign(table_key, made, snapshot)
+        return changed
+
+    def _refuse_foreign(self, table_key: str, made: Mapping[str, str], snapshot: Snapshot) -> None:
+        if self.seen is None or self.seen.version_of(table_key) == snapshot.version_of(table_key):
+            return
+        entity = self.catalog.entity(table_key)
+        for column in look_at_vectors(self.tables, snapshot, entity, self.source):
+            if column.name in made and column.is_foreign:
+                raise ConflictError(
+                    f"vectors of '{column.label}' whose model is not recorded were written "
+                    "meanwhile — nothing was loaded; load again"
+                )
+
+    def list_notes(self, plan: EmbedPlan, counts: FillCounts) -> tuple[str, ...]:
+        """What to tell about vectors that were made by default, or not at all."""
+        columns = {(key, each.name): each for key, found in plan.columns.items() for each in found}
+        return tuple(
+            note for key in sorted(counts) for note in self._notes_of(columns[key], counts[key])
+        )
+
+    def _notes_of(self, column: EmbedColumn, count: FillCount) -> Sequence[str]:
+        notes = []
+        if count.embedded and not self.source.is_chosen:
+            notes.append(
+                f"{column.label}: no embedding provider is chosen, so the local model "
+                f"({LOCAL_MODEL}) made the vectors; {PROVIDER} chooses another"
+            )
+        if count.left_null:
+            why = f"{explain_missing(column)} — choose a provider with {PROVIDER} and"
+            notes.append(
+                f"{column.label}: {count.left_null} rows have no vector, so `nearest` does not "
+                f"find them: {why if self.is_wanted else 'embedding was turned off —'} run "
+                "`omnigraph embed`"
+            )
+        return notes

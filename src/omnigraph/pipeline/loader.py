@@ -12,18 +12,20 @@ merge      upsert by id; of several records of one id the last wins
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import Any
 
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
+from omnigraph.embed import EmbedSource
 from omnigraph.errors import KeyConflict, RecoveryRequired
 from omnigraph.manifest import GraphCommit, Snapshot
+from omnigraph.manifest.vector_models import note_models
 from omnigraph.pipeline.check import IdOutcome, Violation, addresses_of
 from omnigraph.pipeline.columns import CheckPlan
 from omnigraph.pipeline.crossing import Machine, is_faster_on_spark
-from omnigraph.pipeline.embed import embed_settings
+from omnigraph.pipeline.embed import EmbedPlan, FillCounts, LoadVectors
 from omnigraph.pipeline.engine import (
     PART_BYTES,
     PART_BYTES_VARIABLE,
@@ -60,6 +62,7 @@ class LoadRequest:
     quarantine_path: str | None = None
     progress: Listener | bool | None = None
     embeds: bool = True
+    embed_source: EmbedSource = field(default_factory=EmbedSource, repr=False)
     spark: SparkUse = field(default_factory=SparkUse)
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -70,8 +73,8 @@ class LoadOutcome:
 
     commit: GraphCommit | None
     tables: Mapping[str, int]
-    rows_embedded: int
-    rows_unembedded: int
+    vectors: FillCounts
+    notes: tuple[str, ...]
     rows_rejected: int
     quarantine: str | None
     engine: str
@@ -87,8 +90,9 @@ def run_load(
     catalog: Catalog,
     request: LoadRequest,
     write: Callable[[WriteRequest], GraphCommit | None],
+    seen: Snapshot | None = None,
 ) -> LoadOutcome:
-    """Load as one commit, or change nothing.
+    """Load as one commit, or change nothing. `seen` is the target, or what it will start from.
 
     Raises:
         BadRowsError: Records break a rule of the schema; the first of them are named.
@@ -104,7 +108,7 @@ def run_load(
     quarantine = Quarantine(environment.texts, request.quarantine_path)
     try:
         with reporting(request.progress) as reporter:
-            load = _Load(tables, catalog, request, runner, reporter, scratch, quarantine)
+            load = _Load(tables, catalog, request, runner, reporter, scratch, quarantine, seen)
             outcome = load.run(write)
     except RecoveryRequired:
         # Effects may exist that recovery will finish: the next load looks at the scratch again.
@@ -139,11 +143,24 @@ class _Load:
     _reporter: Reporter
     _scratch: Scratch | None
     _quarantine: Quarantine
+    _seen: Snapshot | None
+    _vectors: LoadVectors = field(init=False)
+    _embed: EmbedPlan = field(init=False)
+    _noted: Mapping[str, Any] = field(init=False, default_factory=dict)
     _staged: StagedLoad = field(init=False)
     _checks: LoadChecks = field(init=False)
 
     def __post_init__(self) -> None:
         request, tables = self._request, self._tables
+        self._vectors = LoadVectors(
+            tables,
+            self._catalog,
+            request.embed_source,
+            is_wanted=request.embeds,
+            replaces=request.mode is LoadMode.OVERWRITE,
+            seen=self._seen,
+        )
+        self._embed = self._vectors.plan()
         plan = LoadPlan(
             catalog=self._catalog,
             mode=request.mode,
@@ -152,8 +169,7 @@ class _Load:
             storage_options=tables.storage_options,
             part_bytes=part_bytes(),
             input_options=request.input.options,
-            embeds=request.embeds,
-            embed_settings=embed_settings(os.environ),
+            embed=self._embed,
         )
         self._staged = StagedLoad(plan, self._runner, self._reporter)
         limit = None if self._quarantines else SHOWN_MAX
@@ -167,6 +183,7 @@ class _Load:
         """Read everything, then commit it."""
         staged = self._staged
         staged.read(self._request.input.ranges)
+        self._embed_again_if_mixed()
         if not self._quarantines:
             staged.bad_rows().raise_if_any()
         keys = frozenset(staged.rows_by_table())
@@ -183,15 +200,21 @@ class _Load:
         return LoadOutcome(
             commit=commit,
             tables=staged.rows_by_table(),
-            rows_embedded=staged.rows_embedded,
-            rows_unembedded=staged.rows_unembedded,
+            vectors=staged.vectors(),
+            notes=self._vectors.list_notes(self._embed, staged.vectors()),
             rows_rejected=len(staged.rejected),
             quarantine=self._quarantine.written_to,
             engine=self._runner.name,
         )
 
-    def _properties(self) -> dict[str, str]:
-        properties = dict(self._request.properties)
+    def _embed_again_if_mixed(self) -> None:
+        other = self._vectors.find_mixed(self._embed, self._staged.vectors())
+        if other is not None:
+            self._embed = other
+            self._staged.embed_again(other)
+
+    def _properties(self) -> dict[str, Any]:
+        properties = {**self._request.properties, **self._noted}
         if self._staged.rejected:
             properties["rows_rejected"] = str(len(self._staged.rejected))
         return properties
@@ -199,6 +222,8 @@ class _Load:
     def _prepare(self, snapshot: Snapshot) -> PreparedLoad:
         """Check the loaded rows against a snapshot; drop what loses or is quarantined."""
         self._reporter.stage("checking")
+        vectors = self._staged.vectors()
+        self._noted = note_models(self._vectors.find_changed_models(vectors, snapshot))
         while True:
             check = self._check_plan(snapshot)
             outcomes = self._checks.check_ids(check)

@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
+from omnigraph.embed import EmbedSource
+from omnigraph.pipeline.embed import EmbedPlan, FillCounts
 from omnigraph.storage.unattached import UnattachedFragment
 from omnigraph.write.bad_rows import BadRow
 
@@ -159,8 +161,7 @@ class LoadPlan:
     storage_options: Mapping[str, str] = field(repr=False)
     part_bytes: int
     input_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    embeds: bool = True
-    embed_settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    embed: EmbedPlan = field(default_factory=lambda: EmbedPlan({}, EmbedSource()), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +222,7 @@ class RangeResult:
     findings: tuple[Finding, ...] = ()
     findings_total: int = 0
     rejected: tuple[Rejected, ...] = ()
-    rows_embedded: int = 0
-    rows_unembedded: int = 0
+    vectors: FillCounts = field(default_factory=dict)
     needs_document: bool = False
 
     @property

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, arrow_schema
 from omnigraph.dataclass import dataclass
-from omnigraph.pipeline.embed import with_vectors
+from omnigraph.pipeline.embed import FillCounts
 from omnigraph.pipeline.groups import Group, Parsed
 from omnigraph.pipeline.model import Finding, LoadMode, LoadPlan, OnError, Ordinals, Rejected
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRows
@@ -33,8 +33,7 @@ class GoodRows:
     table: pa.Table
     ordinals: Ordinals
     has_made_ids: bool
-    rows_embedded: int = 0
-    rows_unembedded: int = 0
+    vectors: FillCounts = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -124,13 +123,12 @@ def _embed(
     group: Group, good: GoodRows, plan: LoadPlan, first_ordinal: int, faults: Faults
 ) -> GoodRows:
     """Fill vectors from their source text; a required vector that stays empty is a fault."""
-    if not embed_columns(group.entity) or not good.table.num_rows:
+    table_key = group.entity.table_key
+    if table_key not in plan.embed.columns or not good.table.num_rows:
         return good
-    if plan.embeds:
-        filled = with_vectors(group.entity, good.table, plan.embed_settings)
-        good.table = filled.rows
-        good.rows_embedded = filled.embedded
-        good.rows_unembedded = filled.left_null
+    filled = plan.embed.fill(table_key, good.table)
+    good.table = filled.rows
+    good.vectors = {(table_key, name): count for name, count in filled.counts.items()}
     missing = null_violations(group.entity, good.table, limit=None)
     if missing:
         rows = [row.index for row in missing]

@@ -14,6 +14,7 @@ import numpy as np
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.pipeline.blocks import LinesBlock, read_blocks
+from omnigraph.pipeline.embed import FillCounts, add_counts
 from omnigraph.pipeline.groups import Group
 from omnigraph.pipeline.model import LoadPlan, OnError, Ordinals, RangeResult, RangeTask, StagedPart
 from omnigraph.pipeline.parse import parse_block
@@ -29,7 +30,8 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     seen: dict[str, int] = defaultdict(int)
     parts: list[StagedPart] = []
     faults = Faults()
-    lines = embedded = unembedded = 0
+    lines = 0
+    vectors: list[FillCounts] = []
     for block in read_blocks(task.range, plan.part_bytes, plan.input_options):
         parsed = parse_block(block, plan.catalog)
         if parsed.needs_document:
@@ -41,8 +43,7 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
             key = group.entity.table_key
             good = good_rows(group, plan, seen[key], task.dropped.get(key), faults)
             seen[key] += len(group.lines)
-            embedded += good.rows_embedded
-            unembedded += good.rows_unembedded
+            vectors.append(good.vectors)
             if good.table.num_rows:
                 parts.append(_stage_part(plan, task, group, good))
                 hit(Failpoint.LOAD_AFTER_STAGED_PART)
@@ -54,8 +55,7 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
         findings=tuple(findings[:SHOWN_MAX]),
         findings_total=faults.total,
         rejected=tuple(faults.rejected) if plan.on_error is OnError.QUARANTINE else (),
-        rows_embedded=embedded,
-        rows_unembedded=unembedded,
+        vectors=add_counts(vectors),
     )
 
 

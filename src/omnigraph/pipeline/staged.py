@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.pipeline.columns import CheckPlan, RowNumbers, split_row_number
+from omnigraph.pipeline.embed import EmbedPlan, FillCounts, add_counts
 from omnigraph.pipeline.model import (
     Finding,
     LineRange,
@@ -66,13 +67,14 @@ class StagedLoad:
             counts[part.table_key] += part.row_count
         return dict(sorted(counts.items()))
 
-    @property
-    def rows_embedded(self) -> int:
-        return sum(result.rows_embedded for result in self._results.values())
+    def vectors(self) -> FillCounts:
+        """What became of the vectors of each property."""
+        return add_counts(result.vectors for result in self._results.values())
 
-    @property
-    def rows_unembedded(self) -> int:
-        return sum(result.rows_unembedded for result in self._results.values())
+    def embed_again(self, plan: EmbedPlan) -> None:
+        """Read every range once more, with another plan for its vectors."""
+        self._plan = replace(self._plan, embed=plan)
+        self._run(list(self._tasks.values()))
 
     def bad_rows(self) -> BadRows:
         """What is wrong with single records, each with its location in the input."""

@@ -129,8 +129,10 @@ class GraphBatchLoadOutput(ResponseModel):
     total_entities: int
     total_rows: int
     rows_embedded: int
+    rows_unembedded: int
     rows_rejected: int
     quarantine: str | None
+    notes: list[str]
     engine: str
     actor_id: str | None
     commit: Commit | None
@@ -247,6 +249,7 @@ class MergeConflictItem(ResponseModel):
         "unique_violation",
         "cardinality_violation",
         "value_constraint_violation",
+        "embedding_models",
     ]
     message: str
     entity_kind: EntityKind

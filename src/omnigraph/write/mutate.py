@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.dataclass import dataclass
-from omnigraph.embed import Embedder, fill_vectors
 from omnigraph.errors import ResourceLimitError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.ir import MutationIR
@@ -25,7 +24,7 @@ from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Or, Predicate
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral, LiteralValue
 from omnigraph.types import PropertyType, repeat
 from omnigraph.write.convert import columns_from_records, scalar_from_value
-from omnigraph.write.embedding import embed_columns
+from omnigraph.write.embedding import VectorFiller, embed_columns
 from omnigraph.write.integrity import NO_IDS
 from omnigraph.write.keys import edge_rows, node_rows
 from omnigraph.write.staging import MutationStaging, PendingMode
@@ -55,10 +54,11 @@ class InsertedRows:
     """
 
     def __init__(
-        self, ir: MutationIR, params: Params, catalog: Catalog, embedder: Embedder
+        self, ir: MutationIR, params: Params, catalog: Catalog, vectors: VectorFiller
     ) -> None:
+        self.vectors = vectors
         self._rows = [
-            _build_rows(op, params, catalog, embedder) if isinstance(op, Insert) else None
+            _build_rows(op, params, catalog, vectors) if isinstance(op, Insert) else None
             for op in ir.ops
         ]
 
@@ -79,7 +79,7 @@ def run_statements(
                 _insert(op, inserted.of(number), staging)
                 affected.written[op.entity_kind] += 1
             case Update():
-                affected.written["node"] += _update(op, params, staging)
+                affected.written["node"] += _update(op, params, staging, inserted.vectors)
             case Delete():
                 _delete(op, params, staging, affected)
             case _:
@@ -89,7 +89,7 @@ def run_statements(
     return affected
 
 
-def _build_rows(op: Insert, params: Params, catalog: Catalog, embedder: Embedder) -> pa.Table:
+def _build_rows(op: Insert, params: Params, catalog: Catalog, vectors: VectorFiller) -> pa.Table:
     values = {each.property: _value(each.value, params) for each in op.assignments}
     if op.entity_kind == "edge":
         edge = catalog.edges[op.type_name]
@@ -98,12 +98,10 @@ def _build_rows(op: Insert, params: Params, catalog: Catalog, embedder: Embedder
         made.bad.raise_if_any()
         return made.table
     node = catalog.nodes[op.type_name]
-    vectors = embed_columns(node)
-    deferred = {each.name for each in vectors if each.name not in values}
+    deferred = {each.name for each in embed_columns(node) if values.get(each.name) is None}
     made = node_rows(node, columns_from_records(node, [values], deferred=deferred))
     made.bad.raise_if_any()
-    wanted = [each for each in vectors if each.name in deferred and not each.nullable]
-    return fill_vectors(made.table, wanted, lambda: embedder).rows
+    return vectors.fill(node, made.table) if deferred else made.table
 
 
 def _insert(op: Insert, rows: pa.Table, staging: MutationStaging) -> None:
@@ -113,11 +111,12 @@ def _insert(op: Insert, rows: pa.Table, staging: MutationStaging) -> None:
     staging.push(entity, mode, rows)
 
 
-def _update(op: Update, params: Params, staging: MutationStaging) -> int:
+def _update(op: Update, params: Params, staging: MutationStaging, vectors: VectorFiller) -> int:
     node = staging.catalog.nodes[op.type_name]
-    rows = staging.scan(node, _predicate(op.predicate, params))
+    before = rows = staging.scan(node, _predicate(op.predicate, params))
     for assignment in op.assignments:
         rows = _assign(node, rows, assignment, params)
+    rows = vectors.refill(node, before, rows, {each.property for each in op.assignments})
     staging.push(node, PendingMode.MERGE, rows, is_strict=True)
     return int(rows.num_rows)
 
