@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.index.addressed import make_addresses
+from omnigraph.index.vector_index import build_vector_index
 from omnigraph.storage import vectors
 from omnigraph.storage.counters import counting
 
@@ -140,11 +143,12 @@ def test_vectors_kept_in_memory_are_ranked_as_by_comparing_each(offset: float, l
     components = (offset + generator.normal(size=(1_000, WIDTH))).astype(np.float32)
     components[500:520] = components[100]  # ties
     query = components[100] + np.float32(0.001)
-    column = vectors.make_column(np.arange(1_000, dtype=np.uint64), components)
+    ids = pa.chunked_array([[f"{number:04}" for number in range(1_000)]], pa.large_utf8())
+    index = build_vector_index(ids, components, make_addresses(0, np.arange(1_000)), [("f",)])
 
-    row_ids, distances = column.nearest(query.tolist(), None, limit)
+    found, distances = index.nearest(query, None, limit)
 
     compared = vectors.square_distances(components, query)
     order = np.argsort(compared, kind="stable")[:limit]
-    assert row_ids.tolist() == order.tolist()
+    assert found.tolist() == order.tolist()
     assert distances.tolist() == compared[order].tolist()

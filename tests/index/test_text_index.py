@@ -9,14 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from omnigraph.index.addressed import make_addresses, split_addresses
 from omnigraph.index.merge_texts import merge_text_indexes
-from omnigraph.index.text_index import (
-    ADDRESS,
-    TextIndex,
-    build_text_index,
-    make_addresses,
-    split_addresses,
-)
+from omnigraph.index.text_index import ADDRESS, TextIndex, build_text_index
 
 WORDS = ["graph", "graphs", "whale", "run", "running", "the", "Köln", "boat"]
 

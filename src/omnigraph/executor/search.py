@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from omnigraph.errors import BadRequestError
 from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import IntArray
-from omnigraph.index.full_text import FullText, TextPart
+from omnigraph.index.full_text import FullText, counts_of_stem
+from omnigraph.index.parts import Part
 from omnigraph.index.text_index import TextIndex
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
 from omnigraph.languages import DEFAULT_LANGUAGE
@@ -72,7 +73,7 @@ def rank(
         case Nearest():
             if isinstance(query, str):
                 raise BadRequestError("nearest needs a vector: embed the text first")
-            return _nearest(view, column, query, candidates, limit)
+            return view.nearest(column, query, candidates, limit)
         case Bm25():
             if not isinstance(query, str):
                 raise BadRequestError("bm25 needs a text to search for, not a vector")
@@ -106,7 +107,7 @@ def _reciprocal_ranks(rows: pa.Int64Array, ranking: pa.Int64Array, k: int) -> np
 
 
 def _matching(
-    part: TextPart, match: TextMatch, query: str, max_edits: int | None, language: str
+    part: Part[TextIndex], match: TextMatch, query: str, max_edits: int | None, language: str
 ) -> IntArray:
     """The documents of a part that have a token of the query."""
     index = part.index
@@ -128,20 +129,6 @@ def _to_positions(text: FullText, found: Sequence[IntArray]) -> IntArray:
     """The positions of documents of each part."""
     pairs = zip(text.parts, found, strict=True)
     return np.concatenate([_NONE, *(part.positions(documents) for part, documents in pairs)])
-
-
-def _nearest(
-    view: TableView,
-    column: str,
-    query: Sequence[float],
-    candidates: IntArray | None,
-    limit: int | None,
-) -> tuple[IntArray, np.ndarray]:
-    row_ids = None
-    if candidates is not None:
-        row_ids = pa.array(view.row_ids().ids[candidates], pa.uint64())
-    found, distances = view.nearest(column, query, row_ids, limit)
-    return view.positions_of_rows(found), distances
 
 
 def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None, language: str) -> list[range]:
@@ -192,7 +179,7 @@ def _best_texts(
 
 
 def _best_of_part(
-    part: TextPart,
+    part: Part[TextIndex],
     documents: IntArray,
     scores: np.ndarray,
     wanted: Selection | None,
@@ -215,7 +202,7 @@ def _bm25(text: FullText, stems: list[str]) -> list[tuple[IntArray, np.ndarray]]
     rows, mean_length = text.rows, text.mean_length
     scored: list[list[tuple[IntArray, np.ndarray]]] = [[] for _ in text.parts]
     for stem in stems:
-        counted = [part.counts_of_stem(stem) for part in text.parts]
+        counted = [counts_of_stem(part, stem) for part in text.parts]
         having = sum(len(documents) for documents, _ in counted)
         idf = np.log1p((rows - having + 0.5) / (having + 0.5))
         for part, found, (documents, counts) in zip(text.parts, scored, counted, strict=True):

@@ -21,11 +21,14 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     relations.py    the adjacency of an edge table, cached, or a few edges looked up
     carry_over.py   what a version shares with an earlier one, taken over instead of decoded
     sealed_file.py  arrays in one file, mapped, and checked where they are read
+    addressed.py    what is derived of data files, row by row
+    parts.py        the parts of it that make up a version, shared by versions and branches
     text_index.py   the tokens of a text column in some data files (text_words.py, merge_texts.py)
     text_files.py   text indexes beside the graph, mapped by the next open
     layout.py       in which fragments the rows of a version lie
     full_text.py    the text indexes that together cover a version
     text_parts.py   finds, makes and merges them
+    vector_index.py the vectors of a column in some data files; vector_parts.py those of a version
     prefetch.py     what queries will want of a version, derived before it is published
     open_tables.py  the views and edge indexes of one snapshot
     derived.py      adjacency as files beside the graph, mapped by the next open

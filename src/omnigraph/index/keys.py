@@ -108,10 +108,6 @@ class LookupsKey(_ColumnKey):
     """How often single values of a column were looked up; counted, never cached."""
 
 
-class VectorsKey(_ColumnKey):
-    """All vectors of a column."""
-
-
 class FullTextKey(NamedTuple):
     """The full text of a column in a language. Branches share a slot: they share data files."""
 
@@ -123,6 +119,17 @@ class FullTextKey(NamedTuple):
     def slot(self) -> FullTextKey:
         table = TableId(self.table.path, None, _ANY_VERSION, None)
         return FullTextKey(table, self.name, self.language)
+
+
+class VectorsKey(NamedTuple):
+    """The vectors of a column. Branches share a slot: they share data files."""
+
+    table: TableId
+    name: str
+
+    @property
+    def slot(self) -> VectorsKey:
+        return VectorsKey(TableId(self.table.path, None, _ANY_VERSION, None), self.name)
 
 
 class _Since(NamedTuple):

@@ -12,8 +12,8 @@ from dataclasses import field
 import numpy as np
 
 from omnigraph.dataclass import dataclass
+from omnigraph.index.addressed import Files
 from omnigraph.index.arrays import AnyArray, IntArray
-from omnigraph.index.text_index import Files
 from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.tables import TableStorage
 

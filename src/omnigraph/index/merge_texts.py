@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
+from omnigraph.index.addressed import Files, make_addresses, split_addresses
 from omnigraph.index.arrays import AnyArray, expand_runs
-from omnigraph.index.text_index import Files, TextIndex, assemble, make_addresses, split_addresses
+from omnigraph.index.text_index import TextIndex, assemble
 from omnigraph.index.text_words import Words, pack_words
 
 _BETWEEN = pa.scalar("\0", pa.large_utf8())

@@ -22,13 +22,14 @@ from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.carry_over import PreviousVersion, carry_column, carry_row_ids
 from omnigraph.index.columns import Column, RowIds, build_row_ids, to_doubles, with_room
 from omnigraph.index.id_index import IdIndex, build_id_index
-from omnigraph.index.keys import ColumnKey, IdIndexKey, NumbersKey, RowIdsKey, TableId, VectorsKey
+from omnigraph.index.keys import ColumnKey, IdIndexKey, NumbersKey, RowIdsKey, TableId
 from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
 from omnigraph.index.patches import Moves
 from omnigraph.index.selection import Selection
 from omnigraph.index.text_parts import TextReader
 from omnigraph.index.value_lookup import ValueLookup
+from omnigraph.index.vector_parts import read_vectors
 from omnigraph.manifest.model import TableEntry
 from omnigraph.nonblocking import may_block
 from omnigraph.storage.handles import TableHandle
@@ -199,22 +200,22 @@ class TableView:
         return TextReader(self._tables, self.handle, name, language, self._cache)
 
     def nearest(
-        self,
-        name: str,
-        query: Sequence[float],
-        candidates: pa.UInt64Array | None,
-        limit: int | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Row ids by distance to `query`, ties by entity id, and the distances."""
+        self, name: str, query: Sequence[float], candidates: IntArray | None, limit: int | None
+    ) -> tuple[IntArray, AnyArray]:
+        """Positions by distance to `query`, ties by entity id, and the distances."""
         search = self._tables.search
-        if not search.is_worth_keeping(self.handle, name):
-            is_indexed = search.find_index(self.handle, name) is not None
-            note(f"nearest {name} {'by its vector index' if is_indexed else 'by a scan'}")
-            return search.nearest(self.handle, name, query, candidates, limit)
-        note(f"nearest {name} among vectors kept in memory")
-        key = VectorsKey(self.id, name)
-        kept = self._cache.get(key, lambda: search.read_vectors(self.handle, name))
-        return kept.nearest(query, candidates, limit)
+        if search.is_worth_keeping(self.handle, name):
+            note(f"nearest {name} among vectors kept in memory")
+            kept = read_vectors(self._tables, self.handle, name, self._cache)
+            wanted = None if candidates is None else Selection(self.size, positions=candidates)
+            return kept.nearest(query, search.dimension(self.handle, name), wanted, limit)
+        is_indexed = search.find_index(self.handle, name) is not None
+        note(f"nearest {name} {'by its vector index' if is_indexed else 'by a scan'}")
+        row_ids = None
+        if candidates is not None:
+            row_ids = pa.array(self.row_ids().ids[candidates], pa.uint64())
+        found, distances = search.nearest(self.handle, name, query, row_ids, limit)
+        return self.positions_of_rows(found), distances
 
     def prefetch(self) -> None:
         """Derive what is in use of earlier versions, before a query has to wait for it."""

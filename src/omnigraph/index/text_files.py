@@ -22,8 +22,9 @@ from threading import Lock
 from typing import Any
 
 from omnigraph.dataclass import dataclass
+from omnigraph.index.addressed import Files
 from omnigraph.index.sealed_file import Damaged, SealedFile, read_facts, write_sealed
-from omnigraph.index.text_index import SECTIONS, Files, TextIndex
+from omnigraph.index.text_index import SECTIONS, TextIndex
 from omnigraph.index.text_words import Words
 from omnigraph.lru import Lru
 

@@ -5,22 +5,19 @@ by score differs between no index, an index with an unindexed tail, and an index
 partly deleted; fuzzy queries miss words that stand in the unindexed tail only; stop words are
 looked for after stemming. A query may not change its answer because an index was built, so the
 words are counted here, from the rows and nothing else.
-
-An index holds every row of its data files that has the field, deleted or not. It therefore never
-changes, and every version and branch that has those files can use it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
+from omnigraph.index.addressed import Addressed, Files
 from omnigraph.index.arrays import AnyArray
 from omnigraph.index.sealed_file import Section
 from omnigraph.index.text_words import Words, pack_words
@@ -31,29 +28,18 @@ ADDRESS = "address"
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 
-Files: TypeAlias = tuple[str, ...]
-"""The data files of a fragment: the same files hold the same rows, but for deleted ones."""
-
 
 @dataclass(frozen=True, eq=False)
-class TextIndex:
+class TextIndex(Addressed):
     """Where every token of one text column stands.
-
-    Documents are the rows that have the field, numbered in the order of their entity ids, so
-    that a stable sort breaks ties by id. A document's address is the fragment it is in, as a
-    number in `fragments`, and its row there. `by_address` are the documents in that order.
 
     The postings of form i are `documents` and `counts` from `offsets[i]` to `offsets[i + 1]`;
     forms are sorted, so those of one stem are neighbours. The places of its tokens, posting by
     posting, are `places` from `place_offsets[i]` on.
     """
 
-    fragments: tuple[Files, ...]
-    ids: Words
     stems: Words
     surfaces: Words
-    addresses: Section
-    by_address: Section
     lengths: Section
     offsets: Section
     documents: Section
@@ -61,9 +47,6 @@ class TextIndex:
     place_offsets: Section
     places: Section
     total_length: int
-
-    def __len__(self) -> int:
-        return len(self.addresses)
 
     @property
     def nbytes(self) -> int:
@@ -79,22 +62,6 @@ class TextIndex:
     def surface_texts(self) -> list[str]:
         """Every surface, decoded: fuzzy matching compares with all of them."""
         return self.surfaces.to_list()
-
-    def find_documents(self, addresses: AnyArray) -> AnyArray:
-        """The documents at these addresses; rows that have no text are left out."""
-        if len(self) == 0:
-            return np.zeros(0, dtype=np.int64)
-        known, order = self.addresses.all(), self.by_address.all()
-        places = np.searchsorted(known, addresses, sorter=order)
-        found: AnyArray = order[np.minimum(places, len(order) - 1)]
-        return np.compress(known[found] == addresses, found)
-
-    def documents_of_fragment(self, number: int) -> AnyArray:
-        """All documents of one of its fragments."""
-        known, order = self.addresses.all(), self.by_address.all()
-        ends = np.array([number, number + 1], dtype=np.uint64) << _HIGH
-        first, last = np.searchsorted(known, ends, sorter=order)
-        return order[first:last]
 
     def forms_of_stem(self, stem: str) -> range:
         """The forms with exactly this stem."""
@@ -139,16 +106,6 @@ SECTIONS = (
     "place_offsets",
     "places",
 )
-
-
-def make_addresses(fragments: int | AnyArray, rows: AnyArray) -> AnyArray:
-    """The addresses of rows of a fragment, or of one fragment each, known by their numbers."""
-    return np.asarray(rows, dtype=np.uint64) | np.asarray(fragments, dtype=np.uint64) << _HIGH
-
-
-def split_addresses(addresses: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """The fragment of each address, by its number, and the row in it."""
-    return (addresses >> _HIGH).astype(np.int64), (addresses & _LOW).astype(np.int64)
 
 
 def build_text_index(
@@ -218,4 +175,11 @@ def assemble(
         for name in SECTIONS
     }
     total = int(arrays["lengths"].sum())
-    return TextIndex(tuple(fragments), ids, stems, surfaces, **sections, total_length=total)
+    return TextIndex(
+        tuple(fragments),
+        ids=ids,
+        stems=stems,
+        surfaces=surfaces,
+        **sections,
+        total_length=total,
+    )

@@ -12,21 +12,21 @@ import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
+from omnigraph.index.addressed import make_addresses
 from omnigraph.index.cache import RuntimeCache
-from omnigraph.index.full_text import FullText, make_part
+from omnigraph.index.full_text import FullText
 from omnigraph.index.keys import FullTextKey, TableId
 from omnigraph.index.layout import Layout, read_layout
 from omnigraph.index.merge_texts import merge_text_indexes
 from omnigraph.index.notes import note
+from omnigraph.index.parts import Choice, choose_whole, cover, merge_small, place_part
 from omnigraph.index.sealed_file import Damaged
 from omnigraph.index.text_files import TextColumn, TextFiles
-from omnigraph.index.text_index import ADDRESS, Files, TextIndex, build_text_index, make_addresses
+from omnigraph.index.text_index import ADDRESS, TextIndex, build_text_index
 from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.projection import column_type
 from omnigraph.storage.tables import TableStorage
 
-PART_RATIO = 8
-"""How many times as many documents a part has as the one after it, at least."""
 PART_ROWS_MAX = 1 << 19
 """Rows whose words are counted at once, and documents from which on a part is not merged."""
 MERGED_AT_ONCE_MAX = 1 << 14
@@ -34,24 +34,6 @@ MERGED_AT_ONCE_MAX = 1 << 14
 SAVED_ROWS_MIN = 512
 """Rows whose words are counted as quickly as a file is found."""
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Choice:
-    """An index, and the fragments of it that are used."""
-
-    index: TextIndex
-    chosen: frozenset[Files]
-
-    @property
-    def size(self) -> int:
-        if len(self.chosen) == len(self.index.fragments):
-            return len(self.index)
-        return sum(
-            len(self.index.documents_of_fragment(number))
-            for number, each in enumerate(self.index.fragments)
-            if each in self.chosen
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,9 +82,9 @@ class TextReader:
         known = list({id(each): each for found in cached for each in found.shared}.values())
         if self._files is not None:
             known += self._files.list_merged(column)
-        chosen, missing = _cover(layout, known)
+        chosen, missing = cover(layout, known)
         if sum(layout.fragments[each].physical_rows for each in missing) >= SAVED_ROWS_MIN:
-            chosen, missing = _cover(layout, [*known, *self._map_files(column, layout, known)])
+            chosen, missing = cover(layout, [*known, *self._map_files(column, layout, known)])
         made = self._make_parts(column, [layout.fragments[each] for each in missing])
         return self._assemble(column, layout, [*chosen, *made])
 
@@ -113,10 +95,11 @@ class TextReader:
         made = self._make_parts(column, list(layout.fragments.values()))
         return self._assemble(column, layout, list(made))
 
-    def _assemble(self, column: TextColumn, layout: Layout, choices: list[_Choice]) -> FullText:
-        merged = self._merge_small(column, choices)
-        parts = [make_part(each.index, each.chosen, layout) for each in merged]
-        return FullText(tuple(parts), layout, column)
+    def _assemble(
+        self, column: TextColumn, layout: Layout, choices: list[Choice[TextIndex]]
+    ) -> FullText:
+        merged = merge_small(choices, partial(self._merge, column), unmerged_from=PART_ROWS_MAX)
+        return FullText(tuple(place_part(each, layout) for each in merged), layout, column)
 
     def _map_files(
         self, column: TextColumn, layout: Layout, known: Sequence[TextIndex]
@@ -134,12 +117,14 @@ class TextReader:
         note(f"mapped the text of {self.name}", sum(map(len, mapped)))
         return mapped
 
-    def _make_parts(self, column: TextColumn, fragments: Sequence[Fragment]) -> Iterator[_Choice]:
+    def _make_parts(
+        self, column: TextColumn, fragments: Sequence[Fragment]
+    ) -> Iterator[Choice[TextIndex]]:
         """Count the words of fragments, of as many at once as memory allows."""
         for group in _group(fragments):
             index = self._count_words(group)
             self._save(column, index)
-            yield _Choice(index, frozenset(index.fragments))
+            yield choose_whole(index)
 
     def _count_words(self, fragments: Sequence[Fragment]) -> TextIndex:
         names = list(dict.fromkeys(["id", self.name]))
@@ -155,20 +140,16 @@ class TextReader:
 
     # Merging
 
-    def _merge_small(self, column: TextColumn, parts: list[_Choice]) -> list[_Choice]:
-        """The parts, the largest first, with small ones merged; large ones are merged later."""
-        merged = sorted(parts, key=lambda part: part.size, reverse=True)
-        while (place := _find_pair(merged)) is not None:
-            pair = merged[place : place + 2]
-            if sum(each.size for each in pair) > MERGED_AT_ONCE_MAX:
-                if self._files is not None:
-                    self._files.merge_later(column, partial(_merge, pair), _indexes(pair))
-                break
-            made = _merge(pair)
-            self._save(column, made, _indexes(pair))
-            merged[place : place + 2] = [_Choice(made, frozenset(made.fragments))]
-            merged.sort(key=lambda part: part.size, reverse=True)
-        return merged
+    def _merge(self, column: TextColumn, pair: Sequence[Choice[TextIndex]]) -> TextIndex | None:
+        """Merge small indexes at once; have others merged later."""
+        indexes = [each.index for each in pair]
+        if sum(each.size for each in pair) > MERGED_AT_ONCE_MAX:
+            if self._files is not None:
+                self._files.merge_later(column, partial(_merge, pair), indexes)
+            return None
+        made = _merge(pair)
+        self._save(column, made, indexes)
+        return made
 
     def _save(
         self, column: TextColumn, index: TextIndex, replaced: Sequence[TextIndex] = ()
@@ -177,38 +158,8 @@ class TextReader:
             self._files.save_later(column, index, replaced)
 
 
-def _find_pair(parts: Sequence[_Choice]) -> int | None:
-    """The last two neighbours of which the second is too large to stand beside the first."""
-    for place in range(len(parts) - 2, -1, -1):
-        first, second = parts[place].size, parts[place + 1].size
-        if second * PART_RATIO > first and first < PART_ROWS_MAX:
-            return place
-    return None
-
-
-def _indexes(choices: Iterable[_Choice]) -> list[TextIndex]:
-    return [each.index for each in choices]
-
-
-def _merge(choices: Iterable[_Choice]) -> TextIndex:
+def _merge(choices: Iterable[Choice[TextIndex]]) -> TextIndex:
     return merge_text_indexes([(each.index, each.chosen) for each in choices])
-
-
-def _cover(layout: Layout, indexes: Iterable[TextIndex]) -> tuple[list[_Choice], list[Files]]:
-    """Indexes that have fragments of the version, the largest first, and the fragments left over.
-
-    One of which the version has lost the greater part is not worth searching.
-    """
-    missing = dict.fromkeys(layout.fragments)
-    chosen = []
-    for index in sorted(indexes, key=len, reverse=True):
-        useful = [each for each in index.fragments if each in missing]
-        rows = sum(layout.fragments[each].physical_rows for each in useful)
-        if useful and 2 * rows >= len(index):
-            chosen.append(_Choice(index, frozenset(useful)))
-            for each in useful:
-                del missing[each]
-    return chosen, list(missing)
 
 
 def _group(fragments: Iterable[Fragment]) -> Iterator[list[Fragment]]:

@@ -1,8 +1,8 @@
 """Search: the vector columns of one table version.
 
 Distance is squared L2. Without a vector index, and up to `EXACT_COMPONENTS_MAX` numbers in the
-column, the answer is exact: by brute force over a stream of vectors, or over a `VectorColumn` that
-the caller keeps; both give the same rows with the same distances. Beyond that Lance answers with
+column, the answer is exact: by brute force over a stream of vectors, or over vectors that the
+caller keeps; both give the same rows with the same distances. Beyond that Lance answers with
 the index and the rows it misses: faster, and approximate. Few candidates are compared one by one;
 of many, the index is asked for so many rows that enough of them are candidates.
 """
@@ -21,13 +21,13 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.storage import vectors
 from omnigraph.storage.counters import record
-from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.indexes import Indexes
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import IsNull, Not
 from omnigraph.storage.projection import ROW_ID, column_type
 from omnigraph.storage.reads import Reads
-from omnigraph.storage.vectors import NearestRows, VectorColumn
+from omnigraph.storage.vectors import NearestRows
 
 _FLAT = {"metric": "l2", "minimum_nprobes": 20}
 # Quantised vectors are close to the true ones: the nearest of some more are compared exactly.
@@ -41,27 +41,31 @@ class Search:
     reads: Reads
     indexes: Indexes
 
-    def read_vectors(self, handle: TableHandle, column: str) -> VectorColumn:
-        """Every vector of one column. Costs a scan: keep it by `identity`."""
-        dimension = _dimension(handle, column)
-        rows = self.reads.scan(handle, ["id", column], Not(IsNull(column)), with_row_id=True)
-        order = pc.sort_indices(rows, sort_keys=[("id", "ascending")])
-        rows = rows.take(order).combine_chunks()
-        components = vectors.to_components(rows.column(column), dimension)
-        known = ~np.isnan(components).any(axis=1)
-        row_ids = np.asarray(rows.column(ROW_ID).to_numpy(), dtype=np.uint64)
-        return vectors.make_column(row_ids[known], components[known])
+    def read_vectors(
+        self, handle: TableHandle, column: str, fragments: Sequence[Fragment]
+    ) -> tuple[pa.Table, np.ndarray]:
+        """Ids and vectors of all rows in the data files of some fragments, deleted or not."""
+        rows = self.reads.scan_physical(handle, ["id", column], fragments)
+        components = vectors.to_components(rows.column(column), self.dimension(handle, column))
+        return rows.select(["id"]), components
+
+    def dimension(self, handle: TableHandle, column: str) -> int:
+        """How many numbers each vector of a column has; any other column is refused."""
+        stored = column_type(handle, column)
+        if not pa.types.is_fixed_size_list(stored):
+            raise BadRequestError(f"'{column}' is not a Vector column: it has no distance")
+        return int(stored.list_size)
 
     def is_worth_keeping(self, handle: TableHandle, column: str) -> bool:
         """Whether the vectors of this column are few enough to keep, and no index finds them."""
-        components = handle.row_count * _dimension(handle, column)
+        components = handle.row_count * self.dimension(handle, column)
         if components > vectors.KEPT_COMPONENTS_MAX:
             return False
         return self.find_index(handle, column) is None
 
     def find_index(self, handle: TableHandle, column: str) -> str | None:
         """The kind of vector index that `nearest` asks; None when it asks every row."""
-        if handle.row_count * _dimension(handle, column) <= vectors.EXACT_COMPONENTS_MAX:
+        if handle.row_count * self.dimension(handle, column) <= vectors.EXACT_COMPONENTS_MAX:
             return None
         found = self.indexes.describe(handle)
         return next((index.kind for index in found if index.column == column), None)
@@ -79,7 +83,7 @@ class Search:
         Rows without a vector, or with a null or NaN component, are left out. Only `candidates`
         are considered when given.
         """
-        dimension = _dimension(handle, column)
+        dimension = self.dimension(handle, column)
         vector = vectors.to_query_vector(query, dimension)
         found: pa.Table | None = None
         if limit is not None and (kind := self.find_index(handle, column)):
@@ -143,10 +147,3 @@ def _ask_index(handle: TableHandle, options: dict[str, Any], count: int) -> pa.T
         ).to_table()
     record(scans=1, rows_scanned=rows.num_rows)
     return rows
-
-
-def _dimension(handle: TableHandle, column: str) -> int:
-    stored = column_type(handle, column)
-    if not pa.types.is_fixed_size_list(stored):
-        raise BadRequestError(f"'{column}' is not a Vector column: it has no distance")
-    return int(stored.list_size)

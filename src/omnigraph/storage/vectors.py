@@ -1,4 +1,4 @@
-"""Vectors: arrays of vectors, and the rows among them that are nearest to a query."""
+"""Vectors: their numbers, their distances, and the rows nearest to a query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 
 EXACT_COMPONENTS_MAX = 2**24
@@ -24,64 +23,6 @@ TAKE_ROWS_MAX = 4_096
 """Candidates up to which their vectors are fetched one by one instead of by a scan."""
 
 BATCH_ROWS = 8_192
-
-_F32_STEP = float(np.finfo(np.float32).eps)
-
-
-@dataclass(frozen=True, slots=True)
-class VectorColumn:
-    """The vectors of one column, in the order of their entity ids; rows without one are absent.
-
-    `squares` are the squared lengths of the vectors.
-    """
-
-    row_ids: np.ndarray
-    vectors: np.ndarray
-    squares: np.ndarray
-
-    @property
-    def nbytes(self) -> int:
-        return self.row_ids.nbytes + self.vectors.nbytes + self.squares.nbytes
-
-    def nearest(
-        self, query: Sequence[float], candidates: pa.UInt64Array | None, limit: int | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What `Search.nearest` gives, without reading the table."""
-        vector = to_query_vector(query, self.vectors.shape[1])
-        rows = np.arange(len(self.row_ids))
-        if candidates is not None:
-            wanted = pc.is_in(pa.array(self.row_ids), candidates)
-            rows = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
-        if limit is not None and len(rows) > limit:
-            rows = rows[self._can_be_near(vector, rows, limit)]
-        distances = square_distances(self.vectors[rows], vector)
-        # Rows are in the order of their ids, so a stable sort breaks ties by id.
-        near = np.flatnonzero(_within(distances, limit))
-        order = near[np.argsort(distances[near], kind="stable")][:limit]
-        return self.row_ids[rows[order]], distances[order]
-
-    def _can_be_near(self, vector: np.ndarray, rows: np.ndarray, limit: int) -> np.ndarray:
-        """Which rows may be among the nearest: all but those that one product proves are not.
-
-        |v - q|² = |v|² - 2 v·q + |q|², which is off by less than `slack`. It need not be exact:
-        the distances of the few rows that are left are computed one by one.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            # By rows, like the distances: a matrix product would wait for threads of its own.
-            product = np.einsum("ij,j->i", self.vectors, vector)
-            squares = self.squares[rows].astype(np.float64) + float(vector @ vector)
-            about = squares - 2.0 * product[rows]
-            slack = (self.vectors.shape[1] + 16) * _F32_STEP * 2.0 * squares
-            most = np.partition(np.nan_to_num(about + slack, nan=np.inf), limit - 1)[limit - 1]
-            # What cannot be told, because it overflowed, may be near.
-            return np.asarray(~(about - slack > most))
-
-
-def make_column(row_ids: np.ndarray, components: np.ndarray) -> VectorColumn:
-    """Vectors, in the order of their entity ids, made ready for questions."""
-    with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", components, components)
-    return VectorColumn(row_ids, components, squares)
 
 
 def to_query_vector(query: Sequence[float], dimension: int) -> np.ndarray:
@@ -125,7 +66,7 @@ class NearestRows:
         return row_ids[order], distances[order]
 
     def _keep(self, ids: pa.Array, row_ids: np.ndarray, distances: np.ndarray) -> None:
-        near = _within(distances, self._limit)
+        near = within(distances, self._limit)
         self._ids.append(ids.filter(pa.array(near)))
         self._row_ids.append(row_ids[near])
         self._distances.append(distances[near])
@@ -139,7 +80,7 @@ class NearestRows:
         return ids, row_ids, distances
 
 
-def _within(distances: np.ndarray, limit: int | None) -> np.ndarray:
+def within(distances: np.ndarray, limit: int | None) -> np.ndarray:
     """Which distances can be among the first `limit`: ties with the last one included."""
     known: np.ndarray = ~np.isnan(distances)
     if limit is None or limit <= 0 or np.count_nonzero(known) <= limit:
