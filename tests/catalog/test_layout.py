@@ -69,7 +69,8 @@ def test_single_property_keys_and_indexes_ask_for_a_physical_index() -> None:
         "node A { slug: String @key  n: I32 @index  t: String  l: [I32]  v: Vector(2) @index"
         "  @index(n, t)  @index(l) }\n"
         "node B { a: I32  b: I32  @key(a, b) }\n"
-        "edge E: A -> B { w: F32? @index  @index(src)  @unique(dst) }"
+        "edge E: A -> B { w: F32? @index  @index(src)  @unique(dst) }\n"
+        "edge K: A -> B { @key(src, dst) }"
     )
 
     assert list_declared_indexes(built.nodes["A"]) == (
@@ -80,8 +81,10 @@ def test_single_property_keys_and_indexes_ask_for_a_physical_index() -> None:
     )
     assert list_declared_indexes(built.nodes["B"]) == (("id", IndexKind.BTREE),)
     assert list_declared_indexes(built.edges["E"]) == (
-        ("id", IndexKind.BTREE),
+        ("id", IndexKind.ZONEMAP),
         ("src", IndexKind.BTREE),
         ("dst", IndexKind.BTREE),
         ("w", IndexKind.BTREE),
     )
+    keyed = list_declared_indexes(built.edges["K"])
+    assert keyed[0] == ("id", IndexKind.BTREE), "the ids of keyed edges come in any order"

@@ -109,7 +109,7 @@ def test_derived_files_are_mapped_and_safe_to_delete(tmp_path: Path) -> None:
     again = run_query(graph, query, cache=RuntimeCache(derived=writable)).rows()
 
     assert "built the adjacency" in first
-    assert "mapped the adjacency" in second
+    assert "read the saved adjacency" in second
     assert rows == again == run_query(graph, query).rows()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from omnigraph.index.adjacency import Relation
-from omnigraph.index.derived import DerivedStore
+from omnigraph.index.derived import DerivedStore, RelationName
 from omnigraph.index.runs import Csr
 
 
@@ -15,7 +15,7 @@ def test_a_flipped_byte_in_any_derived_file_is_named(tmp_path: Path) -> None:
     store = DerivedStore(tmp_path, is_writable=True)
     csr = Csr(np.array([0, 1, 3]), np.array([1, 0, 1], dtype=np.uint32), None)
     back = Csr(np.array([0, 1, 3]), np.array([0, 1, 1], dtype=np.uint32), None)
-    store.save("knows", Relation(csr, back))
+    store.save(RelationName("knows", "1"), Relation(csr, back))
 
     assert store.find_damage() == {}
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

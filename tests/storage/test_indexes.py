@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import lance
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,8 @@ from omnigraph.errors import BadRequestError
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn
+from omnigraph.write.ulids import new_ulids
+from tests.depth import depth
 from tests.storage.conftest import SCHEMA, People, people
 
 ALL = [
@@ -232,3 +236,72 @@ def test_reindexing_after_a_compaction_restores_coverage(table: People) -> None:
 def test_the_schema_of_the_fixture_has_every_kind_of_column() -> None:
     """The compaction tests stand for blobs, vectors, text and numbers."""
     assert {str(field.type) for field in SCHEMA} >= {"string", "int64", "large_binary"}
+
+
+# Zone maps
+
+ZONES = IndexSpec("id", IndexKind.ZONEMAP)
+
+
+def test_a_zone_map_replaces_the_btree_of_an_earlier_release(table: People) -> None:
+    table.append(0, 20)
+    table.commit(table.storage.indexes.stage_create(table.head(), [ALL[0]]).transaction)
+
+    table.commit(table.storage.indexes.stage_create(table.head(), [ZONES]).transaction)
+
+    assert [each.name for each in table.storage.indexes.describe(table.head())] == ["id_zonemap"]
+
+
+def test_a_zone_map_asks_only_the_rows_that_can_hold_a_key(table: People) -> None:
+    """Of rows with rising ids it is as good as a B-tree, and next to nothing in size."""
+    ids = new_ulids(30_000)
+    table.commit(table.storage.rows.stage_append(table.head(), pa.table({"id": ids})))
+
+    table.commit(table.storage.indexes.stage_create(table.head(), [ZONES]).transaction)
+
+    one = f"(`id` = '{ids[12_345].as_py()}')"
+    plan = raw(table).scanner(filter=one, columns=["id"]).analyze_plan()
+    assert "ScalarIndexQuery" in plan
+    read = re.search(r"LanceRead.*?rows_scanned=(\d+|[\d.]+ ?K)", plan)
+    assert read is not None, plan
+    assert float(read.group(1).replace("K", "")) * (1_000 if "K" in read.group(1) else 1) <= 8_192
+
+
+@pytest.mark.parametrize("seed", range(depth(2, 40)))
+def test_a_zone_map_finds_what_a_scan_finds(table: People, seed: int) -> None:
+    """Whatever was appended, replaced, deleted, compacted or caught up, in whatever order."""
+    random = np.random.default_rng(seed)
+    storage, next_id = table.storage, 40
+    table.append(0, next_id)
+    table.commit(storage.indexes.stage_create(table.head(), [ZONES]).transaction)
+    for _ in range(8):
+        some = random.choice(next_id, 5, replace=False).tolist()
+        match int(random.integers(5)):
+            case 0:
+                table.append(next_id, next_id + 10)
+                next_id += 10
+            case 1:
+                rows = pa.concat_tables([people(number, number + 1, age=7) for number in some])
+                table.commit(storage.rows.stage_merge_insert(table.head(), rows))
+            case 2:
+                gone = IsIn("id", pa.array([f"p{number}" for number in some]))
+                staged = storage.rows.stage_delete(table.head(), gone)
+                if staged is not None:
+                    table.commit(staged)
+            case 3:
+                staged = storage.compaction.stage(table.head())
+                if staged is not None:
+                    table.commit(staged)
+            case _:
+                staged = storage.indexes.stage_create(table.head(), (), [ZONES]).transaction
+                if staged is not None and storage.indexes.describe(table.head())[0].rows_unindexed:
+                    table.commit(staged)
+        present = set(table.ids())
+        for number in (*some, next_id - 1):
+            key = f"p{number}"
+            same = Compare("id", CompareOp.EQ, pa.scalar(key))
+            found = storage.reads.scan(table.head(), ["id"], same).column("id").to_pylist()
+            assert found == ([key] if key in present else [])
+        wanted = [f"p{number}" for number in some]
+        found = storage.reads.scan(table.head(), ["id"], IsIn("id", pa.array(wanted)))
+        assert sorted(found.column("id").to_pylist()) == sorted(present & set(wanted))

@@ -330,3 +330,46 @@ def test_an_open_handle_says_of_a_removed_version_that_it_is_gone(old: og.Graph)
 
     with pytest.raises(NotFoundError):
         inside(other).store.tables.reads.scan(handle)
+
+
+def test_what_an_optimize_replaced_goes_and_its_commit_is_read_from_what_it_wrote(
+    old: og.Graph,
+) -> None:
+    """Otherwise every row would be on the disk twice until the next commit."""
+    head = old.commits()[0].commit_id
+    expected = answers(old)
+    old.optimize()
+    old.cleanup(keep=1, confirm=True)
+
+    tables = old.snapshot().entries
+    assert all(versions(old, key) == [entry.version] for key, entry in tables.items())
+    assert answers(old, commit=head) == expected
+    assert answers(reopen(old), commit=head) == expected
+    assert old.verify().errors == ()
+
+
+def test_a_branch_of_a_compacted_head_can_still_be_merged(old: og.Graph) -> None:
+    """The base of the merge is a commit whose own manifest version is gone."""
+    old.optimize()
+    old.cleanup(keep=1, confirm=True)
+    old.create_branch("review")
+    fill(old, 800, 2, branch="review")
+    fill(old, 900, 2)
+    old.cleanup(keep=1, confirm=True)
+
+    merged = reopen(old).merge("review", into="main")
+
+    assert merged.outcome == "merged"
+    assert {"a800", "a900", "a500"} <= {row["id"] for row in rows(reopen(old), "node:Author")}
+
+
+def test_a_branch_from_before_an_optimize_keeps_what_it_shows(old: og.Graph) -> None:
+    old.create_branch("review")
+    expected = answers(old, branch="review")
+    old.optimize()
+
+    old.cleanup(keep=1, confirm=True)
+
+    assert answers(reopen(old), branch="review") == expected
+    fill(old, 800, 2, branch="review")
+    assert old.merge("review", into="main").outcome == "fast_forward"

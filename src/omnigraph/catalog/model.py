@@ -29,6 +29,7 @@ class IndexKind(StrEnum):
     """The physical index a declared index asks for."""
 
     BTREE = "btree"
+    ZONEMAP = "zonemap"
     INVERTED = "inverted"
     VECTOR = "vector"
 

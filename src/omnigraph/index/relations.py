@@ -32,6 +32,7 @@ from omnigraph.index.adjacency import (
 from omnigraph.index.arrays import IntArray, sort_distinct
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.carry_over import RowDelta
+from omnigraph.index.derived import RelationName
 from omnigraph.index.keys import DistinctKey, EdgeTables, EndpointsKey, PerEdgeKey, TableId
 from omnigraph.index.notes import note
 from omnigraph.index.patches import EdgeChanges, Moves, patch_distinct, patch_edges
@@ -237,12 +238,12 @@ class EdgeIndex:
         store = self._cache.derived
         found = store.load(self._name(both)) if store is not None else None
         if found is not None and found.sizes == self._sizes:
-            note(f"mapped the adjacency of {self.edges.table_key}")
+            note(f"read the saved adjacency of {self.edges.table_key}")
             return found
         is_first = not self._cache.other_versions(EndpointsKey(self._ids))
         built = build_distinct_relation(self.endpoints(), self._sizes, both=both)
         note(f"built the adjacency of {self.edges.table_key}", len(built.forward.targets))
-        # Of a graph that is being written to, a file would be out of date before it is mapped.
+        # Of a graph that is being written to, a file would be out of date before it is read.
         if store is not None and is_first and self.edges.size > thresholds.SMALL_TABLE_ROWS:
             store.save(self._name(both), built)
         return built
@@ -251,8 +252,8 @@ class EdgeIndex:
         store = self._cache.derived
         return store is not None and store.has(self._name(walk.both))
 
-    def _name(self, both: bool) -> str:
-        return f"{tuple(self._ids)!r} both={both}"
+    def _name(self, both: bool) -> RelationName:
+        return RelationName(f"{tuple(self._ids.slot)!r} both={both}", f"{tuple(self._ids)!r}")
 
     def _resolve_endpoints(self) -> Endpoints:
         for key in self._cache.other_versions(EndpointsKey(self._ids)):

@@ -40,10 +40,15 @@ class Room:
         self._lock = Lock()
 
     @classmethod
-    def of(cls, values: AnyArray, more: AnyArray | None = None) -> Room:
+    def of(
+        cls,
+        values: AnyArray,
+        more: AnyArray | None = None,
+        dtype: np.dtype[Any] | None = None,
+    ) -> Room:
         """A room that holds these values, and those after them."""
         length = len(values) + (0 if more is None else len(more))
-        array = np.empty(length + max(length // SPARE_SHARE, _SPARE_MIN), values.dtype)
+        array = np.empty(length + max(length // SPARE_SHARE, _SPARE_MIN), dtype or values.dtype)
         array[: len(values)] = values
         if more is not None:
             array[len(values) : length] = more

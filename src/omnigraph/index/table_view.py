@@ -32,7 +32,7 @@ from omnigraph.index.value_lookup import ValueLookup
 from omnigraph.index.vector_parts import read_vectors
 from omnigraph.manifest.model import TableEntry
 from omnigraph.nonblocking import may_block
-from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.handles import BY_PLACE, TableHandle
 from omnigraph.storage.masks import to_mask
 from omnigraph.storage.predicates import And, Compare, CompareOp, IsIn, Predicate, columns_of
 from omnigraph.storage.projection import ROW_ID
@@ -342,7 +342,7 @@ class TableView:
             self._unindexed = {
                 index.column: index.rows_unindexed
                 for index in self._tables.indexes.describe(self.handle)
-                if index.kind.upper() == "BTREE"
+                if index.kind.lower() in BY_PLACE
             }
         return self._unindexed
 

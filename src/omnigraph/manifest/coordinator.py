@@ -111,7 +111,22 @@ class Coordinator:
             # A branch that was made again counts through the same versions: its commits differ.
             if _find_row(state.commit_rows, commit.commit_id) is not None:
                 return replace(state.snapshot(), head=commit)
+        with suppress(NotFoundError):
+            found = self._find_compacted(commit)
+            if found is not None:
+                return found
         return self.retained.read(commit.commit_id)
+
+    def _find_compacted(self, commit: GraphCommit) -> Snapshot | None:
+        """The state that a compaction after the commit has published, without a commit of its own.
+
+        It has the same rows in other files, and stays when a cleanup removes the first ones.
+        """
+        later = self._control.next_version(lance_branch(commit.branch), commit.manifest_version)
+        if later is None:
+            return None
+        state = self.at_version(commit.branch, later)
+        return state.snapshot() if state.head.commit_id == commit.commit_id else None
 
     def commit(self, commit_id: str) -> GraphCommit:
         """Find a commit on any branch.

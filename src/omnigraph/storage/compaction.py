@@ -2,8 +2,9 @@
 
 Staged as one `Rewrite` transaction of our own, so that it has a UUID minted beforehand and makes
 exactly one version, like every other write. Lance's own commit of a compaction makes two versions
-and names neither. The price: BTREE coverage of the rewritten fragments is dropped (answers stay
-right; the caller restages those indexes), while full-text and vector indexes keep theirs.
+and names neither. The price: BTREE and zone map coverage of the rewritten fragments is dropped
+(answers stay right; the caller restages those indexes), while full-text and vector indexes keep
+theirs.
 
 Which fragments are merged is decided here as well: Lance would keep fragments apart whenever the
 segments of any index differ, so that a table that is indexed and written to in turns would never
@@ -25,7 +26,7 @@ from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.fragments import count_deleted, count_live
-from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
+from omnigraph.storage.handles import BY_PLACE, StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import max_fragment_id
 from omnigraph.storage.transactions import Stager
@@ -33,8 +34,6 @@ from omnigraph.storage.transactions import Stager
 TARGET_ROWS_PER_FRAGMENT = 1_048_576
 DELETED_SHARE_MAX = 0.1
 """A fragment with more rows deleted than this is rewritten even on its own."""
-
-_BTREE = "BTree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def _covering_segments(dataset: LanceDataset, without: Collection[str]) -> Any:
     kept = [
         (segment.uuid, frozenset(segment.fragment_ids))
         for index in dataset.describe_indices()
-        if index.index_type != _BTREE and index.name not in without
+        if index.index_type.lower() not in BY_PLACE and index.name not in without
         for segment in index.segments
     ]
     return lambda fragment_id: frozenset(uuid for uuid, ids in kept if fragment_id in ids)

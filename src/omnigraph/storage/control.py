@@ -170,6 +170,13 @@ class ControlTable:
         record(control_reads=1)
         return ControlRows(rows, int(dataset.version))
 
+    def next_version(self, branch: str | None, version: int) -> int | None:
+        """The earliest version after this one that is still there."""
+        dataset = self._opener.head(TableLocation(self.uri, branch))
+        with lance_errors("listing versions", self.uri):
+            versions = (int(each["version"]) for each in dataset.version_refs())
+            return min((each for each in versions if each > version), default=None)
+
     def fragment_count(self, branch: str | None = None) -> int:
         """The fragments of the latest version: every read and merge pays for each of them."""
         known = self._find_latest(branch)

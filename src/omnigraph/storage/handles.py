@@ -162,8 +162,13 @@ class IndexKind(StrEnum):
     """The kinds of index the engine builds."""
 
     BTREE = "btree"
+    ZONEMAP = "zonemap"
     INVERTED = "inverted"
     VECTOR = "vector"
+
+
+BY_PLACE = frozenset({IndexKind.BTREE, IndexKind.ZONEMAP})
+"""Kinds whose entries name places of rows, so that a compaction takes coverage from them."""
 
 
 @dataclass(frozen=True, slots=True)

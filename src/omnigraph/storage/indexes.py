@@ -59,7 +59,8 @@ class Indexes:
     ) -> StagedIndexes:
         """Build `specs` anew, and give each of `extended` one more segment over what it lacks.
 
-        What cannot be built yet is pending; an index of the same name is replaced.
+        What cannot be built yet is pending; an index of the same name is replaced, and by a zone
+        map also the B-tree that an earlier Omnigraph built on its column.
         """
         lacking = _list_uncovered(handle)
         built: list[tuple[IndexSpec, Index]] = []
@@ -73,11 +74,12 @@ class Indexes:
                 built.append((spec, outcome))
         if not built:
             return StagedIndexes(None, (), tuple(pending))
-        anew = {spec.name for spec, _ in built if spec in specs}
+        anew = {name for spec, _ in built if spec in specs for name in _replaced_names(spec)}
+        named = anew | {spec.name for spec, _ in built}
         # A compaction leaves segments behind that cover nothing any more.
         replaced = [
             segment
-            for segment in _existing_segments(handle._dataset, {spec.name for spec, _ in built})
+            for segment in _existing_segments(handle._dataset, named)
             if segment.name in anew or not segment.fragment_ids
         ]
         operation = LanceOperation.CreateIndex([index for _, index in built], replaced)
@@ -104,6 +106,8 @@ class Indexes:
         match spec.kind:
             case IndexKind.BTREE:
                 return _segment(handle, spec, "BTREE", only)
+            case IndexKind.ZONEMAP:
+                return _segment(handle, spec, "ZONEMAP", only)
             case IndexKind.INVERTED:
                 segment = _segment(handle, spec, "INVERTED", only, with_position=True)
                 with lance_errors("building an index", handle.location):
@@ -133,6 +137,12 @@ class Indexes:
             fragments = [handle._dataset.get_fragment(each) for each in only]
             text = to_lance(present, handle.schema)
             return sum(fragment.count_rows(text) for fragment in fragments if fragment is not None)
+
+
+def _replaced_names(spec: IndexSpec) -> tuple[str, ...]:
+    if spec.kind is IndexKind.ZONEMAP:
+        return (spec.name, IndexSpec(spec.column, IndexKind.BTREE).name)
+    return (spec.name,)
 
 
 def _info(index: Any, live_rows: Mapping[int, int]) -> IndexInfo:

@@ -4,7 +4,8 @@ A version of a table goes when it is outside the policy and nothing needs it:
 
     kept anyway      HEAD, and versions with a tag or a fork on them
                      what a branch shows, one that only inherits included
-                     what a commit that is kept shows, and every version since
+                     what a commit that is kept shows, and every version since; the head of a
+                     graph without branches is shown by what was compacted after it
                      every commit that a merge of live branches can compare with
     policy           `keep`: all but the newest so many commits of a branch, and versions of a table
                      `older_than`: older than that; with both, a version must be outside both
@@ -199,10 +200,16 @@ def _find_needed(
         needed.from_here_on(state.snapshot())
         heads.append(state.head)
         retained = policy.select_retained(commits_newest_first(state.commit_rows))
+        if len(states) == 1 and retained == [state.head]:
+            # Its rows are those that the branch shows now, in fewer files after a compaction, and
+            # no branch can have come from the files that they were in before.
+            needed.floors[MANIFEST] = state.version
+            needed.bases = {state.head.commit_id: state.head}
+            return needed
         oldest = _oldest_readable(read, retained)
         needed.from_here_on(oldest)
         if branch == MAIN:
-            needed.floors[MANIFEST] = oldest.head.manifest_version
+            needed.floors[MANIFEST] = oldest.manifest_version
         needed.single[MANIFEST] |= {c.manifest_version for c in retained if c.branch == MAIN}
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
@@ -210,7 +217,7 @@ def _find_needed(
         if snapshot is not None:  # an earlier Omnigraph may have removed it
             needed.just_this(snapshot)
         if base.branch == MAIN:
-            needed.single[MANIFEST].add(base.manifest_version)
+            needed.single[MANIFEST].add((snapshot or base).manifest_version)
     return needed
 
 

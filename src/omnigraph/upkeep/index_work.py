@@ -11,7 +11,7 @@ from __future__ import annotations
 from omnigraph.catalog import EntityType, list_declared_indexes
 from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
-from omnigraph.storage.handles import IndexInfo, IndexKind, IndexSpec, TableHandle
+from omnigraph.storage.handles import BY_PLACE, IndexInfo, IndexKind, IndexSpec, TableHandle
 from omnigraph.storage.tables import TableStorage
 
 ANEW_SHARE = 4
@@ -68,14 +68,14 @@ def plan_indexes(
     )
 
 
-def existing_btrees(
+def existing_by_place(
     tables: TableStorage, handle: TableHandle, rows_unindexed_max: int
 ) -> tuple[IndexSpec, ...]:
-    """The BTREE indexes, which a compaction takes coverage from, that lag this far at most."""
+    """The indexes that a compaction takes coverage from and that lag this far at most."""
     return tuple(
-        IndexSpec(info.column, IndexKind.BTREE, info.name)
+        IndexSpec(info.column, IndexKind(info.kind.lower()), info.name)
         for info in tables.indexes.describe(handle)
-        if info.kind.lower() == IndexKind.BTREE.value and info.rows_unindexed <= rows_unindexed_max
+        if info.kind.lower() in BY_PLACE and info.rows_unindexed <= rows_unindexed_max
     )
 
 

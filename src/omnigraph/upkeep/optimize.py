@@ -3,7 +3,7 @@
 What a table goes through, each step one version, all covered by one sidecar:
 
     drop       full-text and vector indexes that are built anew, when they keep fragments apart
-    compact    fragments that fit together become one; BTREE indexes lose what they said of them
+    compact    fragments that fit together become one; BTREEs and zone maps lose coverage of them
     fold       missing indexes are built, lagging ones continued or built anew
 
 Rows, ids and values stay, and so does every earlier version. A table whose HEAD is ahead of its
@@ -20,7 +20,7 @@ from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
-from omnigraph.storage.handles import IndexKind, NotTrainable, StagedTransaction, TableHandle
+from omnigraph.storage.handles import BY_PLACE, NotTrainable, StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import (
     Stage,
@@ -147,7 +147,7 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
     handle = open_pin(tables, entry)
     wanted = to_index_specs(entity)
     plan = plan_indexes(tables, handle, wanted)
-    anew = [spec.name for spec in plan.anew if spec.kind is not IndexKind.BTREE]
+    anew = [spec.name for spec in plan.anew if spec.kind not in BY_PLACE]
     compaction = tables.compaction.stage(handle, without=anew)
     pending: list[NotTrainable] = []
 
@@ -169,7 +169,7 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
             steps.append(to_stage(tables.indexes.stage_drop(handle, anew)))
         steps.append(to_stage(compaction))
         if handle.row_count:
-            # The structural BTREE indexes always have to be caught up with a compaction.
+            # The structural indexes always have to be caught up with a compaction.
             steps.append(_require(fold))
     work = TableWork(entry, handle, tuple(steps)) if steps else None
     return _Prepared(entry, work, frozenset(tables.reads.fragment_ids(handle)), pending)

@@ -3,8 +3,8 @@
 Costs follow fragments, not rows or versions, so a graph that is written to in small steps is kept
 fast by merging its small fragments every few dozen commits. A table is compacted through the same
 sidecar, commit and publish as any write; the publish carries no graph commit, since nothing a
-reader can see has changed, and the head stays where the last writer left it. BTREE indexes that
-lose coverage to the compaction get it back in the same publish.
+reader can see has changed, and the head stays where the last writer left it. BTREE and zone map
+indexes that lose coverage to the compaction get it back in the same publish.
 
 The write that makes a compaction due is acknowledged first: a thread of its own compacts. It holds
 the queue of the table while it does, since beside writers that never pause it would always be late.
@@ -24,7 +24,7 @@ from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, to_stage
-from omnigraph.upkeep.index_work import existing_btrees
+from omnigraph.upkeep.index_work import existing_by_place
 from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.fork import open_pin
 from omnigraph.write.sidecar import WriterKind
@@ -124,8 +124,8 @@ def _compact_table(environment: WriteEnvironment, branch: str, table_key: str) -
 def _steps(
     tables: TableStorage, handle: TableHandle, compaction: StagedTransaction
 ) -> tuple[Stage, ...]:
-    """The compaction, and the part of BTREE indexes that it takes away, built again."""
-    btrees = existing_btrees(tables, handle, CATCH_UP_ROWS_MAX - compaction.rows)
+    """The compaction, and the part of indexes that it takes away, built again."""
+    btrees = existing_by_place(tables, handle, CATCH_UP_ROWS_MAX - compaction.rows)
     if not btrees:
         return (to_stage(compaction),)
 
