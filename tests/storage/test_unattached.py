@@ -8,7 +8,12 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.storage.unattached import UnattachedFragments, read_unattached, write_unattached
+from omnigraph.storage.unattached import (
+    UnattachedFragments,
+    mark_deleted,
+    read_unattached,
+    write_unattached,
+)
 from tests.storage.conftest import SCHEMA, People, people
 
 
@@ -41,7 +46,8 @@ def test_an_append_adopts_unattached_rows_blobs_and_all(any_table: People) -> No
 
 
 def test_a_merge_replaces_rows_and_adds_the_others_in_one_version(any_table: People) -> None:
-    any_table.append(0, 4)
+    any_table.append(0, 2)
+    any_table.append(2, 4)
     storage = any_table.storage
     handle = any_table.head()
     batches = storage.reads.scan_addresses(handle, ["id"])
@@ -49,8 +55,9 @@ def test_a_merge_replaces_rows_and_adds_the_others_in_one_version(any_table: Peo
     addresses = np.asarray(found["_rowaddr"].to_numpy(), dtype=np.uint64)
     rows = pa.concat_tables([people(1, 2, age=70), people(3, 4, age=70), people(9, 10, age=70)])
 
+    marked = [mark_deleted(handle, addresses[:1]), mark_deleted(handle, addresses[1:])]
     committed = any_table.commit(
-        storage.unattached.stage_replace(handle, write_rows(any_table, rows), addresses)
+        storage.unattached.stage_replace(handle, write_rows(any_table, rows), marked)
     )
 
     ages = storage.reads.scan(any_table.head(), ["id", "age"]).to_pylist()

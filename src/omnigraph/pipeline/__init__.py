@@ -6,10 +6,15 @@
     parse.py        a block → records by type, by Arrow where it can; lines.py sorts the lines
     rows.py         records of one type → checked rows in stored form; embed.py fills vectors
     stage.py        all of the above for one range: the function that is mapped
-    columns.py      key columns of loaded and committed rows; buckets.py splits them by hash
-    check.py        rules between rows, for one bucket
+    columns.py      key columns of loaded and committed rows
+    check.py        rules between rows, in this process
+    exchange.py     blocks of keys by bucket; buckets.py hashes texts, occurrences.py counts them
+    key_items.py    the rows of a check as parts for tasks
+    exchange_ids.py, exchange_rules.py   the two rounds of check.py, by exchange
+    regroup.py      rows that a merge drops or replaces, brought to their range or fragments
+    suspects.py     keys that break a rule; name_violations.py their rows, in the words of check.py
+    exchange_checks.py  all rounds by exchange; run_checks.py chooses; checked.py what ids say
     staged.py       every range of a load with what came of it; rows can be dropped again
-    run_checks.py   check.py over all buckets of a load
     prepared.py     a checked load → one staged transaction per table
     loader.py       `run_load`: read, check, hand to write.commit; quarantine.py, progress.py
     runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses,

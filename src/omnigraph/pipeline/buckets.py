@@ -1,4 +1,4 @@
-"""Buckets: texts split by a hash of them, so that a check can look at one part of a large load.
+"""Buckets: texts split by a hash of them, so that a task can look at one part of a large load.
 
 Equal texts are always in one bucket. The hash looks at the length and at eight bytes from the
 start, the middle and the end: a bad spread would make buckets uneven, never wrong.
@@ -10,24 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.dataclass import dataclass
-
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """One of `count` buckets. Of one, it holds everything."""
-
-    index: int = 0
-    count: int = 1
-
-    def select(self, table: pa.Table, texts: pa.ChunkedArray) -> pa.Table:
-        """The rows of a table whose text falls into this bucket; `texts` has one for each."""
-        if self.count == 1:
-            return table
-        numbers = bucket_numbers(texts.combine_chunks(), self.count)
-        return table.filter(pa.array(numbers == self.index))
 
 
 def bucket_numbers(texts: pa.StringArray, count: int) -> npt.NDArray[np.int64]:

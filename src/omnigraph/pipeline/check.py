@@ -1,14 +1,12 @@
-"""Check: what must hold between rows, for one bucket of a load.
+"""Check: what must hold between rows of a load that fits in this process.
 
 Two rounds, because which rows are replaced decides the rest:
 
-    ids     by id                 repeated ids; ids that are there already; rows a merge replaces
-    rules   by endpoint, tuple,   endpoints, @unique, @card, edges an overwrite would leave hanging
-            or source
+    ids     repeated ids; ids that are there already; rows a merge replaces
+    rules   endpoints, @unique, @card, edges an overwrite would leave hanging
 
-Each round is a function of one hash bucket. A load of ordinary size is one bucket in the driver,
-which looks at several columns at a time; beyond that a runner maps the buckets, and no bucket
-holds more than its share of the keys.
+Several columns are looked at at a time. A load that is too large for this is checked by an
+exchange, with the same results (check_exchange.py).
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import EdgeType, EntityType
 from omnigraph.dataclass import dataclass
-from omnigraph.pipeline.columns import ROW_NUMBER, KeyColumns, RowNumbers
+from omnigraph.pipeline.columns import ROW_NUMBER, CheckPlan, KeyColumns, RowNumbers
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.write.bad_rows import BadRow
@@ -35,11 +33,12 @@ from omnigraph.write.integrity import (
     NO_IDS,
     Side,
     UniqueGroup,
+    describe_repeated_id,
     duplicate_ids,
     last_by_id,
     split_surviving,
 )
-from omnigraph.write.rules import BrokenCardinality, BrokenRule, OrphanedEdges, Rule, check_rules
+from omnigraph.write.rules import BrokenCardinality, BrokenRule, OrphanedEdges, check_rules
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,7 +55,7 @@ class Violation:
 
 @dataclass(slots=True)
 class IdOutcome:
-    """What the ids of one bucket of one table say.
+    """What the ids of one table say.
 
     `lost` are the numbers of rows that a later record of the same id replaces. `replaced` are the
     committed rows that a merge replaces: their addresses, ids and, for `@card`, sources.
@@ -118,66 +117,87 @@ def _find_repeats(
 ) -> tuple[list[Violation], int]:
     """Rows whose id an earlier row has. For a keyed type the report names the key."""
     found = duplicate_ids(entity, ids, limit)
-    bad = list(found)
-    if entity.key is not None:
-        group = UniqueGroup(entity.name, entity.key)
-        reason = f"@unique violation on {group}"
-        bad = [replace(each, property=", ".join(group.members), reason=reason) for each in found]
+    bad = [_name_key(entity, each) for each in found]
     return [Violation(int(row_numbers[e.index]), entity.table_key, e) for e in bad], found.total
+
+
+def describe_repeat(entity: EntityType, value: str) -> BadRow:
+    """What is wrong with a row whose id an earlier row has."""
+    return _name_key(entity, describe_repeated_id(entity, value))
+
+
+def _name_key(entity: EntityType, bad: BadRow) -> BadRow:
+    if entity.key is None:
+        return bad
+    group = UniqueGroup(entity.name, entity.key)
+    reason = f"@unique violation on {group}"
+    return replace(bad, property=", ".join(group.members), reason=reason)
 
 
 # Round two: rules between rows
 
 
-def check_bucket(
+def check_rows(
     columns: KeyColumns, replaced: dict[str, pa.Table], limit: int | None, threads: int = 1
 ) -> tuple[list[Violation], int]:
-    """Every broken rule of one bucket, up to the limit of each rule, and how many there are.
+    """Every broken rule, up to the limit of each rule, and how many there are.
 
     `replaced` holds the committed rows that a merge replaces.
     """
-    found = list(check_rules(_LoadedGraph(columns, replaced), limit, partial(_run, threads)))
+    found = list(
+        check_rules(_LoadedGraph(columns, replaced), limit, partial(run_in_threads, threads))
+    )
     violations = [each for broken in found for each in _to_violations(broken, limit)]
     return violations, sum(broken.bad.total for broken in found)
-
-
-def _run(threads: int, rules: list[Rule]) -> list[BrokenRule | None]:
-    return run_in_threads(threads, lambda rule: rule(), rules)
 
 
 def _to_violations(broken: BrokenRule, limit: int | None) -> Iterator[Violation]:
     key = broken.entity.table_key
     match broken:
         case OrphanedEdges():
-            yield from (Violation(None, key, bad) for bad in broken.bad)
+            yield from (Violation(None, key, name_committed(bad)) for bad in broken.bad)
         case BrokenCardinality(rows=rows, sources=sources):
             # Blame the last loaded edge of the source, or all of them when they are quarantined.
             for bad in broken.bad:
                 edges = rows.filter(pc.equal(rows["src"], sources[bad.index]))
                 blamed = edges[ROW_NUMBER].to_pylist() or [None]
                 for row_number in blamed if limit is None else blamed[-1:]:
-                    yield Violation(row_number, key, bad)
+                    shown = name_committed(bad) if row_number is None else bad
+                    yield Violation(row_number, key, shown)
         case _:
             row_numbers = broken.rows[ROW_NUMBER].to_numpy()
             yield from (Violation(int(row_numbers[bad.index]), key, bad) for bad in broken.bad)
 
 
+def name_committed(bad: BadRow) -> BadRow:
+    """A bad row that no loaded row is to blame for."""
+    return replace(bad, location="committed rows")
+
+
+def list_changed_types(plan: CheckPlan) -> list[EntityType]:
+    """The loaded types, in the order of reports."""
+    return [plan.catalog.entity(key) for key in plan.list_table_keys()]
+
+
+def list_edge_types(plan: CheckPlan) -> list[EdgeType]:
+    """All edge types, the loaded ones first."""
+    changed = list_changed_types(plan)
+    loaded = {each.name: each for each in changed if isinstance(each, EdgeType)}
+    return list((loaded | dict(plan.catalog.edges)).values())
+
+
 @dataclass(frozen=True, slots=True)
 class _LoadedGraph:
-    """The graph after a load, one bucket of it. Values were checked when records were read."""
+    """The graph after a load. Values were checked when records were read."""
 
     columns: KeyColumns
     replaced: dict[str, pa.Table]
 
     def list_changed_types(self) -> list[EntityType]:
-        plan = self.columns.plan
-        return [plan.catalog.entity(key) for key in plan.list_table_keys()]
+        return list_changed_types(self.columns.plan)
 
     def list_edge_types(self) -> list[EdgeType]:
-        loaded = {
-            each.name: each for each in self.list_changed_types() if isinstance(each, EdgeType)
-        }
-        return list((loaded | dict(self.columns.plan.catalog.edges)).values())
+        return list_edge_types(self.columns.plan)
 
     def list_value_columns(self, entity: EntityType) -> list[str]:
         return []
@@ -189,7 +209,7 @@ class _LoadedGraph:
         self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
         key = entity.table_key
-        asked = NO_IDS if self._is_overwritten(key) else values
+        asked = NO_IDS if self.columns.plan.is_overwritten(key) else values
         committed = self.columns.read_committed(key, columns, among=asked, by=by)
         replaced = self.replaced.get(key)
         if replaced is None:
@@ -200,18 +220,20 @@ class _LoadedGraph:
         replaced = self.replaced.get(edge.table_key)
         if replaced is None:
             return pa.table({ID: NO_IDS, "src": NO_IDS})
-        return self.columns.bucket.select(replaced, replaced["src"])
+        return replaced
 
     def read_exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> pa.Table | None:
         key = edge.table_key
-        if self._is_overwritten(key) or not self._is_overwritten(f"node:{node_name}"):
+        if self.columns.plan.is_overwritten(key) or not self.columns.plan.is_overwritten(
+            f"node:{node_name}"
+        ):
             return None
         return self.columns.read_committed(key, [ID, side], among=None, by=side)
 
     def find_live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
         key = f"node:{node_name}"
         new = self.columns.read_loaded(key, [ID])[ID].combine_chunks()
-        if self._is_overwritten(key):
+        if self.columns.plan.is_overwritten(key):
             return new
         asked = pc.unique(ids)
         asked = asked.filter(pc.invert(pc.is_in(asked, new)))
@@ -221,13 +243,7 @@ class _LoadedGraph:
     def list_deleted_nodes(self, node_name: str) -> None:
         return None
 
-    def _is_overwritten(self, table_key: str) -> bool:
-        plan = self.columns.plan
-        return plan.mode is LoadMode.OVERWRITE and table_key in plan.list_table_keys()
 
-
-def addresses_of(replaced: pa.Table | None) -> np.ndarray:
+def addresses_of(replaced: pa.Table) -> np.ndarray:
     """Where the replaced rows lie."""
-    if replaced is None:
-        return np.empty(0, np.uint64)
     return np.asarray(replaced[ROW_ADDRESS].to_numpy(), dtype=np.uint64)

@@ -7,8 +7,8 @@ the one column otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,13 @@ import pyarrow.compute as pc
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.manifest import TableEntry
-from omnigraph.pipeline.buckets import Bucket
 from omnigraph.pipeline.model import LoadMode, StagedPart
+from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.unattached import read_unattached
 from omnigraph.write.fork import open_pin
-from omnigraph.write.integrity import UniqueGroup, tuple_keys
 
 ROW_NUMBER = "#row_number"
 PROBE_IDS_MAX = 20_000
@@ -38,10 +37,11 @@ _PROBED = ("id", "src", "dst")
 _ROW_BITS = 32
 
 RowNumbers = npt.NDArray[np.int64]
+OneOrMany = TypeVar("OneOrMany", int, RowNumbers)
 
 
-def split_row_number(row_number: int) -> tuple[int, int]:
-    """The number of the staged part that holds a row, and the row in that part."""
+def split_row_number(row_number: OneOrMany) -> tuple[OneOrMany, OneOrMany]:
+    """The number of the staged part that holds each row, and the row in that part."""
     return row_number >> _ROW_BITS, row_number & ((1 << _ROW_BITS) - 1)
 
 
@@ -60,6 +60,14 @@ class CheckPlan:
         """The tables that the load has rows for."""
         return list(dict.fromkeys(staged_part.table_key for staged_part in self.parts))
 
+    def list_parts(self, table_key: str) -> list[int]:
+        """The numbers of the staged parts of a table."""
+        return [number for number, each in enumerate(self.parts) if each.table_key == table_key]
+
+    def is_overwritten(self, table_key: str) -> bool:
+        """Whether the load replaces all rows of a table."""
+        return self.mode is LoadMode.OVERWRITE and table_key in self.list_table_keys()
+
     def has_made_ids(self, table_key: str) -> bool:
         """Whether every id of the loaded rows was made by us, and so is new."""
         return all(each.has_made_ids for each in self.parts if each.table_key == table_key)
@@ -73,32 +81,23 @@ class CheckPlan:
 
 @dataclass(slots=True)
 class KeyColumns:
-    """Reads key columns for one bucket of a check."""
+    """Reads key columns of a load and of the tables that it is checked against."""
 
     plan: CheckPlan
     tables: TableStorage
-    bucket: Bucket = field(default_factory=Bucket)
 
     def read_loaded(self, table_key: str, columns: Sequence[str]) -> pa.Table:
-        """Columns of the loaded rows in this bucket, with their row numbers, in input order."""
-        parts = [self._select(table_key, columns, part) for part in self._parts(table_key, columns)]
+        """Columns of the loaded rows, with their row numbers, in input order."""
+        parts = list(self.read_parts(self.plan.list_parts(table_key), columns))
         if parts:
             return pa.concat_tables(parts)
         fields = [(name, pa.utf8()) for name in columns]
         return pa.schema([*fields, (ROW_NUMBER, pa.int64())]).empty_table()
 
-    def _select(self, table_key: str, columns: Sequence[str], part: pa.Table) -> pa.Table:
-        """The rows of this bucket: rows with equal values are always in one bucket."""
-        if self.bucket.count == 1 or part.num_rows == 0:
-            return part
-        entity = self.plan.catalog.entity(table_key)
-        keys = tuple_keys(entity, UniqueGroup(entity.name, tuple(columns)), part)
-        return self.bucket.select(part, pa.chunked_array([keys]))
-
-    def _parts(self, table_key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        for number, staged_part in enumerate(self.plan.parts):
-            if staged_part.table_key != table_key:
-                continue
+    def read_parts(self, numbers: Iterable[int], columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The same of some staged parts."""
+        for number in numbers:
+            staged_part = self.plan.parts[number]
             if staged_part.rows is not None:
                 parts = [staged_part.rows.select(list(columns))]
             else:
@@ -113,30 +112,39 @@ class KeyColumns:
     def read_committed(
         self, table_key: str, columns: Sequence[str], *, among: pa.Array | None, by: str
     ) -> pa.Table:
-        """Committed rows with their addresses: those whose `by` is `among` the given values.
-
-        Without values, those of this bucket.
-        """
-        handle = open_pin(self.tables, self.plan.entries[table_key])
+        """Committed rows with their addresses: all, or those whose `by` is `among` the values."""
+        handle = self.open(table_key)
         names = list(dict.fromkeys([*columns, by]))
-        empty = pa.schema(
-            [*(handle.schema.field(name).remove_metadata() for name in names), _ADDRESS_FIELD]
-        ).empty_table()
+        empty = _schema_of(handle, names).empty_table()
         if handle.row_count == 0 or (among is not None and len(among) == 0):
             return empty
         if among is not None and by in _PROBED and _is_few(among, handle.row_count):
             found = self.tables.reads.scan_addresses(handle, names, IsIn(by, among))
             return pa.concat_tables([empty, *_shape(found, empty.schema)])
-        kept = [empty]
-        for chunk in _chunks(self.tables.reads.scan_addresses(handle, names), empty.schema):
-            if among is None:
-                kept.append(self.bucket.select(chunk, chunk[by]))
-            else:
-                kept.append(chunk.filter(pc.is_in(chunk[by], among)))
-        return pa.concat_tables(kept)
+        chunks = self.scan_committed(table_key, names)
+        if among is not None:
+            chunks = (chunk.filter(pc.is_in(chunk[by], among)) for chunk in chunks)
+        return pa.concat_tables([empty, *chunks])
+
+    def scan_committed(
+        self, table_key: str, columns: Sequence[str], fragments: Sequence[int] | None = None
+    ) -> Iterator[pa.Table]:
+        """Columns and addresses of all committed rows, or of some fragments, in table order."""
+        handle = self.open(table_key)
+        batches = self.tables.reads.scan_addresses(handle, columns, fragment_ids=fragments)
+        return _chunks(batches, _schema_of(handle, columns))
+
+    def open(self, table_key: str) -> TableHandle:
+        """The table, where it is checked against."""
+        return open_pin(self.tables, self.plan.entries[table_key])
 
 
 _ADDRESS_FIELD = pa.field(ROW_ADDRESS, pa.uint64())
+
+
+def _schema_of(handle: TableHandle, names: Sequence[str]) -> pa.Schema:
+    fields = (handle.schema.field(name).remove_metadata() for name in names)
+    return pa.schema([*fields, _ADDRESS_FIELD])
 
 
 def _is_few(among: pa.Array, row_count: int) -> bool:

@@ -22,7 +22,8 @@ from omnigraph.embed import EmbedSource
 from omnigraph.errors import KeyConflict, RecoveryRequired
 from omnigraph.manifest import GraphCommit, Snapshot
 from omnigraph.manifest.vector_models import note_models
-from omnigraph.pipeline.check import IdOutcome, Violation, addresses_of
+from omnigraph.pipeline.check import Violation, addresses_of
+from omnigraph.pipeline.checked import CheckedIds
 from omnigraph.pipeline.columns import CheckPlan
 from omnigraph.pipeline.crossing import Machine, is_faster_on_spark
 from omnigraph.pipeline.embed import EmbedPlan, FillCounts, LoadVectors
@@ -38,7 +39,7 @@ from omnigraph.pipeline.prepared import PreparedLoad, find_touched
 from omnigraph.pipeline.progress import Listener, Reporter, reporting
 from omnigraph.pipeline.quarantine import Quarantine
 from omnigraph.pipeline.ranges import Input
-from omnigraph.pipeline.run_checks import LoadChecks, join_row_numbers
+from omnigraph.pipeline.run_checks import LoadChecks
 from omnigraph.pipeline.runner import InlineRunner, Runner
 from omnigraph.pipeline.staged import StagedLoad
 from omnigraph.storage.scratch import Scratch, open_scratch, sweep
@@ -173,7 +174,7 @@ class _Load:
         )
         self._staged = StagedLoad(plan, self._runner, self._reporter)
         limit = None if self._quarantines else SHOWN_MAX
-        self._checks = LoadChecks(tables, self._runner, self._reporter, limit)
+        self._checks = LoadChecks(tables, self._runner, self._reporter, limit, plan.scratch_uri)
 
     @property
     def _quarantines(self) -> bool:
@@ -226,18 +227,16 @@ class _Load:
         self._noted = note_models(self._vectors.find_changed_models(vectors, snapshot))
         while True:
             check = self._check_plan(snapshot)
-            outcomes = self._checks.check_ids(check)
-            lost = join_row_numbers([outcome.lost for outcome in outcomes])
-            if len(lost):
-                self._staged.drop(check, lost)
+            ids = self._checks.check_ids(check)
+            if ids.has_lost:
+                self._staged.drop(check, ids.lost, ids.lost_in)
                 continue
-            violations, total = self._violations(check, outcomes)
+            violations, total = self._violations(check, ids)
             if not violations:
                 break
             self._refuse_or_quarantine(check, violations, total)
         if self._quarantines:
             self._quarantine.write(self._staged.rejected)
-        replaced = {each.table_key: addresses_of(each.replaced) for each in outcomes}
         touched = find_touched(
             frozenset(check.list_table_keys()), self._request.mode, self._catalog
         )
@@ -246,7 +245,9 @@ class _Load:
             check,
             self._request.mode,
             read_versions={key: snapshot.version_of(key) for key in touched.all},
-            replaced=replaced,
+            replaced={key: addresses_of(each) for key, each in ids.replaced.items()},
+            replaced_in=ids.replaced_in,
+            runner=self._runner,
             scratch=self._scratch,
             reporter=self._reporter,
         )
@@ -261,18 +262,16 @@ class _Load:
             root=str(self._tables.root),
         )
 
-    def _violations(
-        self, check: CheckPlan, outcomes: list[IdOutcome]
-    ) -> tuple[list[Violation], int]:
+    def _violations(self, check: CheckPlan, ids: CheckedIds) -> tuple[list[Violation], int]:
         """Every broken rule between rows, in input order; if there is none, ids that are taken.
 
         Raises:
             KeyConflict: Rows are not quarantined; names the taken id that is first in the input.
         """
-        found, total = self._checks.check_rules(check, outcomes)
+        found, total = self._checks.check_rules(check, ids)
         if found:
             return found, total
-        taken = [(number, each.table_key, id_) for each in outcomes for number, id_ in each.taken]
+        taken = ids.taken
         if taken and not self._quarantines:
             lines = self._staged.input_lines(check, [number for number, _, _ in taken])
             _, table_key, id_ = min(taken, key=lambda each: lines[each[0]])

@@ -166,11 +166,15 @@ class LoadPlan:
 
 @dataclass(frozen=True, slots=True)
 class RangeTask:
-    """One range to read. Records named in `dropped`, by table key, are left out."""
+    """One range to read. Records named in `dropped`, by table key, are left out.
+
+    So are those named in the files `dropped_in`: very many do not travel.
+    """
 
     index: int
     range: Range
     dropped: Mapping[str, Ordinals] = field(default_factory=dict)
+    dropped_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,11 @@ class StagedPart:
 
     def ordinal(self, row: int) -> int:
         """Which record of its type in the range a row was."""
-        return self.first_ordinal + row if self.ordinals is None else int(self.ordinals[row])
+        return int(self.find_ordinals(np.array([row]))[0])
+
+    def find_ordinals(self, rows: Ordinals) -> Ordinals:
+        """The same of several rows."""
+        return self.first_ordinal + rows if self.ordinals is None else self.ordinals[rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,12 @@ class Pin:
     shown: ShownColumns | None = None
 
 
+def pin_handle(tables: TableStorage, handle: TableHandle) -> Pin:
+    """What another process needs to open the same version."""
+    options = tuple(sorted(tables.storage_options.items()))
+    return Pin(str(tables.root), options, handle.location, handle.version, handle.shown)
+
+
 def open_pinned(pin: Pin) -> tuple[TableStorage, TableHandle]:
     """Open a pinned version in whatever process this is."""
     tables = TableStorage(graph_root(pin.root), dict(pin.storage_options))
@@ -80,9 +86,7 @@ class TableScan:
 
     def pin(self) -> Pin:
         """What another process needs to read the same rows."""
-        tables, handle = self._tables, self._handle
-        options = tuple(sorted(tables.storage_options.items()))
-        return Pin(str(tables.root), options, handle.location, handle.version, handle.shown)
+        return pin_handle(self._tables, self._handle)
 
     def count_rows(self) -> int:
         return self._handle.row_count

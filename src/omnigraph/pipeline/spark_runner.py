@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import gc
 import logging
+import pickle
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import chain
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
+
 from omnigraph.errors import OmnigraphError, SparkError
+from omnigraph.pipeline.exchange import BLOCK_BYTES, Block
 from omnigraph.pipeline.progress import Reporter
 
 Item = TypeVar("Item")
@@ -47,27 +52,67 @@ class SparkRunner:
             return []
         context = self._spark.sparkContext
         rows = context.accumulator(0)
-        job = _Job(context, _task(function, rows_of, rows), wanted)
+        task = _task(function, rows_of, rows)
+
+        def collect() -> list[Any]:
+            return context.parallelize(wanted, len(wanted)).map(task).collect()  # type: ignore[no-any-return]
 
         def tell(done: int) -> None:
             reporter.update(done, rows.value or None)
 
-        # Asking Spark how far it is costs as much as a small job.
-        answers = job.run(tell if reporter.is_heard else None)
+        answers = _run(context, collect, tell, reporter)
         tell(len(wanted))
-        for answer in answers:
-            if isinstance(answer, OmnigraphError):
-                raise answer
         return answers
+
+    @property
+    def parallelism(self) -> int:
+        return int(self._spark.sparkContext.defaultParallelism)
+
+    def exchange(
+        self,
+        emit: Callable[[Item], Iterable[Block]],
+        reduce: Callable[[Iterable[Block]], Result],
+        items: Iterable[Item],
+        count: int,
+        reporter: Reporter,
+        spill: str | None = None,
+    ) -> list[Result]:
+        wanted = list(items)
+        if not wanted:
+            return []
+        spark = self._spark
+
+        def collect() -> list[Any]:
+            numbers = spark.range(0, len(wanted), 1, len(wanted))
+            blocks = numbers.mapInArrow(_scatter(emit, wanted), _BLOCK_COLUMNS)
+            # Bucket n is partition n; hashing the number would put several into one partition.
+            reduced = blocks.repartitionById(count, "bucket").mapInArrow(_gather(reduce), _RESULT)
+            return [pickle.loads(row["result"]) for row in reduced.collect()]
+
+        return _run(spark.sparkContext, collect, reporter.update, reporter)
+
+
+def _run(
+    context: Any,
+    collect: Callable[[], list[Any]],
+    tell: Callable[[int], None],
+    reporter: Reporter,
+) -> list[Any]:
+    """Run a job and raise the first of our errors among its answers."""
+    # Asking Spark how far it is costs as much as a small job.
+    answers = _Job(context, collect).run(tell if reporter.is_heard else None)
+    for answer in answers:
+        if isinstance(answer, OmnigraphError):
+            raise answer
+    return answers
 
 
 class _Job:
     """One Spark job in a thread of its own, so that this one can watch it and be interrupted."""
 
-    def __init__(self, context: Any, task: Callable[[Any], Any], items: list[Any]) -> None:
+    def __init__(self, context: Any, collect: Callable[[], list[Any]]) -> None:
         self._context = context
-        self._task = task
-        self._items = items
+        self._collect_answers = collect
         self._group = f"omnigraph-{uuid4()}"
         self._answers: list[Any] = []
         self._error: BaseException | None = None
@@ -92,8 +137,7 @@ class _Job:
     def _collect(self) -> None:
         try:
             self._context.setJobGroup(self._group, "omnigraph", interruptOnCancel=True)
-            parallel = self._context.parallelize(self._items, len(self._items))
-            self._answers = parallel.map(self._task).collect()
+            self._answers = self._collect_answers()
         except BaseException as error:
             self._error = error
 
@@ -133,6 +177,79 @@ def _task(
         return result
 
     return run
+
+
+_BLOCK_COLUMNS = "bucket int, kind string, block binary"
+_BLOCK_SCHEMA = pa.schema([("bucket", pa.int32()), ("kind", pa.utf8()), ("block", pa.binary())])
+_RESULT = "result binary"
+_ERROR = "error"
+"""The kind of a block that is an error of ours: as a value, for the same reason as in `_task`."""
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def _scatter(
+    emit: Callable[[Item], Iterable[Block]], items: list[Item]
+) -> Callable[[Batches], Batches]:
+    """The blocks of the items whose numbers come in, several in a batch."""
+
+    def blocks_of(batches: Batches) -> Iterator[Block]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                try:
+                    yield from emit(items[number])
+                except OmnigraphError as error:
+                    yield Block(0, _ERROR, pickle.dumps(error))
+        freeze_modules()
+
+    def scatter(batches: Batches) -> Batches:
+        pending: list[Block] = []
+        size = 0
+        for block in blocks_of(batches):
+            pending.append(block)
+            size += len(block.data)
+            if size >= BLOCK_BYTES:
+                yield _to_batch(pending)
+                pending, size = [], 0
+        if pending:
+            yield _to_batch(pending)
+
+    return scatter
+
+
+def _to_batch(blocks: list[Block]) -> pa.RecordBatch:
+    columns = [[b.bucket for b in blocks], [b.kind for b in blocks], [b.data for b in blocks]]
+    arrays = [
+        pa.array(each, field.type) for each, field in zip(columns, _BLOCK_SCHEMA, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_BLOCK_SCHEMA)
+
+
+def _gather(reduce: Callable[[Iterable[Block]], Result]) -> Callable[[Batches], Batches]:
+    """What a function makes of the blocks of one bucket, if there are any."""
+
+    def blocks_of(batches: Batches) -> Iterator[Block]:
+        for batch in batches:
+            bucket, kind, data = batch.columns
+            for row in range(batch.num_rows):
+                block = Block(bucket[row].as_py(), kind[row].as_py(), data[row].as_py())
+                if block.kind == _ERROR:
+                    raise pickle.loads(block.data)
+                yield block
+
+    def gather(batches: Batches) -> Batches:
+        blocks = blocks_of(batches)
+        try:
+            first = next(blocks, None)
+            if first is None:
+                return
+            answer: Result | OmnigraphError = reduce(chain([first], blocks))
+        except OmnigraphError as error:
+            answer = error
+        freeze_modules()
+        yield pa.RecordBatch.from_pydict({"result": [pickle.dumps(answer)]})
+
+    return gather
 
 
 def _failure(text: str) -> str:

@@ -10,16 +10,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow.compute as pc
 
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.pipeline.blocks import LinesBlock, read_blocks
 from omnigraph.pipeline.embed import FillCounts, add_counts
+from omnigraph.pipeline.exchange import decode_table
 from omnigraph.pipeline.groups import Group
 from omnigraph.pipeline.model import LoadPlan, OnError, Ordinals, RangeResult, RangeTask, StagedPart
 from omnigraph.pipeline.parse import parse_block
 from omnigraph.pipeline.rows import Faults, GoodRows, good_rows
 from omnigraph.storage.location import table_path
+from omnigraph.storage.objects import read_object
 from omnigraph.storage.scratch import refuse_gone
 from omnigraph.storage.unattached import UnattachedFragment, write_unattached
 from omnigraph.write.bad_rows import SHOWN_MAX
@@ -28,6 +31,7 @@ from omnigraph.write.bad_rows import SHOWN_MAX
 def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     """Parse, check and write the records of one range."""
     seen: dict[str, int] = defaultdict(int)
+    dropped = _list_dropped(plan, task)
     parts: list[StagedPart] = []
     faults = Faults()
     lines = 0
@@ -41,7 +45,7 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
         faults.add_unknown(parsed)
         for group in parsed.groups:
             key = group.entity.table_key
-            good = good_rows(group, plan, seen[key], task.dropped.get(key), faults)
+            good = good_rows(group, plan, seen[key], dropped.get(key), faults)
             seen[key] += len(group.lines)
             vectors.append(good.vectors)
             if good.table.num_rows:
@@ -57,6 +61,19 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
         rejected=tuple(faults.rejected) if plan.on_error is OnError.QUARANTINE else (),
         vectors=add_counts(vectors),
     )
+
+
+def _list_dropped(plan: LoadPlan, task: RangeTask) -> dict[str, Ordinals]:
+    """The records to leave out, by table key."""
+    dropped = dict(task.dropped)
+    for uri in task.dropped_in:
+        data = read_object(uri, plan.storage_options)
+        assert data is not None, uri
+        records = decode_table(data)
+        for key in pc.unique(records["table_key"]).to_pylist():
+            named = records.filter(pc.equal(records["table_key"], key))["ordinal"].to_numpy()
+            dropped[key] = np.union1d(dropped.get(key, named), named)
+    return dropped
 
 
 def read_records(

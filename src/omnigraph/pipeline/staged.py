@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,8 @@ from omnigraph.pipeline.ranges import location_text, source_name
 from omnigraph.pipeline.runner import Runner
 from omnigraph.pipeline.stage import read_records, stage_range
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows
+
+NO_FILES: Mapping[int, str] = MappingProxyType({})
 
 
 class StagedLoad:
@@ -119,42 +122,39 @@ class StagedLoad:
             self.rejected.append((shown, Rejected(line, text, said)))
         self.drop(check, np.array(row_numbers, dtype=np.int64))
 
-    def drop(self, check: CheckPlan, row_numbers: RowNumbers) -> None:
-        """Take rows out of the load."""
-        by_part: dict[int, list[int]] = defaultdict(list)
-        for row_number in row_numbers.tolist():
-            number, row = split_row_number(row_number)
-            by_part[number].append(row)
-        affected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for number, rows in by_part.items():
+    def drop(
+        self, check: CheckPlan, row_numbers: RowNumbers, files: Mapping[int, str] = NO_FILES
+    ) -> None:
+        """Take rows out of the load: those with these numbers, and per range those of a file."""
+        numbers, rows = split_row_number(row_numbers)
+        changed: dict[int, RangeTask] = {}
+        for number in np.unique(numbers).tolist():
             part = check.parts[number]
             if part.rows is not None:
-                self._drop_held(part, rows)
-            else:
-                ordinals = [part.ordinal(row) for row in rows]
-                affected[part.range_index][part.table_key] += ordinals
-        self._run([self._without(index, dropped) for index, dropped in affected.items()])
+                self._drop_held(part, rows[numbers == number])
+                continue
+            task = changed.get(part.range_index, self._tasks[part.range_index])
+            ordinals = part.find_ordinals(rows[numbers == number])
+            changed[task.index] = _without(task, part.table_key, ordinals)
+        for index, uri in files.items():
+            task = changed.get(index, self._tasks[index])
+            changed[index] = replace(task, dropped_in=(*task.dropped_in, uri))
+        self._run(changed.values())
 
-    def _drop_held(self, part: StagedPart, rows: list[int]) -> None:
+    def _drop_held(self, part: StagedPart, rows: RowNumbers) -> None:
         assert part.rows is not None
         kept = np.setdiff1d(np.arange(part.row_count), rows)
-        ordinals = np.array([part.ordinal(row) for row in kept.tolist()], dtype=np.int64)
         smaller = replace(
-            part, rows=part.rows.take(pa.array(kept)), row_count=len(kept), ordinals=ordinals
+            part,
+            rows=part.rows.take(pa.array(kept)),
+            row_count=len(kept),
+            ordinals=part.find_ordinals(kept),
         )
         result = self._results[part.range_index]
         parts = tuple(smaller if each is part else each for each in result.parts)
         self._results[part.range_index] = replace(
             result, parts=tuple(each for each in parts if each.row_count)
         )
-
-    def _without(self, index: int, dropped: Mapping[str, list[int]]) -> RangeTask:
-        task = self._tasks[index]
-        merged: dict[str, Ordinals] = dict(task.dropped)
-        for key, ordinals in dropped.items():
-            before = merged.get(key, np.empty(0, np.int64))
-            merged[key] = np.union1d(before, np.array(ordinals, dtype=np.int64))
-        return replace(task, dropped=merged)
 
     def _run(self, tasks: Iterable[RangeTask]) -> None:
         wanted = list(tasks)
@@ -229,3 +229,9 @@ class StagedLoad:
             if each < index and source_name(self._tasks[each].range) == name
         )
         return location_text(range_, before + line, column)
+
+
+def _without(task: RangeTask, table_key: str, ordinals: Ordinals) -> RangeTask:
+    dropped = dict(task.dropped)
+    before = dropped.get(table_key, np.empty(0, np.int64))
+    return replace(task, dropped=dropped | {table_key: np.union1d(before, ordinals)})

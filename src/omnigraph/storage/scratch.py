@@ -24,6 +24,7 @@ from typing import Any
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, NotFoundError
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.listing import Files
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.objects import remove_files
 from omnigraph.storage.tables import TableStorage
@@ -120,6 +121,25 @@ def refuse_gone(uri: str) -> None:
     """
     if "://" not in uri and not os.path.exists(f"{uri}/lock"):
         raise ConflictError("this load was cancelled — nothing was written")
+
+
+def write_scratch(
+    scratch_uri: str, uri: str, data: bytes, storage_options: Mapping[str, str]
+) -> None:
+    """Write a file that is named once and below the scratch of a load.
+
+    Raises:
+        ConflictError: The scratch is gone.
+    """
+    refuse_gone(scratch_uri)
+    top, _, name = uri.rpartition("/")
+    with lance_errors("writing keys of a load", uri):
+        if "://" in uri:
+            Files(top, storage_options).write(name, data)
+            return
+        os.makedirs(top, exist_ok=True)
+        with open(uri, "xb") as file:
+            file.write(data)
 
 
 def sweep(tables: TableStorage, storage_options: Mapping[str, str]) -> int:

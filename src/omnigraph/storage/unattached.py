@@ -102,6 +102,24 @@ def read_unattached(
 
 
 @dataclass(frozen=True, slots=True)
+class MarkedRows:
+    """Rows of a table marked deleted in files that no version names yet.
+
+    `updated` are the fragments they are in, as JSON of Lance; of those in `removed` all rows go.
+    """
+
+    updated: tuple[str, ...] = ()
+    removed: tuple[int, ...] = ()
+
+
+def mark_deleted(handle: TableHandle, addresses: np.ndarray) -> MarkedRows:
+    """Write deletion files for the rows at `addresses`. Tasks do so, each for its own fragments."""
+    with lance_errors("marking rows deleted", handle.location):
+        updated, removed = write_deletions(handle._dataset, addresses)
+    return MarkedRows(tuple(json.dumps(each.to_json()) for each in updated), tuple(removed))
+
+
+@dataclass(frozen=True, slots=True)
 class UnattachedFragments:
     """All unattached fragments of one table, and the logical schema they were written with."""
 
@@ -140,13 +158,12 @@ class UnattachedStaging:
         return self._stage(handle, StageKind.OVERWRITE, operation, new)
 
     def stage_replace(
-        self, handle: TableHandle, new: UnattachedFragments, addresses: np.ndarray
+        self, handle: TableHandle, new: UnattachedFragments, marked: Sequence[MarkedRows]
     ) -> StagedTransaction:
-        """Stage the fragments as new rows, and the removal of the rows at `addresses`."""
-        with lance_errors("staging a merge", handle.location):
-            updated, removed = write_deletions(handle._dataset, addresses)
+        """Stage the fragments as new rows, and the removal of the rows that are marked."""
+        updated = [FragmentMetadata.from_json(text) for each in marked for text in each.updated]
         operation = LanceOperation.Update(
-            removed_fragment_ids=removed,
+            removed_fragment_ids=[number for each in marked for number in each.removed],
             updated_fragments=updated,
             new_fragments=self._adopt(handle, new),
         )

@@ -1,12 +1,7 @@
 """Integrity: what must hold between rows: unique tuples, distinct ids, endpoints, cardinality.
 
-Every check is a function of one or two columns of text, so that it runs the same over a whole
-write in memory and over one hash bucket of it in a Spark task. What a bucket has to be split by:
-
-    split_surviving, duplicate_ids                 id
-    duplicate_tuples, find_clashes            the tuple, as `tuple_keys` frames it
-    missing_endpoints                              the endpoint's node id
-    cardinality_violations                         src
+Every check is a function of one or two columns of text. `describe_*` say what is wrong with a row,
+also for a load that is too large for one process and is checked by an exchange.
 
 `split_surviving` comes first: a committed row that the write replaces or deletes takes no part in
 the other checks, and only its id says so.
@@ -96,7 +91,7 @@ def find_clashes(
     limit: int | None = SHOWN_MAX,
 ) -> BadRows:
     """Rows whose tuple a committed row has that survives the write (see `split_surviving`)."""
-    clashing = np.flatnonzero(_is_among(keys, committed_keys))
+    clashing = np.flatnonzero(is_among(keys, committed_keys))
     return _tuple_violations(group, keys, clashing, limit)
 
 
@@ -105,7 +100,7 @@ def split_surviving(committed: pa.Table, gone_ids: pa.StringArray) -> tuple[pa.T
 
     `gone_ids` are the ids the write replaces and the ids it deletes.
     """
-    is_gone = pa.array(_is_among(whole_column(committed, ID), gone_ids))
+    is_gone = pa.array(is_among(whole_column(committed, ID), gone_ids))
     return committed.filter(pc.invert(is_gone)), committed.filter(is_gone)
 
 
@@ -127,11 +122,14 @@ def duplicate_ids(
     """Rows whose id an earlier row of the same input has already."""
 
     def describe(row: int) -> BadRow:
-        value = ids[row].as_py()
-        reason = f"id '{shorten(value)}' occurs more than once in the input"
-        return BadRow(row, entity.name, ID, excerpt(value), reason)
+        return describe_repeated_id(entity, ids[row].as_py(), row)
 
     return BadRows.at(_repeats(ids), describe, limit)
+
+
+def describe_repeated_id(entity: EntityType, value: str, row: int = 0) -> BadRow:
+    reason = f"id '{shorten(value)}' occurs more than once in the input"
+    return BadRow(row, entity.name, ID, excerpt(value), reason)
 
 
 def missing_endpoints(
@@ -142,15 +140,18 @@ def missing_endpoints(
     limit: int | None = SHOWN_MAX,
 ) -> BadRows:
     """Edges whose endpoint on `side` is not among the nodes that exist after the write."""
-    node_name = edge.source if side == "src" else edge.target
 
     def describe(row: int) -> BadRow:
-        value = endpoint_ids[row].as_py()
-        reason = f"{side} '{shorten(value)}' not found in {node_name}"
-        return BadRow(row, edge.name, side, excerpt(value), reason)
+        return describe_missing_end(edge, side, endpoint_ids[row].as_py(), row)
 
-    absent = ~_is_among(endpoint_ids, node_ids) & to_mask(endpoint_ids.is_valid())
+    absent = ~is_among(endpoint_ids, node_ids) & to_mask(endpoint_ids.is_valid())
     return BadRows.at(np.flatnonzero(absent), describe, limit)
+
+
+def describe_missing_end(edge: EdgeType, side: Side, value: str, row: int = 0) -> BadRow:
+    node_name = edge.source if side == "src" else edge.target
+    reason = f"{side} '{shorten(value)}' not found in {node_name}"
+    return BadRow(row, edge.name, side, excerpt(value), reason)
 
 
 def find_touched_sources(
@@ -160,7 +161,7 @@ def find_touched_sources(
     touched = pc.unique(pa.chunked_array([written, lost if lost is not None else NO_IDS]))
     touched = touched.drop_null()
     if deleted_nodes is not None:
-        touched = touched.filter(pa.array(~_is_among(touched, deleted_nodes)))
+        touched = touched.filter(pa.array(~is_among(touched, deleted_nodes)))
     return touched
 
 
@@ -183,34 +184,44 @@ def cardinality_violations(
         return NO_BAD_ROWS
     touched = find_touched_sources(written, lost, deleted_nodes)
     counts = _counts(touched, written) + _counts(touched, surviving)
-    maximum = edge.cardinality.maximum
-    violating = counts < edge.cardinality.minimum
-    if maximum is not None:
-        violating |= counts > maximum
 
     def describe(row: int) -> BadRow:
-        source, count = touched[row].as_py(), int(counts[row])
-        bound = f"min {edge.cardinality.minimum}"
-        if count >= edge.cardinality.minimum:
-            bound = f"max {maximum}"
-        reason = (
-            f"@card violation on edge {edge.name}: "
-            f"source '{shorten(source)}' has {count} edges ({bound})"
-        )
-        return BadRow(row, edge.name, "src", excerpt(source), reason)
+        return describe_cardinality(edge, touched[row].as_py(), int(counts[row]), row)
 
-    return BadRows.at(np.flatnonzero(violating), describe, limit)
+    return BadRows.at(np.flatnonzero(is_out_of_bounds(edge, counts)), describe, limit)
+
+
+def is_out_of_bounds(edge: EdgeType, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Whether each number of edges is one that `@card` does not allow."""
+    maximum = edge.cardinality.maximum
+    violating = counts < edge.cardinality.minimum
+    return violating if maximum is None else violating | (counts > maximum)
+
+
+def describe_cardinality(edge: EdgeType, source: str, count: int, row: int = 0) -> BadRow:
+    bounds = edge.cardinality
+    bound = f"min {bounds.minimum}" if count < bounds.minimum else f"max {bounds.maximum}"
+    reason = (
+        f"@card violation on edge {edge.name}: "
+        f"source '{shorten(source)}' has {count} edges ({bound})"
+    )
+    return BadRow(row, edge.name, "src", excerpt(source), reason)
 
 
 def _tuple_violations(
     group: UniqueGroup, keys: pa.StringArray, rows: npt.NDArray[np.int64], limit: int | None
 ) -> BadRows:
     def describe(row: int) -> BadRow:
-        shown = ", ".join(excerpt(member) for member in _members(group, keys[row].as_py()))
-        property_ = ", ".join(group.members)
-        return BadRow(row, group.type_name, property_, shown, f"@unique violation on {group}")
+        return describe_tuple(group, keys[row].as_py(), row)
 
     return BadRows.at(rows, describe, limit)
+
+
+def describe_tuple(group: UniqueGroup, key: str, row: int = 0) -> BadRow:
+    """What is wrong with a row whose tuple, framed by `tuple_keys`, another row has."""
+    shown = ", ".join(excerpt(member) for member in _members(group, key))
+    property_ = ", ".join(group.members)
+    return BadRow(row, group.type_name, property_, shown, f"@unique violation on {group}")
 
 
 def _members(group: UniqueGroup, key: str) -> list[str]:
@@ -244,7 +255,7 @@ def _repeats(texts: pa.StringArray) -> npt.NDArray[np.int64]:
     return np.flatnonzero((codes >= 0) & (codes <= highest_before))
 
 
-def _is_among(texts: pa.StringArray, known: pa.StringArray) -> npt.NDArray[np.bool_]:
+def is_among(texts: pa.StringArray, known: pa.StringArray) -> npt.NDArray[np.bool_]:
     """Whether each text is one of `known`. Null is among nothing."""
     return to_mask(pc.is_in(texts, value_set=known, skip_nulls=True))
 

@@ -18,8 +18,7 @@ touch kept the rules before and is not read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,11 +43,7 @@ from omnigraph.write.validate import value_violations
 
 
 class GraphAfterWrite(Protocol):
-    """The graph as a write would leave it, read only where a rule asks.
-
-    A view may stand for one part of a large write. Then it gives the new rows whose values in the
-    columns asked for fall into its part; rows with equal values are always in the same part.
-    """
+    """The graph as a write would leave it, read only where a rule asks."""
 
     def list_changed_types(self) -> Sequence[EntityType]:
         """The types whose rows the write adds, replaces or deletes, in the order of reports."""
@@ -123,22 +118,77 @@ class BrokenCardinality(BrokenRule):
     surviving: pa.Table
 
 
-Rule: TypeAlias = Callable[[], BrokenRule | None]
-RunRules: TypeAlias = Callable[[list[Rule]], Iterable[BrokenRule | None]]
+@dataclass(frozen=True, slots=True)
+class ValuesRule:
+    """Each value of a row of this type is allowed by the schema."""
+
+    entity: EntityType
 
 
-def run_in_turn(rules: list[Rule]) -> Iterator[BrokenRule | None]:
-    return (rule() for rule in rules)
+@dataclass(frozen=True, slots=True)
+class UniqueRule:
+    """No two rows of this type have the same tuple."""
+
+    entity: EntityType
+    group: UniqueGroup
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointsRule:
+    """A new edge has a node at this end."""
+
+    edge: EdgeType
+    side: Side
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansRule:
+    """A surviving edge still has a node at this end."""
+
+    edge: EdgeType
+    side: Side
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardinalityRule:
+    """A source has as many edges as `@card` allows."""
+
+    edge: EdgeType
+
+
+Rule: TypeAlias = ValuesRule | UniqueRule | EndpointsRule | OrphansRule | CardinalityRule
+CheckRule: TypeAlias = Callable[[Rule], BrokenRule | None]
+RunRules: TypeAlias = Callable[[CheckRule, list[Rule]], Iterable[BrokenRule | None]]
+
+
+def list_rules(changed: Sequence[EntityType], edges: Sequence[EdgeType]) -> list[Rule]:
+    """Every rule that a write to the `changed` types could break, in the order of reports."""
+    rules: list[Rule] = []
+    for entity in changed:
+        rules.append(ValuesRule(entity))
+        rules += [UniqueRule(entity, group) for group in groups_besides_key(entity)]
+    for edge in edges:
+        is_changed = any(each.table_key == edge.table_key for each in changed)
+        for side, node_name in edge_ends(edge):
+            if is_changed:
+                rules.append(EndpointsRule(edge, side, node_name))
+            rules.append(OrphansRule(edge, side, node_name))
+        if is_changed and not edge.cardinality.is_default:
+            rules.append(CardinalityRule(edge))
+    return rules
 
 
 def check_rules(
-    view: GraphAfterWrite, limit: int | None = SHOWN_MAX, run: RunRules = run_in_turn
+    view: GraphAfterWrite, limit: int | None = SHOWN_MAX, run: RunRules = map
 ) -> Iterator[BrokenRule]:
     """Every rule that the write would break, with up to `limit` bad rows each.
 
     `run` checks the rules and returns the results in the same order; a load uses threads.
     """
-    for broken in run(_Rules(view, limit).list_all()):
+    rules = list_rules(view.list_changed_types(), view.list_edge_types())
+    for broken in run(_Rules(view, limit).check, rules):
         if broken is not None and broken.bad:
             yield broken
 
@@ -150,22 +200,20 @@ class _Rules:
     view: GraphAfterWrite
     limit: int | None
 
-    def list_all(self) -> list[Rule]:
-        """Every rule that the write could break, in the order of reports."""
-        rules: list[Rule] = []
-        changed = self.view.list_changed_types()
-        for entity in changed:
-            rules.append(partial(self.values, entity))
-            rules += [partial(self.unique, entity, group) for group in groups_besides_key(entity)]
-        for edge in self.view.list_edge_types():
-            is_changed = any(each.table_key == edge.table_key for each in changed)
-            for side, node_name in edge_ends(edge):
-                if is_changed:
-                    rules.append(partial(self.endpoints, edge, side, node_name))
-                rules.append(partial(self.orphans, edge, side, node_name))
-            if is_changed and not edge.cardinality.is_default:
-                rules.append(partial(self.cardinality, edge))
-        return rules
+    def check(self, rule: Rule) -> BrokenRule | None:
+        match rule:
+            case ValuesRule(entity):
+                return self.values(entity)
+            case UniqueRule(entity, group):
+                return self.unique(entity, group)
+            case EndpointsRule(edge, side, node_name):
+                return self.endpoints(edge, side, node_name)
+            case OrphansRule(edge, side, node_name):
+                return self.orphans(edge, side, node_name)
+            case CardinalityRule(edge):
+                return self.cardinality(edge)
+            case _:
+                assert_never(rule)
 
     def values(self, entity: EntityType) -> BrokenRule | None:
         columns = self.view.list_value_columns(entity)
