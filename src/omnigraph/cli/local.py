@@ -36,6 +36,7 @@ class LocalGraph:
             commit=query.snapshot,
             at=self.options.at,
             schema=query.schema_of or "commit",
+            engine=self.options.engine,
         )
         return wire.read_to_json(result, wire.read_target(result, query.snapshot))
 

@@ -13,6 +13,12 @@ TypesOption = Annotated[
 EngineOption = Annotated[
     str, typer.Option("--engine", help="auto, spark, or inline (in this process).")
 ]
+ReadEngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="local (this process), spark, or auto (by the size of the tables)."
+    ),
+]
 SchemaOfOption = Annotated[
     str | None,
     typer.Option(

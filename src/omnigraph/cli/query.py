@@ -24,7 +24,7 @@ from omnigraph.cli.invocation import (
     parse_invocation,
     read_params,
 )
-from omnigraph.cli.options import SchemaOfOption
+from omnigraph.cli.options import ReadEngineOption, SchemaOfOption
 from omnigraph.cli.render import COLUMN_WIDTH_MAX, Format, Look, render
 from omnigraph.errors import BadRequestError
 
@@ -57,6 +57,7 @@ def query(
     snapshot: SnapshotOption = None,
     at: AtOption = None,
     schema_of: SchemaOfOption = None,
+    engine: ReadEngineOption = "local",
     format_: FormatOption = None,
 ) -> None:
     """Run a read query over one snapshot and print its rows."""
@@ -73,7 +74,7 @@ def query(
         params=params,
         params_file=params_file,
     )
-    result = _run(invocation, branch, snapshot, at, schema_of)
+    result = _run(invocation, branch, snapshot, at, schema_of, engine)
     _print_rows(result, invocation, chosen_format)
 
 
@@ -108,6 +109,7 @@ def explain(
     analyze: Annotated[
         bool, typer.Option("--analyze", help="Also run the query; show rows and times per stage.")
     ] = False,
+    engine: ReadEngineOption = "local",
 ) -> None:
     """Show the typed form and the plan of a read query."""
     invocation = parse_invocation(
@@ -127,12 +129,15 @@ def explain(
             invocation.query.params,
             branch=call.branch(branch),
             analyze=analyze,
+            engine=engine,
         )
     stages = [
         {"text": stage.text, "rows": stage.rows, "elapsed_ms": stage.elapsed_ms}
         for stage in explained.stages
     ]
     value = {"ir": explained.ir, "plan": explained.plan, "stages": stages}
+    if explained.spark is not None:
+        value["spark"] = explained.spark
     call.print_result(value, [str(explained)])
 
 
@@ -148,12 +153,13 @@ def _run(
     snapshot: str | None = None,
     at: str | None = None,
     schema_of: str | None = None,
+    engine: str = "local",
 ) -> Json:
     """Run an ad hoc or stored query."""
     call, query = invocation.call, invocation.query
-    call.refuse_served(at=at)
+    call.refuse_served(at=at, engine=engine != "local")
     chosen = None if snapshot is not None else call.branch(branch or query.branch)
-    with call.open_graph("r", StoreOptions(at=at), doing="reading") as graph:
+    with call.open_graph("r", StoreOptions(at=at, engine=engine), doing="reading") as graph:
         return graph.query(replace(query, branch=chosen, snapshot=snapshot, schema_of=schema_of))
 
 

@@ -20,15 +20,18 @@ from omnigraph.storage.tables import TableStorage
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`stages` is empty unless the query was run for it."""
+    """`stages` is empty unless the query was run for it, `spark` unless that runs it."""
 
     ir: str
     plan: str
     stages: tuple[Stage, ...] = ()
     row_count: int | None = None
+    spark: str | None = None
 
     def __str__(self) -> str:
         parts = ["IR", _indent(self.ir), "plan", _indent(self.plan)]
+        if self.spark is not None:
+            parts += ["spark", _indent(self.spark)]
         if self.stages:
             parts += ["run", *map(_stage_line, self.stages), f"  {self.row_count} rows"]
         return "\n".join(parts)

@@ -65,7 +65,7 @@ def _best_positions(
     wanted = candidates if len(candidates) < view.size else None
 
     def arm(single: Nearest | Bm25, most: int | None) -> IntArray:
-        query = _query(run, pattern, single)
+        query = query_of(run, pattern, single)
         if query is None:
             return candidates[:0]
         ranked, _ = rank(view, single, query, wanted, most)
@@ -79,14 +79,14 @@ def _best_positions(
             best, _ = fuse(
                 arm(first, limit if isinstance(first, Nearest) else None),
                 arm(second, limit if isinstance(second, Nearest) else None),
-                _fusion_constant(run, k),
+                fusion_constant(run, k),
             )
         case _:
             assert_never(ranking)
     return best
 
 
-def _query(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[float] | None:
+def query_of(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[float] | None:
     if isinstance(ranking.query, PropertyRef):
         raise BadRequestError(
             f"`${ranking.query.variable}.{ranking.query.property}` differs from row to row — "
@@ -114,7 +114,7 @@ def _embed(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[f
     return embed_query_text(run.embedder, text, column)
 
 
-def _fusion_constant(run: Run, k: Scalar | None) -> int:
+def fusion_constant(run: Run, k: Scalar | None) -> int:
     if k is None:
         return RRF_K
     if isinstance(k, PropertyRef):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import field
 from datetime import date, datetime, timedelta
 from importlib import import_module
 from itertools import accumulate
@@ -36,6 +37,7 @@ class QueryResult:
     commit_id: str | None
     manifest_version: int
     elapsed_ms: float
+    make_frame: Callable[[pa.Table], Any] | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> list[str]:
@@ -71,6 +73,12 @@ class QueryResult:
     def to_polars(self) -> Any:
         """A polars frame, when polars is installed."""
         return _require("polars").from_arrow(self.table)
+
+    def to_spark(self) -> Any:
+        """A Spark DataFrame; of a read that ran on Spark, without bringing its rows here."""
+        if self.make_frame is None:
+            raise BadRequestError("these rows have no graph to find Spark by — use `.to_arrow()`")
+        return self.make_frame(self.table)
 
     def __repr__(self) -> str:
         return f"<QueryResult {self.query_name}: {len(self)} rows of {', '.join(self.columns)}>"

@@ -92,13 +92,18 @@ def fuse(first: IntArray, second: IntArray, k: int = RRF_K) -> tuple[IntArray, n
     Ties keep the order of `first`, then that of `second`. A row that occurs twice in a ranking
     counts at its best rank.
     """
-    if k <= 0:
-        raise BadRequestError(f"rrf needs k > 0, not {k}")
+    check_fusion_constant(k)
     rankings = [pc.unique(pa.array(each, pa.int64())) for each in (first, second)]
     rows = pc.unique(pa.concat_arrays(rankings))
     scores = _reciprocal_ranks(rows, rankings[0], k) + _reciprocal_ranks(rows, rankings[1], k)
     order = np.argsort(-scores, kind="stable")
     return rows.to_numpy()[order], scores[order]
+
+
+def check_fusion_constant(k: int) -> None:
+    """Refuse a constant that would divide by nothing."""
+    if k <= 0:
+        raise BadRequestError(f"rrf needs k > 0, not {k}")
 
 
 def _reciprocal_ranks(rows: pa.Int64Array, ranking: pa.Int64Array, k: int) -> np.ndarray:
@@ -133,6 +138,14 @@ def _to_positions(text: FullText, found: Sequence[IntArray]) -> IntArray:
 
 def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None, language: str) -> list[range]:
     """The forms whose surface is within `max_edits` edits of a token of the query."""
+    near = find_near(text.surface_texts, query, max_edits, language)
+    return [range(form, form + 1) for form in np.flatnonzero(near).tolist()]
+
+
+def find_near(
+    surfaces: Sequence[str], query: str, max_edits: int | None, language: str
+) -> np.ndarray:
+    """Which surfaces are within `max_edits` edits of a token of the query."""
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
 
@@ -141,17 +154,13 @@ def _fuzzy_forms(text: TextIndex, query: str, max_edits: int | None, language: s
         raise BadRequestError(f"fuzzy needs max_edits of 0 or more, not {edits}")
     edits = min(edits, _MOST_EDITS)
     wanted = {form.surface for form in query_forms(query, language)}
-    near = np.zeros(len(text.surfaces), dtype=bool)
+    near = np.zeros(len(surfaces), dtype=bool)
     for word in wanted:
         distances = cdist(
-            [word],
-            text.surface_texts,
-            scorer=Levenshtein.distance,
-            score_cutoff=edits,
-            dtype=np.uint32,
+            [word], surfaces, scorer=Levenshtein.distance, score_cutoff=edits, dtype=np.uint32
         )
         near |= distances[0] <= edits
-    return [range(form, form + 1) for form in np.flatnonzero(near).tolist()]
+    return near
 
 
 def _best_texts(
@@ -204,11 +213,9 @@ def _bm25(text: FullText, stems: list[str]) -> list[tuple[IntArray, np.ndarray]]
     for stem in stems:
         counted = [counts_of_stem(part, stem) for part in text.parts]
         having = sum(len(documents) for documents, _ in counted)
-        idf = np.log1p((rows - having + 0.5) / (having + 0.5))
         for part, found, (documents, counts) in zip(text.parts, scored, counted, strict=True):
             lengths = part.index.lengths.at(documents)
-            damping = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean_length)
-            found.append((documents, idf * counts * (BM25_K1 + 1) / (counts + damping)))
+            found.append((documents, score_token(counts, lengths, rows, having, mean_length)))
     return [
         _add_scores(len(part.index), each) for part, each in zip(text.parts, scored, strict=True)
     ]
@@ -226,3 +233,13 @@ def _add_scores(
     # Every token of the query that a document has adds more than nothing.
     found = np.flatnonzero(total)
     return found, total[found]
+
+
+def score_token(
+    counts: np.ndarray, lengths: np.ndarray, rows: int, having: int, mean_length: float
+) -> np.ndarray:
+    """What one token of the query is worth to the documents that have it, `having` of `rows`."""
+    idf = np.log1p((rows - having + 0.5) / (having + 0.5))
+    damping = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean_length)
+    scores: np.ndarray = idf * counts * (BM25_K1 + 1) / (counts + damping)
+    return scores

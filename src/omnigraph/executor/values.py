@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import BadRequestError
-from omnigraph.ir.expressions import Constant, NodeRef, Param, Projected
+from omnigraph.ir.expressions import Constant, NodeRef, Param, Projected, PropertyRef
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
@@ -115,3 +115,15 @@ def values_of(part: object) -> Iterator[Value]:
     elif is_dataclass(part):
         for field in fields(part):
             yield from values_of(getattr(part, field.name))
+
+
+def properties_of(part: object) -> Iterator[PropertyRef]:
+    """Every property that a query, or a part of it, reads."""
+    if isinstance(part, PropertyRef):
+        yield part
+    elif isinstance(part, tuple):
+        for each in part:
+            yield from properties_of(each)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from properties_of(getattr(part, field.name))

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from omnigraph.catalog import Catalog
 from omnigraph.compiler import bind_params, require_read
 from omnigraph.errors import BadRequestError, SchemaMoved
-from omnigraph.executor import Explanation, QueryResult, execute, explain
+from omnigraph.executor import Explanation, QueryResult
 from omnigraph.graph.arguments import check_calls
 from omnigraph.graph.query_source import compile_source
+from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import LoadResult, MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.index import open_tables
@@ -122,10 +123,10 @@ class Graph:
 
         The past is read in the schema of its commit; a query that fits only the schema of today,
         or any with `schema="current"`, is answered through stable identities. The engine is
-        `local`: this process. `spark` is refused until queries can run there.
+        `local`, this process; `spark`; or with `auto` Spark for what does not fit `cache_bytes`.
         """
         started = perf_counter()
-        _require_local(engine)
+        require_engine(engine)
         session = self._session
         catalog, snapshot, ir = session.read_as(
             (branch, commit, version, at),
@@ -133,17 +134,7 @@ class Graph:
             lambda catalog, _: require_read(compile_source(source, catalog, name)),
         )
         bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
-        table = execute(
-            ir, bound, snapshot, catalog, session.store.tables, session.cache, session.embed_source
-        )
-        return QueryResult(
-            table,
-            ir.name,
-            snapshot.branch,
-            snapshot.head.commit_id,
-            snapshot.manifest_version,
-            elapsed_ms=1_000 * (perf_counter() - started),
-        )
+        return run_read(session, ir, bound, catalog, snapshot, engine, started)
 
     def run_query_at(
         self,
@@ -165,24 +156,20 @@ class Graph:
         *,
         branch: str = MAIN,
         analyze: bool = False,
+        engine: str = "local",
     ) -> Explanation:
-        """Show every stage of a read: IR and plan, and with `analyze` what running it did."""
+        """Show every stage of a read: IR and plan, and with `analyze` what running it did.
+
+        On Spark also its own plan, which depends on the parameters.
+        """
+        require_engine(engine)
         session = self._session
         catalog, snapshot = session.read((branch, None, None, None))
         ir = require_read(compile_source(source, catalog, name))
         bound: dict[str, Any] = {}
-        if analyze:
+        if analyze or engine != "local":
             bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
-        return explain(
-            ir,
-            snapshot,
-            catalog,
-            session.store.tables,
-            session.cache,
-            params=bound,
-            embedder=session.embed_source,
-            analyze=analyze,
-        )
+        return explain_read(session, ir, bound, catalog, snapshot, engine=engine, analyze=analyze)
 
     @overload
     def export(
@@ -811,13 +798,3 @@ def _check_limit(limit: int | None) -> int | None:
     if limit is not None and limit < 0:
         raise BadRequestError(f"limit is {limit}, expected 0 or more")
     return limit
-
-
-def _require_local(engine: str) -> None:
-    if engine == "spark":
-        raise BadRequestError(
-            "queries do not run on Spark yet — leave out `engine`, or read the types you need "
-            "with `graph.nodes(type).to_spark()` and `graph.edges(type).to_spark()`"
-        )
-    if engine != "local":
-        raise BadRequestError(f"engine is {engine!r}, expected 'local'")

@@ -4,7 +4,7 @@
     frame.write.format("omnigraph").options(path=uri, type="Person").mode("append").save()
 
 A read is pinned to one snapshot: of `branch`, or of `commit`, `version` or `at`, in the schema of
-that commit, or of today with `schema` as `current`. Its partitions are groups of fragments, and a
+that commit, or of today with `schema` as `current`. Its partitions are about equally large, and a
 narrower schema given by `.schema(...)` reads only those columns. The option `filters` is JSON,
 [[column, operator, value], ...], and leaves the other rows in the store. Options `storage.*` go to
 the store.
@@ -35,7 +35,7 @@ from pyspark.sql.types import StructType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.frames import ParquetParts, fresh_spool, partition_number, table_key
-from omnigraph.pipeline.scan import Pin, open_pinned, require_columns
+from omnigraph.pipeline.scan import Part, Pin, cut_parts, open_pinned, require_columns
 from omnigraph.storage.predicates import (
     And,
     Compare,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
 FORMAT = "omnigraph"
-FRAGMENTS_PER_PARTITION = 8
 _STORAGE_PREFIX = "storage."
 _COMPARISONS = {
     "=": CompareOp.EQ,
@@ -153,10 +152,10 @@ class _Target:
 
 
 @dataclass()
-class _Fragments(InputPartition):
-    """Some fragments of the pinned version of the table."""
+class _Rows(InputPartition):
+    """Some rows of the pinned version of the table."""
 
-    ids: list[int]
+    part: Part
 
 
 class _Reader(DataSourceReader):
@@ -176,9 +175,7 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         tables, handle = open_pinned(self._pin)
-        ids = tables.reads.fragment_ids(handle)
-        groups = range(0, len(ids), FRAGMENTS_PER_PARTITION)
-        return [_Fragments(ids[at : at + FRAGMENTS_PER_PARTITION]) for at in groups]
+        return [_Rows(part) for part in cut_parts(tables, handle)]
 
     def read(self, partition: Any) -> Iterator[Any]:
         if partition is None:
@@ -190,8 +187,11 @@ class _Reader(DataSourceReader):
             for name, nullable in self._nullable.items()
         ]
         wanted = spark_schema(pa.schema(fields))
-        for batch in tables.reads.scan_addresses(handle, self._names, predicate, partition.ids):
-            yield _spark_batch(batch.drop_columns([ROW_ADDRESS]), wanted)
+        part: Part = partition.part
+        for batch in tables.reads.scan_addresses(
+            handle, self._names, predicate, part.fragment_ids, part.places
+        ):
+            yield spark_batch(batch.drop_columns([ROW_ADDRESS]), wanted)
 
 
 @dataclass()
@@ -252,7 +252,7 @@ def _spark_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def _spark_batch(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+def spark_batch(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     columns = [_spark_column(batch.column(each.name), each.type) for each in wanted]
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
 

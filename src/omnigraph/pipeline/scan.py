@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +21,9 @@ from omnigraph.write.fork import open_pin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+PART_ROWS = 250_000
+"""Rows that one task reads: enough to pay for the task, few enough to keep every core busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,33 @@ def open_pinned(pin: Pin) -> tuple[TableStorage, TableHandle]:
     """Open a pinned version in whatever process this is."""
     tables = TableStorage(graph_root(pin.root), dict(pin.storage_options))
     return tables, tables.open_at(pin.location, pin.version, shown=pin.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one version that one task reads: of some fragments all, or of one some places."""
+
+    fragment_ids: tuple[int, ...]
+    places: range | None = None
+
+
+def cut_parts(tables: TableStorage, handle: TableHandle, rows: int = PART_ROWS) -> list[Part]:
+    """Cut a version into parts of about so many rows: small fragments join, large ones split."""
+    parts: list[Part] = []
+    joined: list[int] = []
+    room = rows
+    for each in tables.reads.fragments(handle):
+        if each.rows > 2 * rows:
+            count = -(-each.rows // rows)
+            edges = [each.rows * at // count for at in range(count + 1)]
+            parts += [Part((each.fragment_id,), range(*ends)) for ends in pairwise(edges)]
+            continue
+        if joined and each.rows > room:
+            parts.append(Part(tuple(joined)))
+            joined, room = [], rows
+        joined.append(each.fragment_id)
+        room -= each.rows
+    return [*parts, Part(tuple(joined))] if joined else parts
 
 
 def require_columns(names: Iterable[str], schema: pa.Schema) -> None:

@@ -21,6 +21,7 @@ from omnigraph.server.settings import (
     ServerSettings,
     is_truthy,
     limits_from,
+    query_engine_from,
     tokens_from,
 )
 from omnigraph.storage.location import graph_root
@@ -69,6 +70,7 @@ def resolve_settings(arguments: Arguments, environment: Mapping[str, str]) -> Se
             arguments.require_all_graphs or is_truthy(environment.get(REQUIRE_ALL_GRAPHS))
         ),
         limits=limits_from(environment),
+        query_engine=query_engine_from(environment),
     )
 
 

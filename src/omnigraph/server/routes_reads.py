@@ -58,11 +58,12 @@ async def answer(call: Call, wanted: Read) -> Response:
         branch = (await call.run_read(graph.commit, wanted.snapshot)).branch
     call.permit(branch=branch, action=Action.READ)
     query_key = hash((wanted.source, wanted.name, branch, wanted.snapshot, wanted.schema_of))
-    data = await call.run_query(query_key, partial(run_read, graph, wanted, branch))
+    engine = call.serving.settings.query_engine
+    data = await call.run_query(query_key, partial(run_read, graph, wanted, branch, engine))
     return Response(data, media_type=JSON)
 
 
-def run_read(graph: Graph, wanted: Read, branch: str) -> bytes:
+def run_read(graph: Graph, wanted: Read, branch: str, engine: str) -> bytes:
     """Read and encode."""
     result = graph.query(
         wanted.source,
@@ -71,6 +72,7 @@ def run_read(graph: Graph, wanted: Read, branch: str) -> bytes:
         branch=branch,
         commit=wanted.snapshot,
         schema=wanted.schema_of,
+        engine=engine,
     )
     shape = frozen_read_to_json if wanted.is_frozen else read_to_json
     return orjson.dumps(shape(result, read_target(result, wanted.snapshot)))

@@ -12,6 +12,7 @@ from typing import Any
 from omnigraph.config.document import read_text
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
+from omnigraph.graph.reads import READ_ENGINES
 from omnigraph.server.auth import NO_TOKENS, Tokens
 
 DEFAULT_GRAPH_ID = "default"
@@ -24,6 +25,7 @@ TOKEN = "OMNIGRAPH_SERVER_BEARER_TOKEN"
 TOKENS_FILE = "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
 TOKENS_JSON = "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON"
 TOKENS_SECRET = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"
+QUERY_ENGINE = "OMNIGRAPH_QUERY_ENGINE"
 DEFAULT_ACTOR = "default"
 
 
@@ -86,6 +88,7 @@ class ServerSettings:
     unauthenticated: bool = False
     require_all_graphs: bool = False
     limits: Limits = Limits()
+    query_engine: str = "local"
 
     @property
     def is_open(self) -> bool:
@@ -185,6 +188,19 @@ def limits_from(environment: Mapping[str, str]) -> Limits:
             raise BadRequestError(f"{variable} is {text!r}, expected a positive whole number")
         found[name] = int(text)
     return Limits(**found)
+
+
+def query_engine_from(environment: Mapping[str, str]) -> str:
+    """The engine that answers reads: this process, unless the environment says otherwise.
+
+    Raises:
+        BadRequestError: It names no engine.
+    """
+    engine = environment.get(QUERY_ENGINE) or "local"
+    if engine not in READ_ENGINES:
+        known = ", ".join(READ_ENGINES)
+        raise BadRequestError(f"{QUERY_ENGINE} is {engine!r}, expected one of {known}")
+    return engine
 
 
 def _entries(text: str, variable: str) -> list[tuple[str, str]]:

@@ -74,15 +74,19 @@ class Reads:
         batch_rows: int = BATCH_ROWS,
         fragment_ids: Sequence[int] | None = None,
         include_deleted: bool = False,
+        places: range | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows, of some fragments only if they are named, in bounded memory.
 
         Rows that are deleted, but still in their data file, are given only if they are asked for.
+        `places` names the rows to look at, by their place among the rows of these fragments.
         """
         if fragment_ids is not None and len(fragment_ids) == 0:
             return  # to Lance, no fragments are all of them
         wanted = projection(handle.schema, columns, include_blobs=include_blobs)
-        mask = None if predicate is None or _is_pushable(predicate, handle) else predicate
+        # Lance would count places after its filter.
+        can_push = predicate is None or (places is None and _is_pushable(predicate, handle))
+        mask = None if can_push else predicate
         read = list(dict.fromkeys([*wanted, *([] if mask is None else columns_of(mask))]))
         options: dict[str, Any] = {
             "columns": [name for name in read if name not in handle.absent],
@@ -101,6 +105,8 @@ class Reads:
             options |= {"filter": to_lance(predicate, handle.schema), "prefilter": True}
         if limit is not None and mask is None:
             options["limit"] = limit
+        if places is not None:
+            options |= {"offset": places.start, "limit": len(places)}
         with lance_errors("reading a table", handle.location, handle.version):
             batches = iter(handle._dataset.scanner(**options).to_reader())
         extra = {"with_row_id": with_row_id, "with_row_address": with_row_address}
@@ -127,6 +133,7 @@ class Reads:
         columns: Sequence[str],
         predicate: Predicate | None = None,
         fragment_ids: Sequence[int] | None = None,
+        places: range | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield columns, Blobs included, and as `_rowaddr` the address of each row."""
         return self.scan_stream(
@@ -137,6 +144,7 @@ class Reads:
             include_blobs=True,
             batch_rows=ADDRESS_BATCH_ROWS,
             fragment_ids=fragment_ids,
+            places=places,
         )
 
     def find_addresses(self, handle: TableHandle, predicate: Predicate) -> RowIds:

@@ -1,0 +1,25 @@
+"""Reads on Spark: the planner's plan as DataFrames, over the same tables at the same snapshot.
+
+In: the typed query, its parameters, one snapshot. Out: a DataFrame in the shape of `return`, or
+the same Arrow table that the local engine gives.
+
+    execute.py    the whole way: plan, match, group or order, project
+    session.py    settings that reads need, apart from those of the session they run in
+    run.py        what one execution reads through; tables and pairs as frames
+    columns.py    names of columns, and values from Arrow to Spark and back
+    source.py     a table as a frame: parts of a version, read and filtered by tasks
+    checks.py     predicates on Arrow batches, by the rules of the local engine
+    texts.py      tokens of texts in a batch: what matches, and how relevant it is
+    rows.py       matches as a frame: bindings, weights, sums
+    needs.py      which properties rows have to carry
+    match.py      trees and branches → joins; counted variables → pre-aggregated messages
+    negate.py     `not { … }` → anti-joins
+    walk.py       `{m,n}` → frontiers: looked up while they are small, joined when they are not
+    group.py      groups and aggregates
+    order.py      order, ties, limit
+    rank.py       rows in the order of a search
+    explain.py    Spark's plan below ours
+    failures.py   what Spark says when it fails, in our words
+
+Every step gives the rows of the local engine: tests run both and compare.
+"""

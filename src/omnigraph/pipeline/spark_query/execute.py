@@ -1,0 +1,154 @@
+"""Execute: the plan of the local engine, run as DataFrames.
+
+What is built here is lazy: Spark runs when rows are asked for. Walks and rankings are the
+exception: they run jobs of their own while the frame is built, and `notes` says which.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from uuid import uuid4
+from weakref import finalize
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.embed import EmbedSource
+from omnigraph.executor.execute import prepare_query
+from omnigraph.executor.run import Run
+from omnigraph.executor.values import Values
+from omnigraph.index import RuntimeCache
+from omnigraph.ir.expressions import Aggregate, Bm25, Constant, Nearest, Param, Projected, Rrf
+from omnigraph.ir.query import QueryIR
+from omnigraph.manifest.model import Snapshot
+from omnigraph.pipeline.spark_query.columns import to_local
+from omnigraph.pipeline.spark_query.failures import spark_failures
+from omnigraph.pipeline.spark_query.group import (
+    aggregate_column,
+    group_rows,
+    key_column,
+    payload_of,
+)
+from omnigraph.pipeline.spark_query.match import Matcher
+from omnigraph.pipeline.spark_query.needs import needs_of_plan
+from omnigraph.pipeline.spark_query.order import order_groups, order_rows
+from omnigraph.pipeline.spark_query.rank import order_by_ranking
+from omnigraph.pipeline.spark_query.run import SparkRun
+from omnigraph.pipeline.spark_query.session import query_session
+from omnigraph.pipeline.spark_query.values import to_literal
+from omnigraph.planner import Plan
+from omnigraph.storage.tables import TableStorage
+
+_POLL_SECONDS = 0.1
+_CANCEL_SECONDS = 20.0
+_T = TypeVar("_T")
+
+
+class SparkAnswer:
+    """A read as a frame, its columns numbered; `schema` is that of the local engine.
+
+    Frames that the run keeps are let go when nothing refers to the answer any more.
+    """
+
+    def __init__(self, run: SparkRun, plan: Plan, frame: DataFrame, schema: pa.Schema) -> None:
+        self.run = run
+        self.plan = plan
+        self.frame = frame
+        self.schema = schema
+        finalize(self, run.release).atexit = False
+
+    def to_arrow(self) -> pa.Table:
+        """Run it and bring the rows here, as the local engine gives them."""
+        table = in_job_group(self.run.spark, self.frame.toArrow)
+        columns = [
+            to_local(column, field.type)
+            for column, field in zip(table.columns, self.schema, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def to_spark(self) -> DataFrame:
+        """The frame under the names of `return`."""
+        frame = self.frame.toDF(*self.schema.names)
+        # What the run keeps stays as long as the frame does.
+        frame.__dict__["_omnigraph_answer"] = self
+        return frame
+
+
+def build_answer(
+    spark: Any,
+    ir: QueryIR,
+    params: Mapping[str, Any],
+    snapshot: Snapshot,
+    catalog: Catalog,
+    tables: TableStorage,
+    cache: RuntimeCache,
+    embedder: EmbedSource | None = None,
+) -> SparkAnswer:
+    """Make the frame of a read at a snapshot. `params` has every parameter bound."""
+    prepared = prepare_query(ir, snapshot, catalog, cache)
+    local = Run(snapshot, catalog, tables, cache, Values(prepared.values, params), embedder)
+    rows = sum(entry.row_count for entry in snapshot.entries.values())
+    run = SparkRun(query_session(spark, rows), local)
+    try:
+        frame = in_job_group(run.spark, lambda: _answer(run, prepared.plan))
+    except BaseException:
+        run.release()
+        raise
+    return SparkAnswer(run, prepared.plan, frame, prepared.schema)
+
+
+def _answer(run: SparkRun, plan: Plan) -> DataFrame:
+    payload = payload_of(plan)
+    rows = Matcher(run, plan.match, needs_of_plan(plan), payload).match()
+    if plan.is_grouped:
+        frame = order_groups(plan, group_rows(run, plan, rows))
+    elif plan.order and isinstance(plan.order[0].expression, (Nearest, Bm25, Rrf)):
+        frame = order_by_ranking(run, plan, plan.order[0].expression, rows)
+    else:
+        frame = order_rows(plan, rows)
+    shown = [
+        _column(run, plan, item.expression).alias(f"c{place}")
+        for place, item in enumerate(plan.returns)
+    ]
+    return frame.select(*shown)
+
+
+def _column(run: SparkRun, plan: Plan, expression: Projected) -> Column:
+
+    if isinstance(expression, (Constant, Param)):
+        return to_literal(run, expression)
+    if isinstance(expression, Aggregate):
+        return fn.col(aggregate_column(expression, plan))
+    return fn.col(key_column(expression))
+
+
+def in_job_group(spark: Any, work: Callable[[], _T]) -> _T:
+    """Do the work in a thread of its own, so that an interrupt cancels the jobs it has started."""
+    context, group = spark.sparkContext, f"omnigraph-{uuid4()}"
+    answers: list[_T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            context.setJobGroup(group, "omnigraph", interruptOnCancel=True)
+            with spark_failures():
+                answers.append(work())
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_POLL_SECONDS)
+    except BaseException:
+        context.cancelJobGroup(group)
+        thread.join(_CANCEL_SECONDS)
+        raise
+    if failures:
+        raise failures[0]
+    return answers[0]

@@ -1,0 +1,167 @@
+"""Reads on Spark against the local engine: every conformance case, and random graphs and reads.
+
+`make test` runs a sample; `make torture` runs every case.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+
+import omnigraph as og
+from omnigraph.errors import OmnigraphError
+from tests import test_conformance as conformance
+from tests.depth import depth, sample
+from tests.docs_blocks import ROOT, blocks_of
+from tests.executor.query_strategies import Draw, draw_query, draw_records, draw_schema
+from tests.executor.test_differential import as_texts, check, with_ticks
+from tests.test_conformance import graphs
+
+__all__ = ["graphs"]
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
+
+READS = [case for case in conformance.CASES if case["kind"] == "read"]
+
+
+def answer(graph: og.Graph, query: tuple[Any, ...], engine: str) -> og.QueryResult | str:
+    """The rows, or which error it is and its text."""
+    try:
+        result = graph.query(*query, engine=engine)
+        assert result.table is not None
+        return result
+    except OmnigraphError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("case", [pytest.param(each, id=each["id"]) for each in sample(READS, 24)])
+def test_a_conformance_case_holds_on_spark(
+    case: conformance.Case, spark: Any, graphs: conformance.Graphs
+) -> None:
+    """Rows, their order where there is one, types and errors are those of the local engine."""
+    query = (case["query"], case["name"], case.get("params"))
+    graph = graphs.share(case)
+
+    found, expected = (answer(graph, query, engine) for engine in ("spark", "local"))
+
+    if isinstance(found, str) or isinstance(expected, str):
+        assert found == expected
+        return
+    assert found.table.schema == expected.table.schema
+    if case["expect"].get("ordered"):
+        assert found.rows() == expected.rows()
+    else:
+        assert conformance.as_bag(found.rows()) == conformance.as_bag(expected.rows())
+
+
+@settings(
+    max_examples=depth(1, 30),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
+)
+@given(data=st.data())
+def test_random_reads_are_equal_on_both_engines(spark: Any, data: st.DataObject) -> None:
+    """Whatever the schema, the graph and the read: both engines give the same rows."""
+    draw = Draw(data)
+    schema = draw_schema(draw)
+    records = draw_records(draw, schema)
+    note(f"{schema.text()}\n{json.dumps(records)}")
+    with (
+        TemporaryDirectory() as folder,
+        og.init(Path(folder) / "g.omni", schema=schema.text(), durability="process") as graph,
+    ):
+        graph.load(records, mode="overwrite")
+        for _ in range(depth(6, 25)):
+            query = draw_query(draw, schema)
+            note(f"{query.text}\n{query.params}")
+            compare(graph, query.text, query.params)
+
+
+def compare(graph: og.Graph, text: str, params: Any) -> None:
+    from omnigraph.compiler import compile_query, require_read
+
+    ir = require_read(compile_query(text, graph.catalog))
+    whole = text if ir.limit is None or ir.order else text.replace(f"limit {ir.limit}", "")
+    expected = graph.query(whole, None, params).table
+    found = graph.query(text, None, params, engine="spark").table
+    assert found.schema == expected.schema
+    check(as_texts(with_ticks(found)), as_texts(with_ticks(expected)), ir)
+
+
+PEOPLE = """
+node Person { name: String @key  age: I32?  seen: DateTime?  big: U64? }
+edge Knows: Person -> Person
+"""
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    graph = og.init(tmp_path_factory.mktemp("people") / "g.omni", schema=PEOPLE)
+    seen = "2024-02-29T12:30:00.250Z"
+    nodes: list[dict[str, Any]] = [
+        {"type": "Person", "data": {"name": f"p{n}", "age": n, "seen": seen, "big": 2**63 + n}}
+        for n in range(6)
+    ]
+    edges = ({"edge": "Knows", "from": f"p{n}", "to": f"p{n + 1}"} for n in range(5))
+    graph.load([*nodes, *edges], mode="append")
+    return graph
+
+
+def test_a_result_stays_on_spark_until_it_is_looked_at(spark: Any, people: og.Graph) -> None:
+    text = "query q() { match { $p: Person } return { $p.name as n, $p.seen, $p.big } order { n } }"
+
+    result = people.query(text, engine="spark")
+    frame = result.to_spark()
+    again = people.query(text).to_spark()
+
+    assert result.columns == frame.columns == ["n", "p.seen", "p.big"]
+    assert frame.collect() == again.collect()
+    assert result.rows() == people.query(text).rows()
+    assert result.rows()[0]["p.seen"] == "2024-02-29T12:30:00.250Z"
+
+
+def test_auto_leaves_this_process_when_the_tables_do_not_fit(spark: Any, people: og.Graph) -> None:
+    """A graph of six rows and a cache of one byte: the smallest case there is."""
+    text = "query q() { match { $p: Person $p knows $f } return { count($f) as n } }"
+    with og.open(people.uri, config={"cache_bytes": 1}) as small:
+        assert small.explain(text, engine="auto").spark is not None
+        assert small.query(text, engine="auto").rows() == [{"n": 5}]
+
+    assert people.explain(text, engine="auto").spark is None
+
+
+def test_explain_shows_both_plans_and_what_the_driver_does(spark: Any, people: og.Graph) -> None:
+    text = """query q() { match { $p: Person { name: "p0" } $p knows{1,3} $f }
+              return { $f.name } order { $f.name } limit 2 }"""
+
+    explained = people.explain(text, engine="spark", analyze=True)
+
+    assert "limit 2" in explained.plan
+    assert "looked up 3 hops along Knows from 1 starts" in str(explained.spark)
+    assert "TakeOrderedAndProject" in str(explained.spark)
+    assert explained.row_count == 2
+
+
+def test_the_example_of_the_guide_prints_what_it_says(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example, expected = blocks_of(ROOT / "docs" / "guides" / "query-on-spark.md")[:2]
+    team = ROOT / "examples" / "team"
+    with og.init(tmp_path / "team.omni", schema=(team / "team.pg").read_text()) as graph:
+        graph.load(team / "people.jsonl", mode="append")
+
+        exec(compile(example.text, str(example.path), "exec"), {"graph": graph})
+
+    assert capsys.readouterr().out == expected.text
+
+
+def test_an_unknown_engine_is_refused(people: og.Graph) -> None:
+    with pytest.raises(og.errors.BadRequestError, match="expected one of 'local', 'spark', 'auto'"):
+        people.query("query q() { match { $p: Person } return { $p } }", engine="inline")
