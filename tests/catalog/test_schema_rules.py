@@ -23,6 +23,14 @@ NAMES = [
 ]
 
 PROPERTY_ANNOTATIONS = [
+    ('node A { s: String @index(language: "xx") }', "expected one of ar, da, de", "@index"),
+    ("node A { s: String @index(language: 5) }", "expected one of ar, da, de", "@index"),
+    ('node A { s: String @index(languag: "de") }', "only `language`", "@index"),
+    ('node A { s: String @index(language: "de", language: "fr") }', "once", "@index"),
+    ('node A { s: I32 @index(language: "de") }', "needs a String", "@index"),
+    ('node A { s: enum(a, b) @index(language: "de") }', "needs a String", "@index"),
+    ('node A { s: [String] @index(language: "de") }', "list property", "@index"),
+    ('node A @index(language: "de") { s: String }', "as a whole", "@index"),
     ("node A { s: String? @key }", "cannot be nullable", "@key"),
     ("node A { s: [String] @key }", "list property", "@key"),
     ("node A { s: Vector(2) @key }", "vector property", "@key"),
@@ -261,6 +269,9 @@ def test_conflicting_declarations_are_a_catalog_error_at_their_span(
         ("node Person { }\nedge Knows: Person -> Persn", "Person"),
         ("interface Named { }\nnode A implements Nmed { }", "Named"),
         ("node A { age: I32  @range(agee, 0..200) }", "age"),
+        ('node A { s: String @index(language: "german") }', "de"),
+        ('node A { s: String @index(language: "de-AT") }', "de"),
+        ('node A { s: String @index(languag: "de") }', "language"),
         ("node A { text: String  v: Vector(2) @embed(txt) }", "text"),
     ],
 )

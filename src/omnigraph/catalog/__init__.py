@@ -10,6 +10,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
     validate.py     every rule of one schema file, in this order:
       names.py        distinct, free to use, endpoints declared
       annotations.py  what `@embed`, `@description`, `@rename_from` say
+        index_language.py  `@index(language: "de")`
       interfaces.py   the properties a node has in effect
       constraints.py  `@key`, `@unique`, `@index`, `@range`, `@check`
       patterns.py     the regular expressions of `@check`

@@ -174,6 +174,7 @@ def _property(document: Document) -> Property:
         description=document.get("description"),
         annotations=_annotations(document),
         injected_by=tuple(document.get("injected_by", ())),
+        language=document.get("language"),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from omnigraph.catalog.index_language import read_language
 from omnigraph.catalog.model import DEFAULT, Embed, OpaqueAnnotation, TypeKind
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError
@@ -56,6 +57,7 @@ class PropertyDraft:
     annotations: tuple[OpaqueAnnotation, ...] = ()
     hints: tuple[RenameHint, ...] = ()
     injected_by: tuple[str, ...] = ()
+    language: str | None = None
 
     @property
     def name(self) -> str:
@@ -84,7 +86,7 @@ class PropertyDraft:
         constraints = frozenset(annotation.name for annotation in self.constraint_annotations)
         # Python takes True, 1 and 1.0 for equal; their spellings differ.
         opaque = repr(self.annotations)
-        return self.type, constraints, self.embed, self.description, opaque
+        return self.type, constraints, self.embed, self.description, self.language, opaque
 
 
 def read_property(declaration: PropertyDecl, kind: TypeKind, owner: str) -> PropertyDraft:
@@ -101,6 +103,9 @@ def read_property(declaration: PropertyDecl, kind: TypeKind, owner: str) -> Prop
         match annotation.name:
             case "key" | "unique" | "index":
                 _check_constraint_annotation(annotation, declaration, kind, subject)
+                if annotation.kwargs:
+                    language = read_language(annotation, declaration.type, subject)
+                    draft = replace(draft, language=language)
             case "embed":
                 embed = _read_embed(annotation, declaration.type, kind, subject)
                 draft = replace(draft, embed=embed)

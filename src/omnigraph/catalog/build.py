@@ -117,6 +117,7 @@ def _properties(
             description=draft.description,
             annotations=draft.annotations,
             injected_by=draft.injected_by,
+            language=draft.language,
         )
         for name, draft in drafts.items()
     }

@@ -228,7 +228,8 @@ def _constraint_steps(pair: _Pair) -> Steps:
     for text in sorted(old.keys() - new.keys()):
         gone = [name for name in old[text] if name in pair.dropped]
         # An index has no say in what the data may be: it goes with the properties it was for.
-        if text.startswith("@index") and len(gone) == len(old[text]):
+        is_free = len(gone) == len(old[text]) or _is_indexed(pair, old[text])
+        if text.startswith("@index") and is_free:
             continue
         with_it = f", which dropping `{gone[0]}` would do" if gone else ""
         yield UnsupportedChange(pair.entity, f"{text} cannot be removed from {pair.words}{with_it}")
@@ -241,7 +242,8 @@ def _constraints(type_: AnyType, spelled: Mapping[str, str]) -> dict[str, tuple[
         return f"@{name}({', '.join(sorted(spelled.get(each, each) for each in members))})"
 
     found = {spell("unique", members): members for members in type_.uniques}
-    found |= {spell("index", members): members for members in type_.indexes}
+    for members in type_.indexes:
+        found[_with_language(spell("index", members), type_, members)] = members
     if type_.key is not None:
         found[spell("key", type_.key)] = type_.key
     if isinstance(type_, NodeType):
@@ -254,6 +256,19 @@ def _constraints(type_: AnyType, spelled: Mapping[str, str]) -> dict[str, tuple[
             text = f"@check({spelled[check.property]}, {canonical(check.pattern)})"
             found[text] = (check.property,)
     return found
+
+
+def _with_language(index: str, type_: AnyType, members: tuple[str, ...]) -> str:
+    """An index with the language it is in, if it is not the one that every text has."""
+    found = type_.properties.get(members[0]) if len(members) == 1 else None
+    if found is None or found.language is None:
+        return index
+    return f"{index[:-1]}, language: {canonical(found.language)})"
+
+
+def _is_indexed(pair: _Pair, members: tuple[str, ...]) -> bool:
+    """Whether these properties still have an index: it may be in another language."""
+    return tuple(sorted(pair.spelled.get(each, each) for each in members)) in pair.new.indexes
 
 
 def _respell(embed: Embed | None, spelled: Mapping[str, str]) -> Embed | None:

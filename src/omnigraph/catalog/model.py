@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from omnigraph.dataclass import dataclass
+from omnigraph.languages import DEFAULT_LANGUAGE
 from omnigraph.types import PropertyType
 
 EntityKind: TypeAlias = Literal["node", "edge"]
@@ -94,6 +95,7 @@ class Property:
     description: str | None = None
     annotations: tuple[OpaqueAnnotation, ...] = ()
     injected_by: tuple[str, ...] = ()
+    language: str | None = None
 
     @property
     def default(self) -> str | int | float | bool | None:
@@ -227,6 +229,11 @@ class Catalog:
         found = self.by_table_key(table_key)
         assert found is not None, table_key
         return found
+
+    def text_language(self, table_key: str, name: str) -> str:
+        """The language that full text takes a column of a table to be in."""
+        found = self.entity(table_key).properties.get(name)
+        return DEFAULT_LANGUAGE if found is None else found.language or DEFAULT_LANGUAGE
 
     def edges_of(self, node_name: str) -> tuple[EdgeType, ...]:
         """Every edge type with this node type at either end."""

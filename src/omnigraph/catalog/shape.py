@@ -106,6 +106,7 @@ def property_shape(property_: Property) -> Document:
         description=property_.description,
         annotations=annotations_shape(property_.annotations),
         injected_by=property_.injected_by,
+        language=property_.language,
     )
 
 

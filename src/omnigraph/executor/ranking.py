@@ -68,7 +68,8 @@ def _best_positions(
         query = query_of(run, pattern, single)
         if query is None:
             return candidates[:0]
-        ranked, _ = rank(view, single, query, wanted, most)
+        language = run.catalog.text_language(view.table_key, single.target.property)
+        ranked, _ = rank(view, single, query, wanted, most, language=language)
         run.note(f"ranked {view.table_key} by {single.target.property}", len(ranked))
         return ranked
 

@@ -75,7 +75,8 @@ def _property(declared: PropertyDecl) -> str:
 
 def _annotation(annotation: Annotation) -> str:
     if annotation.value is None:
-        return f"@{annotation.name}"
+        options = [f"{name}: {write_literal(value)}" for name, value in annotation.kwargs]
+        return f"@{annotation.name}" + (f"({', '.join(options)})" if options else "")
     arguments = [_argument(annotation.value)]
     arguments += [f"{name}={write_literal(value)}" for name, value in annotation.kwargs]
     return f"@{annotation.name}({', '.join(arguments)})"

@@ -126,6 +126,13 @@ class SchemaBuilder:
         name, value, *kwargs, end = children
         return Annotation(_word(name), value, tuple(kwargs), span=from_to(name, end))
 
+    def index_options(self, children: list[Any]) -> Annotation:
+        name, *options, end = children
+        return Annotation(_word(name), None, tuple(options), span=from_to(name, end))
+
+    def option(self, children: list[Any]) -> tuple[str, LiteralValue]:
+        return children[0].value, children[1]
+
     def kwarg(self, children: list[Any]) -> tuple[str, LiteralValue]:
         return children[0].value, children[1]
 

@@ -27,7 +27,7 @@ LiteralValue: TypeAlias = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Annotation(Spanned):
-    """`@name`, `@name(value)` or `@name(value, key=literal, ...)`."""
+    """`@name`, `@name(value)` or `@name(value, key=literal, ...)`; `@index(option: literal)`."""
 
     name: str
     value: LiteralValue | Identifier | None = None

@@ -70,7 +70,7 @@ SCHEMA_WORDS = Vocabulary(
         (_LITERALS, "a literal"),
         (frozenset({"INT", "FLOAT", "NEG_NUMBER"}), "a number"),
         (frozenset({"BASE_TYPE", "LSQB", "ENUM", "VECTOR"}), "a type"),
-        (frozenset({"CARD", "ANNOT_NAME"}), "an annotation"),
+        (frozenset({"CARD", "ANNOT_NAME", "INDEX_NAME"}), "an annotation"),
     ),
     prefixes=(
         ("node A { x", "a property name"),
@@ -92,6 +92,7 @@ SCHEMA_WORDS = Vocabulary(
         "VECTOR": "a type",
         "CARD": "an annotation",
         "ANNOT_NAME": "an annotation",
+        "INDEX_NAME": "an annotation",
         "CONSTRAINT_NAME": "a constraint",
         **PUNCTUATION,
     },

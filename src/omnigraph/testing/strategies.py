@@ -118,7 +118,9 @@ def _annotations(*, bare: tuple[str, ...]) -> st.SearchStrategy[tuple[Annotation
     kwargs = _tuples(st.tuples(names, _literals), most=2)
     takes_none = st.builds(Annotation, names)
     takes_some = st.builds(Annotation, names.filter(lambda n: n not in bare), argument, kwargs)
-    return _tuples(takes_none | takes_some, most=2)
+    options = _tuples(st.tuples(names, _literals), least=1, most=2)
+    takes_options = st.builds(Annotation, st.just("index"), st.none(), options)
+    return _tuples(takes_none | takes_some | takes_options, most=2)
 
 
 _scalars = st.sampled_from([scalar for scalar in Scalar if scalar is not Scalar.VECTOR])
