@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.compiler import lint as lint
     from omnigraph.executor import QueryResult as QueryResult
     from omnigraph.graph import Commit as Commit
+    from omnigraph.graph import EmbedResult as EmbedResult
     from omnigraph.graph import Graph as Graph
     from omnigraph.graph import LoadResult as LoadResult
     from omnigraph.graph import MutationResult as MutationResult
@@ -38,7 +39,7 @@ _NAMES = {
     "catalog": ("Catalog", "MigrationPlan", "build_catalog", "plan_migration"),
     "compiler": ("CompiledQuery", "LintReport", "compile_query", "lint"),
     "executor": ("QueryResult",),
-    "graph": ("Commit", "Graph", "LoadResult", "MutationResult", "init", "open"),
+    "graph": ("Commit", "EmbedResult", "Graph", "LoadResult", "MutationResult", "init", "open"),
     "manifest": ("Snapshot",),
     "syntax": ("parse_query", "parse_schema"),
 }

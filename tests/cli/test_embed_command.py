@@ -127,7 +127,8 @@ def test_a_manifest_names_the_files_relative_to_itself() -> None:
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        ((), 2, "give --seed, or all of"),
+        ((), 2, "no graph addressed"),
+        (("--input", "in.jsonl"), 2, "give --seed, or all of"),
         (("--seed", "x", "--input", "y"), 2, "--seed names the input"),
         ((*FILES, "--clean", "--reembed-all"), 2, "mutually exclusive"),
         ((*FILES, "--select", "nothing"), 1, "is not a selector"),
@@ -158,3 +159,51 @@ def test_without_a_provider_nothing_is_written(monkeypatch: pytest.MonkeyPatch) 
     assert outcome.code == 1
     assert "no embedding provider is configured" in outcome.err
     assert not Path("out.jsonl").exists()
+
+
+# Graphs
+
+
+@pytest.fixture
+def graph_uri(folder: Path) -> str:
+    Path("notes.pg").write_text(
+        'node Note { slug: String @key  text: String?  vec: Vector(4)? @embed("text") }'
+    )
+    Path("notes.jsonl").write_text('{"type":"Note","data":{"slug":"a","text":"sea"}}\n')
+    assert run("init", "notes.omni", "--schema", "notes.pg").code == 0
+    loaded = run("load", "notes.omni", "--data", "notes.jsonl", "--mode", "merge", "--no-embed")
+    assert "left 1 vectors empty" in loaded.out
+    assert "embedding was turned off" in loaded.err
+    return "notes.omni"
+
+
+def test_a_graph_catches_up(graph_uri: str) -> None:
+    filled = run("embed", graph_uri, "--json")
+    again = run("embed", graph_uri)
+
+    report = json.loads(filled.out)
+    assert (report["rows_embedded"], report["rows_unembedded"]) == (1, 0)
+    assert report["models"] == {"Note.vec": "mock"}
+    assert "embedded 0 vectors on branch main in 0 commits" in again.out
+
+
+def test_a_graph_that_nothing_can_embed_fails(
+    graph_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMNIGRAPH_EMBEDDINGS_MOCK")
+
+    outcome = run("embed", graph_uri)
+
+    assert outcome.code == 1
+    assert "left 1 empty" in outcome.out
+    assert "OMNIGRAPH_EMBED_PROVIDER" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "flags", [("--clean",), ("--select", "a=b"), (*FILES,), ("--branch", "b", *FILES)]
+)
+def test_flags_of_files_and_of_graphs_do_not_mix(graph_uri: str, flags: tuple[str, ...]) -> None:
+    outcome = run("embed", graph_uri, *flags)
+
+    assert outcome.code == 2
+    assert "are for files" in outcome.err

@@ -1,11 +1,12 @@
-"""`omnigraph embed`: compute the vectors of a file of records, without a graph."""
+"""`omnigraph embed`: compute the vectors of a graph, or of a file of records without a graph."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from omnigraph.cli.embed_files import (
     read_spec,
 )
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.options import BranchOption, EngineOption
 from omnigraph.cli.output import read_text_file
 from omnigraph.cli.progress import track
 from omnigraph.errors import BadRequestError
@@ -32,11 +34,23 @@ if TYPE_CHECKING:
 _SEED_OUTPUT = "./build/seed.embedded.jsonl"
 
 
-@command("embed", Capability.LOCAL)
+_FILES = "--seed, --input, --output, --spec, --clean and --select"
+
+
+@command("embed", Capability.DIRECT, writes=True, uri="argument")
 def embed(
     call: Call,
+    branch: BranchOption = None,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
+    ] = None,
+    reembed_all: Annotated[
+        bool, typer.Option("--reembed-all", "--all", help="Compute every vector again.")
+    ] = False,
+    engine: EngineOption = "auto",
     seed: Annotated[
-        Path | None, typer.Option("--seed", help="A manifest that names input, output and spec.")
+        Path | None,
+        typer.Option("--seed", help="For a file: a manifest that names input, output and spec."),
     ] = None,
     input_: Annotated[Path | None, typer.Option("--input", help="The file of records.")] = None,
     output: Annotated[Path | None, typer.Option("--output", help="The file to write.")] = None,
@@ -44,13 +58,7 @@ def embed(
         Path | None,
         typer.Option("--spec", help="A JSON file: the dimension, and the fields per type."),
     ] = None,
-    reembed_all: Annotated[
-        bool, typer.Option("--reembed-all", help="Compute every vector again.")
-    ] = False,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove the vectors.")] = False,
-    types: Annotated[
-        list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
-    ] = None,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove the vectors of the file.")] = False,
     select: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +66,17 @@ def embed(
         ),
     ] = None,
 ) -> None:
-    """Compute the missing vectors of a file of records; no graph is needed."""
+    """Compute the missing vectors of a graph, or of a file of records without a graph."""
+    is_file = any(each is not None for each in (seed, input_, output, spec))
+    if not is_file and (clean or select):
+        raise typer.BadParameter(
+            f"{_FILES} are for files; give --seed, or --input, --output, --spec"
+        )
+    if not is_file:
+        _embed_graph(call, call.branch(branch), types, engine, reembed_all=reembed_all)
+        return
+    if call.flags.is_addressed or branch is not None or engine != "auto":
+        raise typer.BadParameter(f"{_FILES} are for files: leave out the graph, or leave out these")
     if reembed_all and clean:
         raise typer.BadParameter("--reembed-all and --clean are mutually exclusive")
     source, sink, embed_spec = _find_files(seed, input_, output, spec)
@@ -75,7 +93,7 @@ def embed(
     def watch(lines: Iterable[str]) -> Iterable[str]:
         return track(lines, "embedding", is_shown=call.shows_progress)
 
-    make_embedder = cache(_make_embedder)
+    make_embedder = cache(partial(_make_embedder, embed_spec.dimension))
     counts = embed_file(request, make_embedder, watch)
     report = {
         "input": str(source),
@@ -92,11 +110,41 @@ def embed(
     call.print_result(report, [line])
 
 
-def _make_embedder() -> Embedder:
-    from omnigraph.embed import embedder_from_environment
-    from omnigraph.embed.embedder import require_embedder
+def _embed_graph(
+    call: Call, branch: str, types: list[str] | None, engine: str, *, reembed_all: bool
+) -> None:
+    call.announce()
+    with call.open_store("rw") as graph:
+        result = graph.embed(
+            branch=branch,
+            types=types,
+            reembed_all=reembed_all,
+            engine=engine,
+            progress=call.shows_progress,
+        )
+        report = {"uri": graph.uri, **asdict(result)}
+    for note in result.notes:
+        print(f"note: {note}", file=sys.stderr)
+    left = f", left {result.rows_unembedded} empty" if result.rows_unembedded else ""
+    line = (
+        f"embedded {result.rows_embedded} vectors on branch {result.branch} in "
+        f"{len(result.commit_ids)} commits{left}"
+    )
+    call.print_result(report, [line])
+    if result.rows_unembedded:
+        raise typer.Exit(1)
 
-    return require_embedder(embedder_from_environment())
+
+def _make_embedder(dimension: int) -> Embedder:
+    from omnigraph.embed import embedder_from_environment
+    from omnigraph.embed.config import LOCAL_DIMENSIONS
+    from omnigraph.embed.embedder import require_embedder
+    from omnigraph.embed.source import local_embedder
+
+    chosen = embedder_from_environment()
+    if chosen is None and dimension in LOCAL_DIMENSIONS:
+        return local_embedder()
+    return require_embedder(chosen)
 
 
 def _choose_mode(reembed_all: bool, clean: bool, is_selective: bool) -> EmbedMode:

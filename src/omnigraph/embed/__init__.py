@@ -22,7 +22,13 @@ from omnigraph.embed.providers import (
     embedder_of_documents,
     make_embedder,
 )
-from omnigraph.embed.source import EmbedColumn, EmbedSource, embed_query_text, explain_missing
+from omnigraph.embed.source import (
+    EmbedColumn,
+    EmbedSource,
+    describe_default,
+    embed_query_text,
+    explain_missing,
+)
 
 __all__ = [
     "LOCAL_MODEL",
@@ -34,6 +40,7 @@ __all__ = [
     "Filled",
     "Provider",
     "config_from_environment",
+    "describe_default",
     "embed_query_text",
     "embedder_from_environment",
     "embedder_of_documents",

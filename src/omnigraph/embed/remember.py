@@ -28,5 +28,9 @@ class RememberingEmbedder:
         vectors = [self._vectors[text, dimension] for text in texts]
         return np.array(vectors, np.float32).reshape(-1, dimension)
 
+    def forget(self) -> None:
+        """Let go of the vectors: what they were for is written."""
+        self._vectors.clear()
+
     def embed_query(self, text: str, dimension: int) -> list[float]:
         return self._embedder.embed_query(text, dimension)

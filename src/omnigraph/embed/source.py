@@ -22,6 +22,7 @@ from omnigraph.embed.config import (
     LOCAL_DIMENSIONS,
     LOCAL_MODEL,
     NOT_CONFIGURED,
+    PROVIDER,
     EmbedConfig,
     Provider,
     describe_local,
@@ -125,6 +126,14 @@ def embed_query_text(source: EmbedSource | None, text: str, column: EmbedColumn)
         raise BadRequestError("nearest is asked for an empty text — give a text with words in it")
     embedder = (source or EmbedSource()).find_for_query(column)
     return embedder.embed_query(text, column.dimension)
+
+
+def describe_default(column: EmbedColumn) -> str:
+    """What to tell about vectors that were made without a choice."""
+    return (
+        f"{column.label}: no embedding provider is chosen, so the local model ({LOCAL_MODEL}) made "
+        f"the vectors; {PROVIDER} chooses another"
+    )
 
 
 def explain_missing(column: EmbedColumn) -> str:

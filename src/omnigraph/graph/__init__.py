@@ -17,7 +17,7 @@ verify_at.py         verification of a graph that may not open
 
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.open_graph import init, open  # noqa: A004 — the word of the API
-from omnigraph.graph.results import LoadResult, MutationResult
+from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.manifest import GraphCommit as Commit
 
-__all__ = ["Commit", "Graph", "LoadResult", "MutationResult", "init", "open"]
+__all__ = ["Commit", "EmbedResult", "Graph", "LoadResult", "MutationResult", "init", "open"]

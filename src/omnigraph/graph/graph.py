@@ -20,7 +20,7 @@ from omnigraph.executor import Explanation, QueryResult
 from omnigraph.graph.arguments import check_calls
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
-from omnigraph.graph.results import LoadResult, MutationResult
+from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.index import open_tables
 from omnigraph.ir.expressions import NOW_PARAMETER
@@ -524,6 +524,43 @@ class Graph:
                 properties=properties or {},
             )
             return run_load_request(self._session, request, base)
+
+    def embed(
+        self,
+        *,
+        branch: str = MAIN,
+        types: Collection[str] | None = None,
+        reembed_all: bool = False,
+        actor: str | None = None,
+        engine: str = "auto",
+        progress: Listener | bool | None = None,
+    ) -> EmbedResult:
+        """Make the `@embed` vectors that are missing, in several commits if they are many.
+
+        A run that is interrupted keeps what it has committed; the next one goes on from there.
+        With `reembed_all` every vector of a type is made anew, in one commit: so a graph changes
+        its model.
+
+        Raises:
+            EmbeddingModelMismatch: The chosen model is not the one that the graph records.
+            EmbeddingFailed: The provider failed.
+        """
+        from omnigraph.graph.loads import run_embed_request
+        from omnigraph.pipeline.embed_rows import EmbedRequest
+
+        target = canonical_branch(branch)
+        who = self._session.permit(Action.CHANGE, actor=actor, branch=target)
+        request = EmbedRequest(
+            branch=target,
+            source=self._session.embed_source,
+            types=types,
+            remakes=reembed_all,
+            actor=who,
+            engine=engine,
+            spark=self._session.settings.spark,
+            progress=progress,
+        )
+        return run_embed_request(self._session, request)
 
     # Branches
 

@@ -8,10 +8,11 @@ from typing import TypeVar
 from omnigraph.branch.create import create_branch
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError, BranchExists, BranchNotFound
-from omnigraph.graph.results import LoadResult
+from omnigraph.graph.results import EmbedResult, LoadResult
 from omnigraph.graph.session import Session
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.pipeline.embed_rows import EmbedRequest, embed_rows
 from omnigraph.pipeline.loader import LoadRequest, run_load
 from omnigraph.policy import Action
 from omnigraph.write.commit import WriteRequest
@@ -47,6 +48,23 @@ def run_load_request(session: Session, request: LoadRequest, base: str | None) -
         engine=outcome.engine,
         quarantine=outcome.quarantine,
         notes=(*request.input.notes, *outcome.notes),
+    )
+
+
+def run_embed_request(session: Session, request: EmbedRequest) -> EmbedResult:
+    """Embed what a permitted request asks for."""
+    catalog = session.require_writable()
+    outcome = embed_rows(
+        session.environment(), catalog, request, lambda change: session.write(change, catalog)
+    )
+    return EmbedResult(
+        branch=request.branch,
+        commit_ids=tuple(outcome.commits),
+        rows_embedded=outcome.embedded,
+        rows_unembedded=outcome.left,
+        models=outcome.models,
+        notes=tuple(outcome.notes),
+        engine=outcome.engine,
     )
 
 

@@ -18,6 +18,23 @@ class MutationResult:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbedResult:
+    """What `embed` did: the commits it made, oldest first, and the vectors.
+
+    `rows_unembedded` counts vectors that stay empty although there is a text; `notes` say why.
+    `models` maps each property, such as `Doc.vector`, to what made its vectors.
+    """
+
+    branch: str
+    commit_ids: tuple[str, ...]
+    rows_embedded: int
+    rows_unembedded: int
+    models: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    engine: str = "inline"
+
+
+@dataclass(frozen=True, slots=True)
 class LoadResult:
     """What a load did. `tables` maps table keys to rows loaded.
 

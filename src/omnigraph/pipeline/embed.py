@@ -16,11 +16,11 @@ import pyarrow as pa
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.embed import (
-    LOCAL_MODEL,
     EmbedColumn,
     EmbedSource,
     FillCount,
     Filled,
+    describe_default,
     explain_missing,
     fill_vectors,
 )
@@ -147,10 +147,7 @@ class LoadVectors:
     def _notes_of(self, column: EmbedColumn, count: FillCount) -> Sequence[str]:
         notes = []
         if count.embedded and not self.source.is_chosen:
-            notes.append(
-                f"{column.label}: no embedding provider is chosen, so the local model "
-                f"({LOCAL_MODEL}) made the vectors; {PROVIDER} chooses another"
-            )
+            notes.append(describe_default(column))
         if count.left_null:
             why = f"{explain_missing(column)} — choose a provider with {PROVIDER} and"
             notes.append(
