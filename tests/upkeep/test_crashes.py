@@ -120,6 +120,10 @@ def upkeep_cells() -> Iterator[Cell]:
     for nth in (1, 3):
         yield Cell("cleanup", Point.CLEANUP_TABLE_GC, nth)
     yield Cell("cleanup", Point.CLEANUP_RESOLVE_BRANCH_SNAPSHOT)
+    for nth in (1, 3):
+        yield Cell("retention", Point.CLEANUP_TABLE_GC, nth)
+    yield Cell("retention", Point.CLEANUP_RESOLVE_BRANCH_SNAPSHOT)
+    yield Cell("retention", Point.CLEANUP_AFTER_LAST_TABLE)
 
 
 CELLS = [*schema_cells(), *recovery_cells(), *upkeep_cells()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.graph import Graph
 from omnigraph.testing.inside import inside
+from omnigraph.upkeep import retention
 from omnigraph.write.fork import open_pin
 from omnigraph.write.schema_lock import LOCK_REF
 
@@ -72,9 +74,18 @@ def write(path: str, writer: str, arm: str = "") -> str:
             graph.optimize()
         case "cleanup":
             graph.cleanup(keep=1, confirm=True)
+        case "retention":
+            clean_by_self_care(path)
         case _:
             graph.apply_schema(DESIRED[writer], allow_data_loss=writer == "hard", actor="worker")
     return "done"
+
+
+def clean_by_self_care(path: str) -> None:
+    """A write that changes no value and makes a cleanup due, which ends before this does."""
+    retention.EVERY_VERSIONS, retention.GRACE = 1, timedelta(0)
+    with open_graph(path, self_care=True, config={"retention": "keep=1"}) as graph:
+        graph.mutate('query q() { update Person set { age: 1 } where name = "ann" }')
 
 
 def unindexed(path: str) -> None:

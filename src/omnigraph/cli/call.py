@@ -180,7 +180,10 @@ class Call:
             opened = open_graph(scope.uri, mode="r")
         else:
             policy = _load_policy(scope)
-            opened = open_graph(scope.uri, mode="rw", actor=self.actor, policy=policy)
+            config = {"retention": scope.retention}
+            opened = open_graph(
+                scope.uri, mode="rw", actor=self.actor, policy=policy, config=config
+            )
         with opened as graph, show_spinner(doing, is_shown=self.shows_progress):
             yield graph
 

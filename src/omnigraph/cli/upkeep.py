@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +12,6 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.options import BranchOption
-from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:
     from omnigraph.upkeep.doctor import DoctorReport
@@ -22,16 +19,6 @@ if TYPE_CHECKING:
     from omnigraph.upkeep.repair import TableRepair
 
 index = make_group("Build indexes.")
-
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-
-
-def parse_duration(text: str) -> timedelta:
-    """Parse `30`, `45s`, `10m`, `6h`, `7d` or `2w`."""
-    match = re.fullmatch(r"(\d{1,9})([smhdw]?)", text.strip())
-    if match is None:
-        raise BadRequestError(f"'{text}' is not a duration — a number and s, m, h, d or w")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
 
 
 @index.command()
@@ -85,6 +72,8 @@ def cleanup(
     if confirm:
         call.announce()
         call.consent("remove old versions")
+    from omnigraph.upkeep.retention import parse_duration
+
     age = None if older_than is None else parse_duration(older_than)
     with call.open_store("rw", doing="cleaning up") as graph:
         report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)

@@ -20,7 +20,7 @@ FORMATS = ("table", "kv", "csv", "jsonl", "json")
 LAYOUTS = ("truncate", "wrap")
 COLUMN_WIDTH_MIN = 8
 _KEYS = ("project", "graphs", "server", "cli", "query", "auth", "aliases", "policy", "queries")
-_GRAPH = ("uri", "bearer_token_env", "policy", "queries")
+_GRAPH = ("uri", "bearer_token_env", "policy", "queries", "retention")
 _ALIAS = ("command", "query", "name", "args", "graph", "branch", "format")
 _VERBS = {"read": "query", "query": "query", "change": "mutate", "mutate": "mutate"}
 
@@ -43,6 +43,7 @@ class ProjectGraph:
     bearer_token_env: str | None = None
     policy_file: Path | None = None
     queries: Mapping[str, StoredEntry] = field(default_factory=dict)
+    retention: str | None = None
 
     @property
     def is_served(self) -> bool:
@@ -174,6 +175,7 @@ def _graph(name: str, table: Table, directory: Path) -> ProjectGraph:
         bearer_token_env=table.text("bearer_token_env"),
         policy_file=_policy(table, directory),
         queries=dict(_queries(table, directory)),
+        retention=table.text("retention"),
     )
 
 

@@ -76,8 +76,9 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
 
     `spark` is the SparkSession to load and export with. `config` may have `spark`, a map of
     settings for a session that is made when one is needed, `cache_bytes`, how much queries may
-    keep in memory, and `read_ahead`, whether a write decodes for them before it is visible. With
-    a session or a master given, small loads run there too.
+    keep in memory, `read_ahead`, whether a write decodes for them before it is visible, and
+    `retention`, the history that self-care leaves, such as `"keep=10,older_than=7d"`. With a
+    session or a master given, small loads run there too.
 
     With a `policy` every write has to be allowed by it, and needs an actor; reads do not ask.
 

@@ -278,7 +278,7 @@ class Session:
         return commit
 
     def compact_if_due(self, branch: str, table_keys: Collection[str]) -> None:
-        """Have tables that were just written compacted, when it is due and wanted."""
+        """Have tables that were just written compacted, and the history cleaned up, when due."""
         from omnigraph.upkeep.self_care import SelfCare
 
         if not self._wants_self_care:
@@ -287,6 +287,10 @@ class Session:
             if self._self_care is None:
                 self._self_care = SelfCare()
         self._self_care.compact_if_due(self.environment(), branch, table_keys)
+        retention = self.settings.retention
+        if retention is not None and branch == MAIN:
+            projections = [self.store.history, self.store.audit]
+            self._self_care.clean_if_due(self.environment(), projections, retention)
 
     def wait_for_self_care(self) -> None:
         """Wait for the compactions that writes have made due."""

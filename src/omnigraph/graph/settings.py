@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, TypeAlias
@@ -11,10 +12,11 @@ from omnigraph.errors import BadRequestError, did_you_mean
 from omnigraph.graph.arguments import show_value
 from omnigraph.manifest.freshness import CommitObserver
 from omnigraph.pipeline.engine import SparkUse
+from omnigraph.upkeep.retention import VARIABLE, Retention, read_retention
 
 ReadAhead: TypeAlias = bool | CommitObserver
 
-_NAMES = ("spark", "cache_bytes", "read_ahead")
+_NAMES = ("spark", "cache_bytes", "read_ahead", "retention")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,14 @@ class Settings:
 
     With `read_ahead` a write decodes what queries will ask for before it becomes visible, so that
     none of them waits for that: for handles that many threads read from. When another process
-    does the reading, it is that process.
+    does the reading, it is that process. `retention` is the history that self-care leaves; all of
+    it without one.
     """
 
     spark: SparkUse = field(default_factory=SparkUse)
     cache_bytes: int | None = None
     read_ahead: ReadAhead = False
+    retention: Retention | None = None
 
 
 def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
@@ -47,6 +51,7 @@ def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
         SparkUse(spark, _spark_settings(given.get("spark"))),
         _cache_bytes(given.get("cache_bytes")),
         _read_ahead(given.get("read_ahead", False)),
+        _retention(given),
     )
 
 
@@ -77,6 +82,13 @@ def _cache_bytes(given: Any) -> int | None:
             f"config `cache_bytes` is {show_value(given)}, expected a positive number"
         )
     return given
+
+
+def _retention(given: Mapping[str, Any]) -> Retention | None:
+    """What the program says, else what the environment says."""
+    if given.get("retention") is not None:
+        return read_retention(given["retention"], "config `retention`")
+    return read_retention(os.environ.get(VARIABLE), VARIABLE)
 
 
 def _read_ahead(given: Any) -> ReadAhead:

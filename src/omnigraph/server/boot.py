@@ -105,6 +105,7 @@ def _graph_by_name(name: str, project: Project) -> ServedGraph:
         policy_text=_text(found.policy_file),
         policy_name=str(found.policy_file),
         queries=found.queries,
+        retention=found.retention,
     )
 
 

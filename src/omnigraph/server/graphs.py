@@ -126,7 +126,8 @@ def open_graphs(settings: ServerSettings) -> Graphs:
 def open_served(served: ServedGraph, *, is_open: bool, read_ahead: ReadAhead = True) -> OpenGraph:
     """Open one graph, with its policy and its stored queries."""
     policy = _policy_of(served)
-    graph = open_graph(served.uri, policy=policy, config={"read_ahead": read_ahead})
+    config = {"read_ahead": read_ahead, "retention": served.retention}
+    graph = open_graph(served.uri, policy=policy, config=config)
     try:
         registry = _registry_of(served, graph)
     except BaseException:

@@ -70,6 +70,7 @@ class ServedGraph:
     policy_name: str = "policy"
     policy_resource: str | None = None
     queries: Mapping[str, Any] = field(default_factory=dict)
+    retention: str | None = None
 
     def __post_init__(self) -> None:
         check_graph_id(self.graph_id)

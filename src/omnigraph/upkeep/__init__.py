@@ -8,6 +8,6 @@ apply_schema.py    another schema for the same data → table_changes.py, rewrit
 schema_plan.py     what that would do, with row counts → broken_rules.py
 doctor.py          the state of graph and machine, with advice
 self_care.py       compacts after a write: the small fragments that many small writes left, when a
-                   cheap counter says so
+                   cheap counter says so; and cleans up as retention.py says
 verify.py          checks everything; findings.py is what it reports
 """

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 
 from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.dataclass import dataclass
@@ -124,8 +124,11 @@ def cleanup(
     keep: int | None = None,
     older_than: timedelta | None = None,
     confirm: bool = False,
+    grace: timedelta | None = None,
 ) -> CleanupReport:
     """Remove history outside the policy; without `confirm` report what would be removed.
+
+    With a `grace` a version stays until it was replaced that long ago, and so does a dropped table.
 
     Raises:
         BadRequestError: Neither `keep` nor `older_than` is given, or one makes no sense.
@@ -143,12 +146,14 @@ def cleanup(
         environment.coordinator.retained.retain(retained)
     kept = find_forks(retained.values())
     forks, errors = reclaim_forks(environment, states, kept, is_dry_run=not confirm)
-    job = _Job(environment, policy, needed, Garbage(environment.tables.storage_options), confirm)
+    garbage = Garbage(environment.tables.storage_options)
+    job = _Job(environment, policy, needed, garbage, confirm, grace)
     rows = [
         job.clean_table(key, path, error=errors.get(key)) for key, path in _paths(states).items()
     ]
     rows.append(job.clean_manifest())
     rows += [job.clean_projection(each) for each in projections]
+    hit(Failpoint.CLEANUP_AFTER_LAST_TABLE)
     if confirm:
         remove_leftovers(environment.tables.root)
         remove_unneeded_files(environment.tables.root)
@@ -266,6 +271,7 @@ class _Job:
     needed: _Needed
     garbage: Garbage
     confirm: bool
+    grace: timedelta | None = None
 
     def clean_table(self, key: str, path: str, *, error: str | None) -> TableCleaned:
         with self.environment.queues.acquire_many(queue_keys([key], MAIN)):
@@ -275,7 +281,7 @@ class _Job:
         hit(Failpoint.CLEANUP_TABLE_GC)
         tables = self.environment.tables
         is_needed = path in self.needed.floors or path in self.needed.single
-        if not is_needed and self.confirm:
+        if not is_needed and self.confirm and self.grace is None:
             # Dropped, and in no commit that is kept: even its latest version may be removed.
             empty_table(tables, tables.root.table(path))
         removed = self._remove_unneeded(path)
@@ -295,7 +301,19 @@ class _Job:
         versions = [
             each for each in candidates if each not in single and (floor is None or each < floor)
         ]
-        return self.garbage.remove(location, versions, is_dry_run=not self.confirm)
+        return self.garbage.remove(
+            location, self._replaced_long_ago(location, versions), is_dry_run=not self.confirm
+        )
+
+    def _replaced_long_ago(self, location: TableLocation, versions: list[int]) -> list[int]:
+        if self.grace is None or not versions:
+            return versions
+        made_at = self.garbage.creation_times(location)
+        followers = dict(pairwise(sorted(made_at)))
+        latest = time.time() - self.grace.total_seconds()
+        return [
+            each for each in versions if each in followers and made_at[followers[each]] < latest
+        ]
 
     def clean_projection(self, table: ControlTable) -> TableCleaned:
         """History and audit are read at their latest version only."""

@@ -1,4 +1,5 @@
-"""Self-care: after writes, merge the small fragments that many small ones have left.
+"""Self-care: after writes, merge the small fragments that many small ones have left, and remove the
+history that a retention setting lets go (see retention.py).
 
 Costs follow fragments, not rows or versions, so a graph that is written to in small steps is kept
 fast by merging its small fragments every few dozen commits. A table is compacted through the same
@@ -13,18 +14,20 @@ the queue of the table while it does, since beside writers that never pause it w
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.manifest import ManifestState
+from omnigraph.manifest import MAIN, ManifestState
 from omnigraph.manifest.branch_names import lance_branch, owns_lineage
+from omnigraph.storage.control import ControlTable
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import Stage, TableWork, commit_work, to_stage
 from omnigraph.upkeep.index_work import existing_by_place
+from omnigraph.upkeep.retention import Retention, clean_if_due, is_cleanup_due
 from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.fork import open_pin
 from omnigraph.write.sidecar import WriterKind
@@ -36,11 +39,14 @@ MERGED_FRAGMENT_ROWS = 8_192
 CATCH_UP_ROWS_MAX = 100_000
 """An index that lags further behind than this is left to `optimize`: a write should not wait."""
 
+_HISTORY = "history"
+"""In place of a table key: the cleanup of the whole graph."""
+
 log = logging.getLogger("omnigraph.upkeep")
 
 
 class SelfCare:
-    """The compactions of one open graph, one after the other. Thread-safe."""
+    """The compactions and cleanups of one open graph, one after the other. Thread-safe."""
 
     def __init__(self) -> None:
         self._pending: dict[tuple[str, str | None], Future[None]] = {}
@@ -59,15 +65,29 @@ class SelfCare:
             if environment.coordinator.is_compaction_due(branch):
                 due.append(None)
             for table_key in due:
-                self._submit(environment, branch, table_key)
+                self._submit(branch, table_key, partial(_compact, environment, branch, table_key))
         except (OmnigraphError, RuntimeError) as error:  # a pool takes no more work at the end
             log.warning("self-care of branch '%s' was postponed: %s", branch, error)
 
-    def _submit(self, environment: WriteEnvironment, branch: str, table_key: str | None) -> None:
+    def clean_if_due(
+        self,
+        environment: WriteEnvironment,
+        projections: Sequence[ControlTable],
+        retention: Retention,
+    ) -> None:
+        """Have the history cleaned up, soon, once enough was published since the last time."""
+        try:
+            if is_cleanup_due(environment):
+                work = partial(clean_if_due, environment, projections, retention)
+                self._submit(MAIN, _HISTORY, work)
+        except (OmnigraphError, RuntimeError) as error:
+            log.warning("the cleanup of the history was postponed: %s", error)
+
+    def _submit(self, branch: str, table_key: str | None, work: Callable[[], None]) -> None:
         with self._lock:
             if (branch, table_key) not in self._pending:
-                work = _pool().submit(self._compact, environment, branch, table_key)
-                self._pending[branch, table_key] = work
+                job = _pool().submit(self._run, branch, table_key, work)
+                self._pending[branch, table_key] = job
 
     def wait(self) -> None:
         """Wait for what is due now."""
@@ -75,14 +95,9 @@ class SelfCare:
             pending = list(self._pending.values())
         wait(pending)
 
-    def _compact(self, environment: WriteEnvironment, branch: str, table_key: str | None) -> None:
-        """Compact a table, or the manifest."""
+    def _run(self, branch: str, table_key: str | None, work: Callable[[], None]) -> None:
         try:
-            if table_key is not None:
-                _compact_table(environment, branch, table_key)
-            else:
-                with publish_turn(environment, branch):
-                    environment.coordinator.compact_if_due(branch)
+            work()
         except OmnigraphError as error:
             log.warning("self-care of branch '%s' was postponed: %s", branch, error)
         except Exception as error:
@@ -95,6 +110,15 @@ class SelfCare:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "omnigraph-self-care")
+
+
+def _compact(environment: WriteEnvironment, branch: str, table_key: str | None) -> None:
+    """Compact a table, or the manifest."""
+    if table_key is not None:
+        _compact_table(environment, branch, table_key)
+        return
+    with publish_turn(environment, branch):
+        environment.coordinator.compact_if_due(branch)
 
 
 def _is_due(state: ManifestState, table_key: str) -> bool:
