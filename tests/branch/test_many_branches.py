@@ -234,6 +234,29 @@ def add_branches(graph: og.Graph, names: Iterable[str]) -> None:
         change(graph, "age", name, name="bob", age=1)
 
 
+def test_a_refresh_reads_what_changed_however_many_branches_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A branch that was never read is read when it is asked for, and one that is gone is not."""
+    monkeypatch.setattr(file_times, "STABLE_NS", 0)
+    graph = new_people(tmp_path / "graph", self_care=False)
+    costs = []
+    for names in ("ab", "cdefgh"):
+        add_branches(graph, names)
+        reopen(graph).close()  # brings the history up to date with all branches
+        reader, writer = og.open(graph.uri, mode="r"), reopen(graph)
+        costs.append((cost(reader.refresh), cost(writer.refresh)))
+    assert costs[0] == costs[1]
+
+    before = state_of(reader, "c")
+    change(graph, "age", "c", name="bob", age=77)
+    writer.delete_branch("h")
+    reader.refresh()
+
+    assert state_of(reader, "c") == state_of(graph, "c") != before
+    assert "h" not in reader.branches()
+
+
 def test_an_open_costs_the_same_with_few_branches_and_with_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,7 +83,7 @@ class Graph:
         return self._session.read_contract().catalog
 
     def refresh(self) -> None:
-        """Look at every branch again; finish or undo what dead writers left."""
+        """Look again at what was read before; finish or undo what dead writers left."""
         self._session.refresh()
 
     def close(self) -> None:

@@ -32,7 +32,6 @@ from omnigraph.manifest import (
     UpdatePin,
     load_accepted_contract,
     load_contract,
-    reconcile,
     reconcile_changed,
 )
 from omnigraph.manifest.branch_names import canonical_branch
@@ -113,17 +112,18 @@ class Session:
         return str(self.store.root)
 
     def refresh(self) -> None:
-        """Look at every branch again, recovered first if the session may write."""
+        """Look again at every branch that was read, recovered first if the session may write.
+
+        The others are read when they are first asked for.
+        """
         self.read_contract()
         if self.mode == "rw":
             self.recover()
             recover_dead_apply(self.environment())
-        branches = self.coordinator.branches()
-        for branch in branches:
-            self.coordinator.fresh(branch)
+        self.coordinator.states.refresh()
         if self.mode == "rw":
-            queues = self.environment().queues
-            reconcile(self.coordinator, self.store.history, queues, branches)
+            store, queues = self.store, self.environment().queues
+            reconcile_changed(self.coordinator, store.history, store.texts, queues)
 
     def close(self) -> None:
         self._is_closed = True

@@ -120,6 +120,14 @@ class BranchStates:
             found = self._control.read(lance_branch(branch))
             return self.remember(rows_to_state(branch, found.version, found.rows, branch_id))
 
+    def refresh(self) -> None:
+        """Look again at every known branch; one that is gone is forgotten."""
+        for state in self.newest_first():
+            try:
+                self.fresh(state.branch)
+            except BranchNotFound:
+                self.forget(state.branch)
+
     def update_lock(self, branch: str) -> AbstractContextManager[object]:
         """Held while the state of a branch is about to become known: by a read, or a publish."""
         with self._lock:
