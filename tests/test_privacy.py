@@ -43,7 +43,7 @@ ALLOWED = {
         PLANTS,
         {
             "_is_ours",
-            "_original_commit",
+            "_original_commits",
             "_own_location",
             "_pin_at",
             "_prove",

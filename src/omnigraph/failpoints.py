@@ -44,6 +44,7 @@ class Failpoint(StrEnum):
     COMMIT_AFTER_STAGE = "commit.after_stage"
     COMMIT_AFTER_SIDECAR = "commit.after_sidecar"
     COMMIT_AFTER_TABLE = "commit.after_table"
+    GROUP_AFTER_MEMBER = "group.after_member"
     CHECKSUMS_BEFORE_RECORD = "checksums.before_record"
     GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT = "graph_publish.before_manifest_commit"
     GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT = "graph_publish.after_manifest_commit"

@@ -131,7 +131,7 @@ def expect_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def verify_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away: a commit looks at HEAD first, and proves afterwards that it made one version."""
 
-    def unverified(self: Committer, staged: Any, properties: Any) -> Any:
+    def unverified(self: Committer, staged: Any, properties: Any, **_: Any) -> Any:
         transaction = Transaction(
             staged.read_version, staged._operation, staged.uuid, dict(properties)
         )

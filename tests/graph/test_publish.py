@@ -185,4 +185,4 @@ def test_the_receipt_of_a_write_names_its_own_commit(graph: og.Graph) -> None:
     for receipt in receipts:
         commit = graph.commit(str(receipt.commit_id))
         assert commit.manifest_version == receipt.manifest_version
-    assert len({receipt.manifest_version for receipt in receipts}) == 16
+    assert len({receipt.commit_id for receipt in receipts}) == 16

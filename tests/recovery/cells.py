@@ -16,6 +16,7 @@ from omnigraph.failpoints import Failpoint as Point
 from tests.recovery.work import BRANCH
 
 TABLE_COUNTS = (1, 2, 5)
+MEMBER_COUNTS = (1, 3, 8)
 MATRIX_MIN = 400
 
 FORWARD, BACK, DISCARDED = "RolledForward", "RolledBack", "OrphanedBranchDiscarded"
@@ -79,6 +80,26 @@ def writer_cells() -> Iterator[Cell]:
     for count in TABLE_COUNTS:
         point = Point.MUTATION_DELETE_NODE_PRE_PRIMARY_DELETE
         yield Cell("writers", "delete", count, "plain", point)
+
+
+def group_cells() -> Iterator[Cell]:
+    """Several callers in one commit, each of which writes two tables; one caller runs alone."""
+    for count in MEMBER_COUNTS:
+        outcomes = list(write_points(2))[1:]
+        if count > 1:
+            commits = 2 * count
+            point = Point.GROUP_AFTER_MEMBER
+            outcomes += [(point, nth, "old", BACK) for nth in range(1, commits)]
+            outcomes.append((point, commits, "new", FORWARD))
+        for step, nth, rows, audit in outcomes:
+            yield Cell("groups", "group", count, "plain", step, nth, rows, audit)
+    deaths = [
+        (Point.GROUP_AFTER_MEMBER, 2, "old", BACK),
+        (Point.COMMIT_AFTER_TABLE, 2, "new", FORWARD),
+    ]
+    for point, nth, rows, audit in deaths:
+        for step in (Point.RECOVERY_AFTER_CLASSIFY, *RECORDS):
+            yield Cell("groups", "group", 3, "plain", point, nth, rows, audit, step)
 
 
 def branch_cells() -> Iterator[Cell]:
@@ -205,6 +226,7 @@ def features(cell: Cell) -> set[Hashable]:
 
 GRAPH_CELLS = [
     *writer_cells(),
+    *group_cells(),
     *branch_cells(),
     *compaction_cells(),
     *recovery_cells(),

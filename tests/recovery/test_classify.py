@@ -124,6 +124,7 @@ def test_a_published_write_is_never_undone_for_what_came_after_it() -> None:
 
 MODES = {
     WriterKind.MUTATION: {1: STRICT, 2: STRICT},
+    WriterKind.MUTATION_GROUP: {1: STRICT, 2: STRICT},
     WriterKind.LOAD: {1: STRICT, 2: STRICT},
     WriterKind.BRANCH_MERGE: {1: LOOSE, 2: CONFIRMED},
     WriterKind.SCHEMA_APPLY: {1: LOOSE, 2: LOOSE},

@@ -76,7 +76,11 @@ def test_a_process_that_dies_leaves_a_whole_graph(cellar: Cellar, cell: Cell) ->
     died = die(cellar, cell, place)
 
     assert died.was_killed, f"unreached: {cell}\n{died.error}"
-    judge(cell, cellar.run("inspect", path=place).result(), rows)
+    found = cellar.run("inspect", path=place).result()
+    judge(cell, found, rows)
+    if cell.group == "groups":
+        history = cellar.rows(cell.template, cell.writer, cell.count)["history"][cell.rows]
+        assert found["history"] == history, "every commit shows what it left"
 
 
 @pytest.mark.parametrize("cell", RUN_INIT_CELLS, ids=str)

@@ -391,7 +391,7 @@ def prove_nothing(patch: Patch) -> None:
 
 
 def lose_the_commit_of_the_writer(patch: Patch) -> None:
-    patch.setattr(RecoveryActions, "_original_commit", lambda *_: ())
+    patch.setattr(RecoveryActions, "_original_commits", lambda *_: ())
 
 
 def audit_before_everything(patch: Patch) -> None:

@@ -14,6 +14,8 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from omnigraph.errors import GraphExists, GraphNotFound
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
 from omnigraph.testing.inside import inside
+from omnigraph.testing.together import run_together
 from omnigraph.write.fork import open_pin
 from tests.ready import copy_ready
 
@@ -144,7 +147,26 @@ def _conditional(graph: Graph, count: int) -> None:
     graph.mutate(f"query q() {{ {INSERTS[count]} }}", actor="worker", if_commit=head)
 
 
+def _group(graph: Graph, count: int) -> None:
+    """Inserts of as many callers at once, each with an edge to the node of the one before."""
+    insert = """
+    query q($name: String, $before: String) {
+        insert Person { name: $name, age: 9 }
+        insert Knows { from: $name, to: $before }
+    }
+    """
+    names = ["ann", *(f"new{number}" for number in range(count))]
+    calls = [
+        partial(graph.mutate, insert, "q", {"name": name, "before": before}, actor="worker")
+        for before, name in pairwise(names)
+    ]
+    for outcome in run_together(graph, calls):
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
 WRITERS: dict[str, Callable[[Graph, int], None]] = {
+    "group": _group,
     "insert": _mutation(INSERTS),
     "update": _mutation(UPDATES),
     "delete": _mutation(DELETES),
@@ -339,6 +361,19 @@ def standing_of(graph: Graph) -> dict[str, Any]:
     }
 
 
+def history_of(graph: Graph) -> list[dict[str, int]]:
+    """How many rows each state of main has that a commit shows, the oldest first."""
+    coordinator, found = inside(graph).coordinator, list[dict[str, int]]()
+    tables = inside(graph).store.tables
+    for commit in reversed(graph.commits()):
+        entries = coordinator.snapshot_of(commit).entries
+        counts = {key: open_pin(tables, entry).row_count for key, entry in entries.items()}
+        assert counts == {key: entry.row_count for key, entry in entries.items()}
+        if not found or found[-1] != counts:  # recovery commits change no rows
+            found.append(counts)
+    return found
+
+
 def _verify(graph: Graph) -> str:
     return "\n".join(str(finding) for finding in graph.verify().errors)
 
@@ -351,15 +386,17 @@ def look(path: str) -> dict[str, Any]:
 def look_around(path: str, writer: str, count: int, acked: str) -> dict[str, Any]:
     """The rows before a write, and after the whole of it."""
     write(path, "", 0, acked=acked)
-    old = look(path)
+    old, history = look(path), {"old": history_of(open_graph(path, mode="r"))}
     write(path, writer, count)
-    return {"old": old, "new": look(path)}
+    history["new"] = history_of(open_graph(path, mode="r"))
+    return {"old": old, "new": look(path), "history": history}
 
 
 def inspect(path: str) -> dict[str, Any]:
     """Reopen twice, look, verify, and write again: everything a cell is judged by."""
     graph = open_graph(path)
     rows, first, verified = rows_of(graph), standing_of(graph), _verify(graph)
+    history = history_of(graph)
     again = open_graph(path)
     second, errors = standing_of(again), {}
     for branch in [each for each in graph.branches() if each in ("main", BRANCH)]:
@@ -370,6 +407,7 @@ def inspect(path: str) -> dict[str, Any]:
     last = _verify(open_graph(path, mode="r"))
     return {
         "rows": rows,
+        "history": history,
         "first": first,
         "second": second,
         "verify": verified,

@@ -7,6 +7,8 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph.compiler import bind_params, require_mutation
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.results import MutationResult
@@ -16,11 +18,11 @@ from omnigraph.ir.query import Insert
 from omnigraph.manifest import Snapshot
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.write.check import check_change
-from omnigraph.write.commit import WriteRequest
+from omnigraph.write.commit import Inserts, WriteRequest
 from omnigraph.write.embedding import VectorFiller
 from omnigraph.write.mutate import Affected, InsertedRows, run_statements
 from omnigraph.write.sidecar import WriterKind
-from omnigraph.write.staging import MutationStaging
+from omnigraph.write.staging import NO_ROWS, MutationStaging
 from omnigraph.write.touched import tables_of_mutation
 
 
@@ -43,14 +45,15 @@ def run_mutation(
     inserted = InsertedRows(ir, bound, catalog, vectors)
     noted: dict[str, Any] = {}
 
-    def prepare(snapshot: Snapshot) -> MutationStaging:
+    def prepare(snapshot: Snapshot, earlier: Mapping[str, pa.Table] = NO_ROWS) -> MutationStaging:
         nonlocal affected, noted
-        staging = MutationStaging(session.store.tables, catalog, snapshot)
+        staging = MutationStaging(session.store.tables, catalog, snapshot, earlier)
         affected = run_statements(ir, bound, inserted, staging)
         noted = note_models(vectors.find_changed_models(snapshot))
         check_change(staging)
         return staging
 
+    is_insert_only = all(isinstance(op, Insert) for op in ir.ops)
     commit = session.write(
         WriteRequest(
             kind=WriterKind.MUTATION,
@@ -60,7 +63,7 @@ def run_mutation(
             prepare=prepare,
             if_commit=if_commit,
             properties=lambda: noted,
-            is_brief=all(isinstance(op, Insert) for op in ir.ops),
+            inserts=Inserts(inserted.list_ids(ir), prepare) if is_insert_only else None,
         ),
         catalog,
     )

@@ -45,6 +45,7 @@ from omnigraph.policy import Action, Policy
 from omnigraph.storage.queues import QueueKey
 from omnigraph.write.commit import WriteRequest, run_write
 from omnigraph.write.environment import WriteEnvironment, queue_keys
+from omnigraph.write.group import InsertGroups
 from omnigraph.write.recovery import recover_all
 from omnigraph.write.schema_lock import has_staged_schema, recover_dead_apply, refuse_while_applying
 
@@ -92,6 +93,7 @@ class Session:
             derived = DerivedStore(Path(store.root.local_path), is_writable=mode == "rw")
         self.cache = RuntimeCache(settings.cache_bytes, derived=derived)
         self.snapshots = SnapshotCache[tuple[Catalog, Snapshot]](store.root)
+        self.groups = InsertGroups()
         if mode == "rw":
             self.recover(full=True)
             recover_dead_apply(self.environment())
@@ -272,7 +274,8 @@ class Session:
         """Recover what stands in the way, commit, and have compacted what is due for it."""
         environment = replace(self.environment(), schema_hash=catalog.shape_hash)
         self.recover(wait_for=queue_keys(request.touched.all, request.branch))
-        commit = run_write(environment, request)
+        run = run_write if request.inserts is None else self.groups.run
+        commit = run(environment, request)
         if commit is not None:
             self.compact_if_due(request.branch, request.touched.written)
         return commit

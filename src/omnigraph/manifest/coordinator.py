@@ -109,8 +109,9 @@ class Coordinator:
         with suppress(NotFoundError):
             state = self.at_version(commit.branch, commit.manifest_version)
             # A branch that was made again counts through the same versions: its commits differ.
-            if _find_row(state.commit_rows, commit.commit_id) is not None:
-                return replace(state.snapshot(), head=commit)
+            row = _find_row(state.commit_rows, commit.commit_id)
+            if row is not None:
+                return state.snapshot_at(row_to_commit(row))
         with suppress(NotFoundError):
             found = self._find_compacted(commit)
             if found is not None:

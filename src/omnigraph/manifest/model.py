@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.handles import ShownColumns
+
+Pins: TypeAlias = Mapping[str, Sequence[Any]]
 
 MAIN = "main"
 MANIFEST_TABLE = "__manifest"
@@ -47,6 +49,8 @@ class GraphCommit:
     """One node of the commit DAG. `created_at` is in microseconds since the epoch, UTC.
 
     `properties` are facts a writer noted on its commit, such as how a merge resolved conflicts.
+    `pins` say what it shows of the tables that later commits of the same publish have moved on:
+    table key → version, Lance branch, number of rows and transaction.
     """
 
     commit_id: str
@@ -57,6 +61,7 @@ class GraphCommit:
     actor: str | None
     created_at: int
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    pins: Pins = field(default_factory=dict, hash=False)
 
     @property
     def order(self) -> tuple[int, int, str]:
@@ -131,6 +136,19 @@ class ManifestState:
             self.vector_models,
         )
 
+    def snapshot_at(self, commit: GraphCommit) -> Snapshot:
+        """The branch as a commit left it that the latest publish made: perhaps not its last."""
+        entries = dict(self.entries)
+        for key, (version, branch, rows, uuid) in commit.pins.items():
+            entries[key] = replace(
+                entries[key],
+                version=version,
+                table_branch=branch,
+                row_count=rows,
+                transaction_uuid=uuid,
+            )
+        return replace(self.snapshot(), entries=entries, head=commit)
+
     def latest_version(self, table_key: str) -> int:
         """What an expectation is compared with: the pin, else the tombstone, else 0."""
         entry = self.entries.get(table_key)
@@ -180,6 +198,7 @@ class Lineage:
     created_at: int
     merged_parent_id: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    pins: Pins = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,6 +198,7 @@ def _build_commits(
                 actor=lineage.actor,
                 created_at=max(lineage.created_at, 1 + max(earlier)),
                 properties=lineage.properties,
+                pins=lineage.pins,
             )
         )
     return commits

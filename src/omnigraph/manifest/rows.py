@@ -135,6 +135,8 @@ def commit_to_row(commit: GraphCommit) -> Row:
     }
     if commit.properties:
         metadata["properties"] = dict(commit.properties)
+    if commit.pins:
+        metadata["pins"] = dict(commit.pins)
     # The manifest version that the commit makes is in a column, so that finding the newest commit
     # needs no JSON.
     return _row(
@@ -295,6 +297,7 @@ def row_to_commit(row: Row) -> GraphCommit:
         actor=metadata["actor"],
         created_at=metadata["created_at"],
         properties=metadata.get("properties", {}),
+        pins=metadata.get("pins", {}),
     )
 
 

@@ -91,12 +91,14 @@ def require_columns(names: Iterable[str], schema: pa.Schema) -> None:
 class TableScan:
     """One table at one version. Immutable: it gives the same rows for ever.
 
-    `schema_of` says whose names it has: those of the `commit`, or the `current` ones.
+    `schema_of` says whose names it has: those of the `commit`, or the `current` ones. `moment` is
+    how another process selects the same state of the branch.
     """
 
     table_key: str
     manifest_version: int
     branch: str
+    moment: Mapping[str, str]
     columns: tuple[str, ...] | None = None
     schema_of: str = "commit"
     _tables: TableStorage = field(repr=False, kw_only=True)
@@ -151,7 +153,7 @@ class TableScan:
             "path": str(self._tables.root),
             "type": self.table_key,
             "branch": self.branch,
-            "version": str(self.manifest_version),
+            **self.moment,
             "schema": self.schema_of,
         }
         return options | {
@@ -181,9 +183,17 @@ def scan_at(
         key,
         snapshot.manifest_version,
         snapshot.branch,
+        _moment_of(snapshot),
         _tables=tables,
         _handle=open_pin(tables, entry),
         _opener=opener,
         _spark=spark,
     )
     return scan if columns is None else scan.select(columns)
+
+
+def _moment_of(snapshot: Snapshot) -> Mapping[str, str]:
+    """The version; the commit where one publish made several and this is not the last of them."""
+    if snapshot.head.pins:
+        return {"commit": snapshot.head.commit_id}
+    return {"version": str(snapshot.manifest_version)}

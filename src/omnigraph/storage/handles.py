@@ -127,13 +127,17 @@ class StagedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class CommittedVersion:
-    """What a commit made: enough for a pin in the manifest."""
+    """What a commit made: enough for a pin in the manifest.
+
+    `unsynced` are its files when it was made together with others, to be synced with theirs.
+    """
 
     location: TableLocation
     version: int
     transaction_uuid: str
     row_count: int
     manifest_path: str
+    unsynced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

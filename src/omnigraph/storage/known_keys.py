@@ -43,16 +43,29 @@ class KnownKeys:
 
     def are_new(self, handle: TableHandle, column: str, keys: pa.ChunkedArray) -> bool:
         """Whether no row of a version has one of these keys."""
-        with lance_errors("listing fragments", handle.location, handle.version):
-            found = [each.metadata for each in handle._dataset.get_fragments()]
-        small = [each for each in found if each.physical_rows <= ROWS_MAX]
-        large = [each.id for each in found if each.physical_rows > ROWS_MAX]
-        known = pa.chunked_array(self._read_keys(handle, column, small), keys.type)
+        known, large = self._split(handle, column, keys.type)
         if pc.any(pc.is_in(known, value_set=keys)).as_py():
             return False
         wanted = IsIn(column, keys.combine_chunks())
         there = self._reads.scan(handle, [column], wanted, limit=1, fragment_ids=large)
         return int(there.num_rows) == 0
+
+    def find(self, handle: TableHandle, column: str, keys: pa.Array) -> pa.Array:
+        """Those of some keys that rows of a version have, or had until they were deleted."""
+        known, large = self._split(handle, column, keys.type)
+        there = self._reads.scan(handle, [column], IsIn(column, keys), fragment_ids=large)
+        taken = pa.chunked_array([*known.chunks, *there[column].chunks], keys.type)
+        return keys.filter(pc.is_in(keys, value_set=taken))
+
+    def _split(
+        self, handle: TableHandle, column: str, type_: pa.DataType
+    ) -> tuple[pa.ChunkedArray, list[int]]:
+        """The keys of all small fragments, and the ids of the large ones."""
+        with lance_errors("listing fragments", handle.location, handle.version):
+            found = [each.metadata for each in handle._dataset.get_fragments()]
+        small = [each for each in found if each.physical_rows <= ROWS_MAX]
+        large = [each.id for each in found if each.physical_rows > ROWS_MAX]
+        return pa.chunked_array(self._read_keys(handle, column, small), type_), large
 
     def _read_keys(
         self, handle: TableHandle, column: str, small: Sequence[FragmentMetadata]

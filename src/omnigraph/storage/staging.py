@@ -6,7 +6,7 @@ row is always written whole, so an upsert never keeps half of the old row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -77,6 +77,20 @@ class RowStaging:
         if is_new:
             self.keys.remember(new_fragments(operation), conformed[key])
         record(stage_merge_insert_calls=1, stage_merge_insert_rows=rows.num_rows)
+        return staged
+
+    def stage_appends(
+        self, handle: TableHandle, parts: Sequence[pa.Table], key: str = "id"
+    ) -> list[StagedTransaction]:
+        """Stage several appends of new rows, to be committed one after the other."""
+        conformed = [conform(each, handle.schema) for each in parts]
+        operations = [self._append(handle, each) for each in conformed]
+        staged = self.stager.stage_many(
+            handle, StageKind.APPEND, operations, rows=[each.num_rows for each in conformed]
+        )
+        for operation, rows in zip(operations, conformed, strict=True):
+            self.keys.remember(new_fragments(operation), rows[key])
+        record(stage_append_calls=len(parts), stage_append_rows=sum(each.rows for each in staged))
         return staged
 
     def _append(self, handle: TableHandle, rows: pa.Table) -> _Written:

@@ -18,7 +18,7 @@ the caller holds the writer queue of that (table, branch). No Lance object leave
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import lance
@@ -192,24 +192,36 @@ class TableStorage:
     # Committing: HEAD moves by exactly one
 
     def commit_staged(
-        self, staged: StagedTransaction, *, operation_id: str | None = None
+        self,
+        staged: StagedTransaction,
+        *,
+        operation_id: str | None = None,
+        is_synced: bool = True,
     ) -> CommittedVersion:
         """Advance HEAD by exactly one version, and prove that the version is this transaction.
 
-        The caller holds the writer queue of the table.
+        The caller holds the writer queue of the table. It calls `sync_commits` unless `is_synced`.
 
         Raises:
             HeadMoved, CommitConflict: Another writer committed first. Nothing was committed.
             RecoveryRequired: A foreign commit slipped in between; the rows may be in a version.
         """
         properties = {} if operation_id is None else {OPERATION_ID: operation_id}
-        committed, dataset = self._committer.commit(staged, properties)
+        committed, dataset = self._committer.commit(staged, properties, is_synced=is_synced)
         key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid, None)
         self._handles.put(key, _to_handle(staged.location, dataset))
         return committed
 
+    def sync_commits(self, versions: Iterable[CommittedVersion]) -> None:
+        """Make durable what was committed without a sync, all of it side by side."""
+        with lance_errors("flushing commits", self.root.uri):
+            sync_paths(path for each in versions for path in each.unsynced)
+
     def rebase(self, staged: StagedTransaction, handle: TableHandle) -> StagedTransaction:
-        """Move a staged transaction onto a later version whose rows and fragments are the same."""
+        """Move a staged transaction onto a later version.
+
+        One that only adds rows fits any; another one needs the same rows in the same fragments.
+        """
         assert staged.location == handle.location
         return replace(staged, read_version=handle.version, _dataset=handle._dataset)
 

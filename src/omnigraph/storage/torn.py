@@ -76,12 +76,19 @@ def newest_version(location: TableLocation) -> TornFile | None:
 
 
 def list_torn_versions(location: TableLocation, above: int = 0) -> list[TornFile]:
-    """The newest versions as far as they are torn, down to the one after `above`."""
+    """The newest versions as far as they are torn.
+
+    With `above` every torn one after it: the versions of a group are synced together, so a whole
+    one may lie behind a torn one.
+    """
     found: list[TornFile] = []
     if location.is_local:
         for version, path in _versions(location):
-            if version <= above or not _is_torn_version(path):
+            is_torn = version > above and _is_torn_version(path)
+            if version <= above or (not is_torn and not above):
                 break
+            if not is_torn:
+                continue
             found.append(TornFile(location.physical_uri, path, version, location))
     return found
 

@@ -15,7 +15,8 @@ version number and the UUID of its transaction after.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 from lance import LanceDataset
@@ -63,9 +64,40 @@ class Stager:
 
         `checksums` are those taken where files were written; the others are taken here.
         """
+        self._sync(handle, [operation])
+        return self._to_staged(handle, kind, operation, rows, checksums)
+
+    def stage_many(
+        self,
+        handle: TableHandle,
+        kind: StageKind,
+        operations: Sequence[LanceOperation.BaseOperation],
+        *,
+        rows: Sequence[int],
+    ) -> list[StagedTransaction]:
+        """The same for several transactions of one table, whose files are synced side by side."""
+        self._sync(handle, operations)
+        return [
+            self._to_staged(handle, kind, operation, count, None)
+            for operation, count in zip(operations, rows, strict=True)
+        ]
+
+    def _sync(
+        self, handle: TableHandle, operations: Sequence[LanceOperation.BaseOperation]
+    ) -> None:
         if self.durability == "power" and handle.location.is_local:
+            top = handle.location.physical_uri
             with lance_errors("flushing staged files", handle.location):
-                sync_paths(list_staged_files(operation, handle.location.physical_uri))
+                sync_paths(path for each in operations for path in list_staged_files(each, top))
+
+    def _to_staged(
+        self,
+        handle: TableHandle,
+        kind: StageKind,
+        operation: LanceOperation.BaseOperation,
+        rows: int,
+        checksums: Checksums | None,
+    ) -> StagedTransaction:
         size = count_staged_bytes(operation)
         staged = StagedTransaction(
             str(uuid4()),
@@ -91,9 +123,12 @@ class Committer:
     recorder: Recorder
 
     def commit(
-        self, staged: StagedTransaction, properties: Mapping[str, str]
+        self, staged: StagedTransaction, properties: Mapping[str, str], *, is_synced: bool = True
     ) -> tuple[CommittedVersion, LanceDataset]:
-        """Advance HEAD by exactly one version, and prove that it is ours."""
+        """Advance HEAD by exactly one version, and prove that it is ours.
+
+        Unless `is_synced`, the caller syncs its files, with those of other commits.
+        """
         is_latest = self.opener.is_latest(staged.location, staged.read_version)
         head = staged.read_version if is_latest else self.opener.head(staged.location).version
         if head != staged.read_version:
@@ -107,11 +142,16 @@ class Committer:
         )
         dataset = self._commit(staged, transaction)
         self._verify(staged, dataset)
+        files: list[str] = []
         if self.durability == "power" and staged.location.is_local:
+            files = commit_files(staged.location, dataset)
+        if is_synced:
             with lance_errors("flushing a commit", staged.location):
-                sync_paths(commit_files(staged.location, dataset))
+                sync_paths(files)
         self.recorder.record_commit(staged.location, dataset.version, transaction, staged.checksums)
         committed = describe_version(staged.location, dataset, staged.uuid)
+        if not is_synced:
+            committed = replace(committed, unsynced=tuple(files))
         record(commits=1)
         return committed, dataset
 

@@ -21,6 +21,8 @@ From a checked change to a commit, and recovery after a crash:
     commit.py       mutations and loads: prepare → stage → queues → look again → carry out
       fork.py         the branch's own lineage of a table, on its first write
       drift.py        a table whose HEAD is not its pin is not written to
+    group.py        inserts that wait at the same time: the same for several, in one commit
+      group_queue.py  who waits, who leads
     intent.py       what a writer is about to do, as one value; pins.py, environment.py
     protocol.py     every writer: sidecar (A) → HEADs (B) → publish (C) → delete (D), or undone
       sidecar.py      the intent as JSON; sidecar_files.py makes it durable first

@@ -56,28 +56,24 @@ class _MutatedGraph:
     def read_surviving_rows(
         self, entity: EntityType, columns: Sequence[str], by: str, values: pa.Array
     ) -> pa.Table:
-        handle = self.staging.pending[entity.table_key].handle
-        committed = self.staging.tables.reads.scan(handle, columns, IsIn(by, values))
+        committed = self.staging.read_committed(entity.table_key, columns, IsIn(by, values))
         return split_surviving(committed, self._ids_to_drop(entity))[0]
 
     def read_lost_edges(self, edge: EdgeType) -> pa.Table:
-        handle = self.staging.pending[edge.table_key].handle
-        return self.staging.tables.reads.scan(
-            handle, [ID, "src"], IsIn(ID, self._ids_to_drop(edge))
-        )
+        lost = IsIn(ID, self._ids_to_drop(edge))
+        return self.staging.read_committed(edge.table_key, [ID, "src"], lost)
 
     def read_exposed_edges(self, edge: EdgeType, side: Side, node_name: str) -> None:
         return None
 
     def find_live_nodes(self, node_name: str, ids: pa.Array) -> pa.Array:
         node = self.staging.catalog.nodes[node_name]
-        handle = self.staging.open(node.table_key)
         gone = new = NO_IDS
         if node.table_key in self.staging.pending:
             gone, new = self._ids_to_drop(node), self.read_new_rows(node)[ID].combine_chunks()
         asked = pc.unique(ids)
         asked = asked.filter(pc.invert(pc.is_in(asked, gone)))
-        committed = self.staging.tables.reads.scan(handle, [ID], IsIn(ID, asked))
+        committed = self.staging.read_committed(node.table_key, [ID], IsIn(ID, asked))
         return pa.concat_arrays([new, committed[ID].combine_chunks()])
 
     def list_deleted_nodes(self, node_name: str) -> pa.Array | None:

@@ -22,7 +22,8 @@ CONFIRMATION_FLOOR = 2
 class Mode(StrEnum):
     """How much a moved HEAD proves.
 
-    STRICT     one commit per table, so HEAD must be exactly one past the pin
+    STRICT     the commits that the sidecar names, so HEAD must be exactly that far past the pin:
+               one, but for a group
     LOOSE      derived or content-keeping changes, so any number of commits may be published
     CONFIRMED  several commits per table, complete only when the sidecar says so
     """
@@ -35,7 +36,7 @@ class Mode(StrEnum):
 def mode_of(kind: WriterKind, schema_version: int) -> Mode:
     """The mode that the writer of a sidecar was under."""
     match kind:
-        case WriterKind.MUTATION | WriterKind.LOAD:
+        case WriterKind.MUTATION | WriterKind.MUTATION_GROUP | WriterKind.LOAD:
             return Mode.STRICT
         case WriterKind.BRANCH_MERGE:
             # An older merge could not confirm. Taking that for "partial" would throw a finished
@@ -60,7 +61,10 @@ class TableClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One table as recovery finds it. `is_ours` is None when nothing can prove whose HEAD it is."""
+    """One table as recovery finds it. `is_ours` is None when nothing can prove whose HEAD it is.
+
+    `steps` is how many commits the writer was about to make.
+    """
 
     head: int
     pin: int
@@ -68,6 +72,7 @@ class Observation:
     post_commit_pin: int
     confirmed: int | None = None
     is_ours: bool | None = None
+    steps: int = 1
 
 
 def classify(mode: Mode, seen: Observation) -> TableClass:
@@ -86,7 +91,7 @@ def classify(mode: Mode, seen: Observation) -> TableClass:
                 return TableClass.ROLLED_PAST_EXPECTED
             return TableClass.UNEXPECTED_MULTISTEP
         case Mode.STRICT:
-            is_exact = seen.head == seen.pin + 1 == seen.post_commit_pin
+            is_exact = seen.head == seen.pin + seen.steps == seen.post_commit_pin
             if is_exact and seen.expected == seen.pin:
                 return TableClass.ROLLED_PAST_EXPECTED
             return _classify_unexpected(seen)

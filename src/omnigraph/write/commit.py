@@ -4,7 +4,8 @@ A write is prepared and staged without any lock. The queues of every table it ma
 trust are held from the last look at the manifest until the sidecar is gone, so on one machine
 nothing it relied on can move in between. What happens with the queues held is `protocol.py`.
 
-A brief write takes the queues first. Where several of them are under way for one table, all but one
+A write that only inserts takes the queues first. Where several of them are under way for one
+table, all but one
 would be prepared and staged in vain, and again.
 """
 
@@ -13,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
@@ -55,6 +58,25 @@ class PreparedWrite(Protocol):
         """Write the files of each changed table: one transaction each, no HEAD moves."""
 
 
+class PreparedInserts(PreparedWrite, Protocol):
+    """A change that only adds rows."""
+
+    def list_new_rows(self) -> Mapping[str, pa.Table]:
+        """The rows to add to each table, when none of them is there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inserts:
+    """What a group has to know of a write that only inserts.
+
+    `ids` are those of all of its rows, by table. `prepare` is given the rows, by table, that
+    writes before it will add to what the snapshot shows.
+    """
+
+    ids: Mapping[str, Sequence[pa.Array]]
+    prepare: Callable[[Snapshot, Mapping[str, pa.Table]], PreparedInserts]
+
+
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
     """One write. `prepare` computes and checks the change over a snapshot, without effects."""
@@ -65,8 +87,8 @@ class WriteRequest:
     touched: TouchedTables
     prepare: Callable[[Snapshot], PreparedWrite]
     if_commit: str | None = None
-    is_brief: bool = False
-    """It takes no longer to prepare than to commit, and depends on no rows that others change."""
+    inserts: Inserts | None = None
+    """Of a write that only inserts: it takes no longer to prepare than to commit."""
     properties: Callable[[], Mapping[str, Any]] = dict
     """What the commit will say of itself; asked for when the change is final."""
 
@@ -87,7 +109,7 @@ def _run(
     environment: WriteEnvironment, request: WriteRequest, queues: Sequence[QueueKey]
 ) -> GraphCommit | None:
     prepared, staged = None, None
-    if request.is_brief:
+    if request.inserts is not None:
         environment.coordinator.last_seen(
             request.branch
         )  # a branch that is not there has no queues
@@ -103,7 +125,7 @@ def _run(
             # From here on the head cannot move, so the condition still holds at the publish.
             turn = held.enter_context(publish_turn(environment, request.branch))
         state = environment.coordinator.fresh(request.branch)
-        _refuse_other_schema(environment, state)
+        refuse_other_schema(environment, state)
         if request.if_commit is not None and state.head.commit_id != request.if_commit:
             raise PreconditionFailed(expected=request.if_commit, actual=state.head.commit_id)
         if prepared is None or _has_moved(prepared, seen, state):
@@ -118,7 +140,7 @@ def _run(
         return carry_out(environment, intent, turn=turn).head
 
 
-def _refuse_other_schema(environment: WriteEnvironment, state: ManifestState) -> None:
+def refuse_other_schema(environment: WriteEnvironment, state: ManifestState) -> None:
     """Refuse rows that were made for a schema which the tables are not in any more."""
     if _is_in_other_schema(environment, state):
         raise SchemaMoved("the schema was changed meanwhile — nothing was written; try again")
@@ -142,7 +164,7 @@ def _prepare(
     seen = coordinator.last_seen(request.branch)
     if _is_in_other_schema(environment, seen):
         seen = coordinator.fresh(request.branch)
-        _refuse_other_schema(environment, seen)
+        refuse_other_schema(environment, seen)
     try:
         prepared = request.prepare(seen.snapshot())
         if prepared.list_pins() or coordinator.fresh(request.branch) is seen:

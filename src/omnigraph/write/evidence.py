@@ -21,7 +21,7 @@ from omnigraph.storage.location import TableLocation, graph_root, is_same_place
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.audit import RecoveryKind
 from omnigraph.write.classify import Observation, TableClass, classify, mode_of
-from omnigraph.write.sidecar import Sidecar, SidecarPin, sidecar_path
+from omnigraph.write.sidecar import Sidecar, SidecarPin, WriterKind, sidecar_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,16 @@ def _look_at(
         # What lies past the pin and is torn was never acknowledged: it is no commit.
         tables.quarantine_torn(location, above=shown)
     head = _head(tables, location, entry, pin) if entry is not None else shown
+    # Of a group each transaction is a commit of its own, and all have to be there.
+    named = len(pin.transaction_uuids) if sidecar.writer_kind is WriterKind.MUTATION_GROUP else 1
     seen = Observation(
         head=head,
         pin=shown,
         expected=pin.expected_version,
         post_commit_pin=pin.post_commit_pin,
         confirmed=pin.confirmed_version,
-        is_ours=_is_ours(tables, location, pin, head),
+        is_ours=_is_ours(tables, location, pin, head, named),
+        steps=named,
     )
     mode = mode_of(sidecar.writer_kind, sidecar.schema_version)
     proof = _prove(tables, location, pin, shown) if is_claimed else None
@@ -125,13 +128,23 @@ def _head(tables: TableStorage, location: TableLocation, entry: TableEntry, pin:
 
 
 def _is_ours(
-    tables: TableStorage, location: TableLocation, pin: SidecarPin, head: int
+    tables: TableStorage, location: TableLocation, pin: SidecarPin, head: int, named: int
 ) -> bool | None:
-    """Whether the writer made the first version past the one it expected; None if unknowable."""
+    """Whether the writer made the first versions past the one it expected; None if unknowable.
+
+    `named` is how many of them. Of several none may be missing: a reader of a commit between them
+    would not find it.
+    """
     if not pin.transaction_uuids or head <= pin.expected_version:
         return None
-    made_by = _transaction(tables, location, pin.expected_version + 1)
-    return None if made_by is None else made_by.uuid == pin.transaction_uuids[0]
+    made_by = [
+        _transaction(tables, location, pin.expected_version + number)
+        for number in range(1, min(named, head - pin.expected_version) + 1)
+    ]
+    if made_by == [None] and named == 1:
+        return None
+    uuids = [None if each is None else each.uuid for each in made_by]
+    return uuids == list(pin.transaction_uuids[: len(uuids)])
 
 
 def _prove(

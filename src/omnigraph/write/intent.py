@@ -7,6 +7,7 @@ pointed      pins that move no HEAD: versions that are there already
 ancestors    commits of the source that a merge brings along
 expected     what the publish insists on; recovery publishes only while it holds
 commit       the graph commit, minted before any effect; None keeps the content of the graph
+earlier      the commits of a group (`group.py`) before it, in order
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Intent:
     With `confirms` the sidecar is written again when every table is ready: then, and not before,
     a table that takes several commits is known to be complete. `before_publish` makes ready what
     else a publish needs, `after_publish` puts it into place; the latter may be repeated by
-    recovery. `withdraw` takes back what `before_publish` laid down when there is no sidecar.
+    recovery. With `syncs_together` the versions of all tables are synced when the last one is
+    committed. `withdraw` takes back what `before_publish` laid down when there is no sidecar.
     """
 
     kind: WriterKind
@@ -83,6 +85,7 @@ class Intent:
     tables: tuple[TableCommits | NewTable | Tombstone, ...]
     expected: Mapping[str, int]
     commit: Lineage | None = None
+    earlier: tuple[Lineage, ...] = ()
     if_commit: str | None = None
     pointed: tuple[UpdatePin, ...] = ()
     ancestors: tuple[GraphCommit, ...] = ()
@@ -91,6 +94,7 @@ class Intent:
     schema_id: str | None = None
     purged: tuple[str, ...] = ()
     confirms: bool = False
+    syncs_together: bool = False
     after_table: Failpoint | None = None
     before_publish: Callable[[], None] = lambda: None
     after_publish: Callable[[ManifestState], None] = lambda _: None
@@ -130,6 +134,7 @@ def build_sidecar(intent: Intent) -> Sidecar:
         ),
         schema=_schema_of(intent),
         ancestors=intent.ancestors,
+        earlier=intent.earlier,
     )
 
 

@@ -62,6 +62,15 @@ class InsertedRows:
             for op in ir.ops
         ]
 
+    def list_ids(self, ir: MutationIR) -> dict[str, list[pa.Array]]:
+        """The ids of the rows, by table."""
+        found: dict[str, list[pa.Array]] = {}
+        for op, rows in zip(ir.ops, self._rows, strict=True):
+            if isinstance(op, Insert) and rows is not None:
+                key = f"{op.entity_kind}:{op.type_name}"
+                found.setdefault(key, []).extend(rows["id"].chunks)
+        return found
+
     def of(self, number: int) -> pa.Table:
         rows = self._rows[number]
         assert rows is not None

@@ -121,10 +121,12 @@ class _Run:
 
     def _commit_tables(self) -> list[Change]:
         changes: list[Change] = []
+        versions: list[CommittedVersion] = []
         for table in self.intent.tables:
             match table:
                 case TableCommits(table_key=key):
-                    changes.append(version_to_pin(key, self._commit_steps(table)))
+                    versions += self._commit_steps(table)
+                    changes.append(version_to_pin(key, versions[-1]))
                 case NewTable():
                     changes += self._write_table(table)
                 case Tombstone():
@@ -133,11 +135,12 @@ class _Run:
                     assert_never(table)
             if self.intent.after_table is not None:
                 hit(self.intent.after_table)
+        self.environment.tables.sync_commits(versions)
         return changes
 
-    def _commit_steps(self, table: TableCommits) -> CommittedVersion:
+    def _commit_steps(self, table: TableCommits) -> list[CommittedVersion]:
         tables, handle = self.environment.tables, table.handle
-        committed: CommittedVersion | None = None
+        made: list[CommittedVersion] = []
         for step in table.steps:
             staged = step.stage(handle)
             if staged is None:
@@ -145,7 +148,9 @@ class _Run:
             try:
                 # The sidecar named this transaction before its files could be written.
                 committed = tables.commit_staged(
-                    replace(staged, uuid=step.uuid), operation_id=self.sidecar.operation_id
+                    replace(staged, uuid=step.uuid),
+                    operation_id=self.sidecar.operation_id,
+                    is_synced=not self.intent.syncs_together,
                 )
             except HeadMoved as moved:
                 raise ExpectedVersionMismatch(
@@ -157,14 +162,15 @@ class _Run:
                 self.progress.is_unknown = True
                 raise
             self.progress.has_moved = True
+            made.append(committed)
             if len(table.steps) > 1:
                 handle = tables.open_at(
                     committed.location, committed.version, incarnation=committed.transaction_uuid
                 )
             if step.after is not None:
                 hit(step.after)
-        assert committed is not None, f"'{table.table_key}' is named and has nothing to commit"
-        return committed
+        assert made, f"'{table.table_key}' is named and has nothing to commit"
+        return made
 
     def _write_table(self, table: NewTable) -> list[Change]:
         self.progress.has_moved = True
@@ -214,7 +220,7 @@ class _Run:
             branch=intent.branch,
             changes=changes,
             expected=intent.expected,
-            commits=() if intent.commit is None else (intent.commit,),
+            commits=() if intent.commit is None else (*intent.earlier, intent.commit),
             if_commit=intent.if_commit,
             schema_hash=intent.schema_hash,
             schema_id=intent.schema_id,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint, hit
@@ -49,7 +50,9 @@ class RecoveryActions:
         """Publish what the writer committed, at the versions that were just classified."""
         # It may have died before its syncs: what is published now has to be on the disk.
         for each in found:
-            self.environment.tables.flush(each.location, each.seen.head)
+            first = each.seen.head - each.seen.steps + 1
+            for version in range(first, each.seen.head + 1):
+                self.environment.tables.flush(each.location, version)
         record = self._record(
             RecoveryKind.ROLLED_FORWARD,
             [TableOutcome(f.pin.table_key, f.seen.expected, f.seen.head) for f in found],
@@ -67,7 +70,7 @@ class RecoveryActions:
                     **sidecar.read_versions,
                     **{each.pin.table_key: each.pin.expected_version for each in found},
                 },
-                (*self._original_commit(record), _recovery_commit(record)),
+                (*self._original_commits(record), _recovery_commit(record)),
                 sidecar.if_commit,
                 sidecar.schema.schema_hash,
                 sidecar.schema.schema_id,
@@ -174,19 +177,20 @@ class RecoveryActions:
         return RecoveryRecord(
             commit_id=new_ulid(),
             kind=kind,
-            for_actor=self.sidecar.actor_id,
+            for_actor=self.sidecar.actors,
             operation_id=self.sidecar.operation_id,
             writer_kind=self.sidecar.writer_kind.value,
             outcomes=tuple(outcomes),
             created_at=time.time_ns() // 1_000,
         )
 
-    def _original_commit(self, record: RecoveryRecord) -> tuple[Lineage, ...]:
-        """The commit the writer had announced, under the id and actor it was announced with."""
+    def _original_commits(self, record: RecoveryRecord) -> tuple[Lineage, ...]:
+        """The commits the writer had announced, under the ids and actors it announced them with."""
         sidecar = self.sidecar
         if sidecar.commit_id is None:
             return ()
         return (
+            *(replace(each, created_at=record.created_at) for each in sidecar.earlier),
             Lineage(
                 sidecar.commit_id,
                 sidecar.actor_id,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import RecoveryRequired
-from omnigraph.manifest import GraphCommit, Tombstone
+from omnigraph.manifest import GraphCommit, Lineage, Tombstone
 
 DIRECTORY = "__recovery"
 SCHEMA_VERSION = 2
@@ -25,9 +25,13 @@ _T = TypeVar("_T", str, int, dict, list)  # type: ignore[type-arg]
 
 
 class WriterKind(StrEnum):
-    """The kind of writer; recovery picks its rules by it."""
+    """The kind of writer; recovery picks its rules by it. An unknown one is refused.
+
+    So an older Omnigraph does not take a group for its last member.
+    """
 
     MUTATION = "Mutation"
+    MUTATION_GROUP = "MutationGroup"
     LOAD = "Load"
     SCHEMA_APPLY = "SchemaApply"
     BRANCH_MERGE = "BranchMerge"
@@ -95,7 +99,9 @@ class Sidecar:
 
     `read_versions` and `if_commit` are what the write's publish would have insisted on: recovery
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
-    same name. `merge_source_branch` is where a merge reads rows: it holds the queues there as well.
+    same name. `earlier` are the commits of a group before its last one, which the fields without
+    a list are about. `merge_source_branch` is where a merge reads rows: it holds the queues there
+    as well.
     """
 
     operation_id: str
@@ -115,6 +121,13 @@ class Sidecar:
     commit_properties: Mapping[str, Any] = field(default_factory=dict)
     schema: SchemaIntent = SchemaIntent()
     ancestors: tuple[GraphCommit, ...] = ()
+    earlier: tuple[Lineage, ...] = ()
+
+    @property
+    def actors(self) -> str | None:
+        """Who wrote: of a group, all of its actors."""
+        named = [*(each.actor for each in self.earlier), self.actor_id]
+        return ", ".join(dict.fromkeys(each for each in named if each is not None)) or None
 
 
 def sidecar_path(operation_id: str) -> str:
@@ -138,6 +151,7 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "merge_source_branch": sidecar.merge_source_branch,
         "switches": [asdict(each) for each in sidecar.switches] or None,
         "lineage": _lineage_to_json(sidecar),
+        "earlier_commits": [asdict(each) for each in sidecar.earlier] or None,
         "ancestors": [asdict(each) for each in sidecar.ancestors] or None,
         **_schema_to_json(sidecar.schema),
     }
@@ -243,6 +257,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
         switches=tuple(map(_switch_from_json, _optional(value, "switches", list) or [])),
         commit_properties=_optional(lineage, "properties", dict) or {},
         schema=_schema_from_json(value),
+        earlier=tuple(Lineage(**each) for each in _optional(value, "earlier_commits", list) or []),
         ancestors=tuple(GraphCommit(**each) for each in _optional(value, "ancestors", list) or []),
     )
 

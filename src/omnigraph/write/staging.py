@@ -28,6 +28,8 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.write.fork import open_pin
 from omnigraph.write.integrity import last_by_id
 
+NO_ROWS: Mapping[str, pa.Table] = {}
+
 
 class PendingMode(StrEnum):
     """What the pending batches of one table will become."""
@@ -73,10 +75,18 @@ class PendingTable:
 class MutationStaging:
     """The pending change of one write over one snapshot. Used by one thread, once."""
 
-    def __init__(self, tables: TableStorage, catalog: Catalog, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        tables: TableStorage,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        earlier: Mapping[str, pa.Table] = NO_ROWS,
+    ) -> None:
         self.tables = tables
         self.catalog = catalog
         self.snapshot = snapshot
+        self.earlier = earlier
+        """The rows that writes before this one will add to what the snapshot shows (`group.py`)."""
         self.pending: dict[str, PendingTable] = {}
         self.read_versions: dict[str, int] = {}
 
@@ -85,6 +95,15 @@ class MutationStaging:
         entry = self._entry(table_key)
         self.read_versions.setdefault(table_key, entry.version)
         return open_pin(self.tables, entry)
+
+    def read_committed(
+        self, table_key: str, columns: Sequence[str], predicate: Predicate
+    ) -> pa.Table:
+        """The matching rows that the write finds: stored ones, and those of writes before it."""
+        handle, earlier = self.open(table_key), self.earlier.get(table_key)
+        if earlier is None:
+            return self.tables.reads.scan(handle, columns, predicate)
+        return self.tables.reads.scan_with_pending(handle, earlier, columns, predicate)
 
     def touch(self, entity: EntityType) -> PendingTable:
         """The pending change of a table; the first touch captures its pin."""
@@ -126,6 +145,11 @@ class MutationStaging:
     def list_pins(self) -> dict[str, TableEntry]:
         """The pin of every table that has a change."""
         return {key: each.entry for key, each in sorted(self.pending.items()) if each.has_change}
+
+    def list_new_rows(self) -> dict[str, pa.Table]:
+        """The rows to add to each table, of a write that only inserts new ones."""
+        changed = {key: each for key, each in sorted(self.pending.items()) if each.has_change}
+        return {key: each.upserts() for key, each in changed.items()}
 
     def stage(self, handles: Mapping[str, TableHandle]) -> dict[str, StagedTransaction]:
         """Write the files of each change: exactly one transaction per table, no HEAD moves."""
