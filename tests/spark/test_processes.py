@@ -43,9 +43,14 @@ for number, path in enumerate(sys.argv[2:]):
 
 
 def start(graph: Path, *inputs: Path, **variables: str) -> subprocess.Popen[str]:
-    """A process that has its Spark, says so, and loads each input in turn."""
+    """A process beside the graph that has its Spark, says so, and loads each input in turn.
+
+    All paths are relative: they mean the same files to executors in directories of their own.
+    """
+    top = graph.parent
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(graph), *map(str, inputs)],
+        [sys.executable, "-c", CHILD, *(str(path.relative_to(top)) for path in (graph, *inputs))],
+        cwd=top,
         env=os.environ | {PART_BYTES_VARIABLE: "300"} | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

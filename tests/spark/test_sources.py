@@ -53,6 +53,21 @@ def test_bad_rows_of_a_spark_frame_are_refused(spark: Any, graph: og.Graph) -> N
     assert unclaimed_files(graph) == []
 
 
+def test_rows_of_a_spark_frame_are_numbered_through_its_partitions(
+    spark: Any, graph: og.Graph
+) -> None:
+    """Four partitions of two rows; the second row of each is bad."""
+    frame = spark.range(8, numPartitions=4).selectExpr(
+        "concat('p', id) as name", "cast(if(id % 2 = 1, 500, 1) as int) as age"
+    )
+
+    with pytest.raises(BadRowsError) as caught:
+        graph.load_dataframe(frame, type="Person", mode="append")
+
+    named = [bad.location for bad in caught.value.bad_rows]
+    assert named == [f"Person row {number}" for number in (2, 4, 6, 8)]
+
+
 def test_frames_of_several_types_are_one_commit(spark: Any, graph: og.Graph) -> None:
     people = spark.createDataFrame([("a",), ("b",)], "name string")
     edges = spark.createDataFrame([("a", "b")], "src string, dst string")
@@ -166,6 +181,40 @@ def test_a_filter_that_means_nothing_is_refused(filters: str, message: str) -> N
 
     with pytest.raises(BadRequestError, match=message):
         read_filters(filters, schema)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"brnach": "main"}, "the data source has no option `brnach`.*did you mean `branch`"),
+        ({"version": "last"}, "the option `version` is 'last', expected a whole number"),
+        (
+            {"load_mode": "upsert"},
+            "the option `load_mode` is 'upsert', expected one of 'overwrite'",
+        ),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused(
+    spark: Any, graph: og.Graph, options: dict[str, str], message: str
+) -> None:
+    og.spark.register(spark)
+    reader = spark.read.format("omnigraph").options(path=graph.uri, type="Person", **options)
+
+    with pytest.raises(Exception, match=message):
+        reader.load()
+
+
+@pytest.mark.parametrize("mode", ["errorifexists", "ignore"])
+def test_a_save_mode_that_cannot_be_kept_is_refused(spark: Any, graph: og.Graph, mode: str) -> None:
+    """Spark's default is `errorifexists`: a type of a graph is always there."""
+    og.spark.register(spark)
+    frame = spark.createDataFrame([("a",)], "name string")
+    writer = frame.write.format("omnigraph").options(path=graph.uri, type="Person")
+
+    with pytest.raises(Exception, match='use either the "Append" or "Overwrite" mode'):
+        writer.mode(mode).save()
+
+    assert graph.nodes("Person").count_rows() == 0
 
 
 def test_a_scan_becomes_a_spark_frame_of_the_same_rows(spark: Any, graph: og.Graph) -> None:

@@ -33,8 +33,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.pipeline.frames import ParquetParts, fresh_spool, partition_number, table_key
+from omnigraph.pipeline.model import LoadMode
 from omnigraph.pipeline.scan import Part, Pin, cut_parts, open_pinned, require_columns
 from omnigraph.storage.predicates import (
     And,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 FORMAT = "omnigraph"
 _STORAGE_PREFIX = "storage."
+_SELECTION = ("branch", "commit", "version", "at", "schema")
+_OPTIONS = ("path", "type", "edge", "load_mode", "filters", *_SELECTION)
 _COMPARISONS = {
     "=": CompareOp.EQ,
     ">": CompareOp.GT,
@@ -110,17 +113,14 @@ class _Target:
 
     @classmethod
     def of(cls, options: Any, opener: Opener) -> _Target:
+        _check_options(options)
         path = options.get("path")
         type_name = options.get("type") or options.get("edge")
         if not path or not type_name:
             raise BadRequestError(
                 "the data source needs the options `path`, a graph, and `type`, a node or edge type"
             )
-        selection = {
-            name: options[name]
-            for name in ("branch", "commit", "version", "at", "schema")
-            if options.get(name)
-        }
+        selection = {name: options[name] for name in _SELECTION if options.get(name)}
         storage = {
             name.removeprefix(_STORAGE_PREFIX): options[name]
             for name in options
@@ -149,6 +149,24 @@ class _Target:
         with self.open("r") as graph:
             schema: pa.Schema = self.scan(graph).schema
         return schema
+
+
+def _check_options(options: Any) -> None:
+    """Refuse an option that means nothing here.
+
+    Raises:
+        BadRequestError: It has an unknown name, or a value that it cannot have.
+    """
+    for name in options:
+        if name.lower() not in _OPTIONS and not name.lower().startswith(_STORAGE_PREFIX):
+            problem = f"the data source has no option `{name}`"
+            raise BadRequestError(with_suggestion(problem, name.lower(), _OPTIONS))
+    version, mode = options.get("version"), options.get("load_mode")
+    if version and not version.isdecimal():
+        raise BadRequestError(f"the option `version` is '{version}', expected a whole number")
+    if mode and mode not in set(LoadMode):
+        known = ", ".join(f"'{each}'" for each in LoadMode)
+        raise BadRequestError(f"the option `load_mode` is '{mode}', expected one of {known}")
 
 
 @dataclass()

@@ -29,7 +29,7 @@ from omnigraph.pipeline.runner import Runner
 from omnigraph.pipeline.suspects import RowSearch, Suspects, merge_suspects
 from omnigraph.write.rules import Rule
 
-BUCKET_ROWS = 1_000_000
+BUCKET_ROWS = 500_000
 BUCKETS_MAX = 1 << 15
 
 Item = TypeVar("Item", contravariant=True)

@@ -14,11 +14,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from omnigraph.catalog import Catalog, EntityType, arrow_schema
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError, with_suggestion
 from omnigraph.pipeline.engine import SparkUse
+from omnigraph.pipeline.input_files import open_raw
 from omnigraph.pipeline.model import FrameRange, ParquetRange, Range
 from omnigraph.pipeline.ranges import Input
 from omnigraph.pipeline.spool import Spool, is_parquet
@@ -65,7 +67,7 @@ class Frames:
         for key, frame in self.by_key.items():
             if isinstance(frame, ParquetParts) or is_spark(frame):
                 paths = frame.paths if isinstance(frame, ParquetParts) else _spool(frame, spool)
-                ranges += [ParquetRange(key, path) for path in paths]
+                ranges += _number_rows(key, paths, options)
                 size = part_bytes + 1
                 continue
             table = to_arrow(frame, self.catalog.entity(key))
@@ -194,6 +196,17 @@ def _slices(key: str, table: pa.Table, part_bytes: int) -> Iterator[FrameRange]:
     rows = max(1, -(-table.num_rows // count))
     for start in range(0, table.num_rows, rows):
         yield FrameRange(key, start + 1, table.slice(start, rows).combine_chunks())
+
+
+def _number_rows(
+    key: str, paths: Iterable[str], options: Mapping[str, str]
+) -> Iterator[ParquetRange]:
+    """The files of a frame, its rows counted through all of them."""
+    first = 1
+    for path in paths:
+        yield ParquetRange(key, path, first)
+        with open_raw(path, options) as file:
+            first += pq.read_metadata(file).num_rows
 
 
 def _spool_slices(slices: Iterable[FrameRange], spool: Spool) -> Iterator[Range]:

@@ -12,6 +12,7 @@ merge      upsert by id; of several records of one id the last wins
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
@@ -170,6 +171,7 @@ class _Load:
             storage_options=tables.storage_options,
             part_bytes=part_bytes(),
             input_options=request.input.options,
+            directory=_current_directory(),
             embed=self._embed,
         )
         self._staged = StagedLoad(plan, self._runner, self._reporter)
@@ -292,6 +294,14 @@ class _Load:
         shown = [(each.row_number, each.bad) for each in violations[:SHOWN_MAX]]
         located = self._staged.locate(check, shown)
         BadRows(tuple(located), total).raise_if_any()
+
+
+def _current_directory() -> str:
+    """Where relative paths of the input begin; empty when it is gone, and they with it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _describe_conflict(check: CheckPlan, table_key: str, entity_id: str) -> BadRow:

@@ -151,7 +151,7 @@ class LoadPlan:
     """What every task of a load has to know.
 
     With `scratch_uri` rows are written there as unattached fragments, without it they come back in
-    memory.
+    memory. Relative paths of the input are below `directory`, wherever a task runs.
     """
 
     catalog: Catalog
@@ -161,6 +161,7 @@ class LoadPlan:
     storage_options: Mapping[str, str] = field(repr=False)
     part_bytes: int
     input_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    directory: str = ""
     embed: EmbedPlan = field(default_factory=lambda: EmbedPlan({}, EmbedSource()), repr=False)
 
 

@@ -6,8 +6,10 @@ at a time; what it returns is small.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -18,7 +20,19 @@ from omnigraph.pipeline.blocks import LinesBlock, read_blocks
 from omnigraph.pipeline.embed import FillCounts, add_counts
 from omnigraph.pipeline.exchange import decode_table
 from omnigraph.pipeline.groups import Group
-from omnigraph.pipeline.model import LoadPlan, OnError, Ordinals, RangeResult, RangeTask, StagedPart
+from omnigraph.pipeline.input_files import is_object
+from omnigraph.pipeline.model import (
+    LineRange,
+    LoadPlan,
+    OnError,
+    Ordinals,
+    Range,
+    RangeResult,
+    RangeTask,
+    RowsRange,
+    StagedPart,
+    StreamRange,
+)
 from omnigraph.pipeline.parse import parse_block
 from omnigraph.pipeline.rows import Faults, GoodRows, good_rows
 from omnigraph.storage.location import table_path
@@ -36,7 +50,7 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     faults = Faults()
     lines = 0
     vectors: list[FillCounts] = []
-    for block in read_blocks(task.range, plan.part_bytes, plan.input_options):
+    for block in read_blocks(_find_input(plan, task), plan.part_bytes, plan.input_options):
         parsed = parse_block(block, plan.catalog)
         if parsed.needs_document:
             return RangeResult(task.index, needs_document=True)
@@ -63,6 +77,15 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     )
 
 
+def _find_input(plan: LoadPlan, task: RangeTask) -> Range:
+    """The range with the whole path of its file: an executor has a directory of its own."""
+    match task.range:
+        case LineRange(path) | StreamRange(path) | RowsRange(path) if not is_object(path):
+            return replace(task.range, path=os.path.join(plan.directory, path))
+        case _:
+            return task.range
+
+
 def _list_dropped(plan: LoadPlan, task: RangeTask) -> dict[str, Ordinals]:
     """The records to leave out, by table key."""
     dropped = dict(task.dropped)
@@ -82,7 +105,7 @@ def read_records(
     """Read a range again for some of its records: where each is, and its text."""
     seen: dict[str, int] = defaultdict(int)
     found: list[_LocatedRecord] = []
-    for block in read_blocks(task.range, plan.part_bytes, plan.input_options):
+    for block in read_blocks(_find_input(plan, task), plan.part_bytes, plan.input_options):
         for group in parse_block(block, plan.catalog).groups:
             key = group.entity.table_key
             found += _among(group, key, seen[key], wanted.get(key))
