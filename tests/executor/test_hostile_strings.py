@@ -20,7 +20,7 @@ from omnigraph.compiler import bind_params, compile_query, require_read
 from omnigraph.errors import OmnigraphError, ParseError
 from omnigraph.index import RuntimeCache, thresholds
 from omnigraph.ir.expressions import NOW_PARAMETER
-from omnigraph.storage.tokens import query_forms
+from omnigraph.storage.tokens import query_forms, query_phrase
 from omnigraph.syntax.write_literals import write_string
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
 from omnigraph.testing.inside import inside
@@ -172,10 +172,21 @@ def words(text: str) -> set[str]:
     return {form.stem for form in query_forms(text)}
 
 
+def has_word(text: str, query: str) -> bool:
+    return bool(words(text) & words(query))
+
+
+def has_phrase(text: str, query: str) -> bool:
+    have = {(form.stem, place) for form, place in query_phrase(text)}
+    want = [(form.stem, place) for form, place in query_phrase(query)]
+    shifts = [place - want[0][1] for _, place in have] if want else []
+    return any(all((stem, place + by) in have for stem, place in want) for by in shifts)
+
+
 @FUZZ
 @given(function=st.sampled_from(["search", "match_text", "fuzzy"]), text=TEXTS)
 def test_a_search_text_has_no_operators(graph: og.Graph, function: str, text: str) -> None:
-    """Whatever it looks like, it is words; a row matches that has one of them."""
+    """Whatever it looks like, it is words; a row matches that has one of them, or all in a row."""
     call = f"{function}($p.text, $v{', 0' if function == 'fuzzy' else ''})"
     source = f"query q($v: String) {{ match {{ $p: Person {call} }} return {{ $p.name }} }}"
 
@@ -189,7 +200,8 @@ def test_a_search_text_has_no_operators(graph: og.Graph, function: str, text: st
             if surfaces & {form.surface for form in query_forms(f"{name} word")}
         }
     else:
-        expected = {name for name in PAYLOADS if words(text) & words(f"{name} word")}
+        matches = has_phrase if function == "match_text" else has_word
+        expected = {name for name in PAYLOADS if matches(f"{name} word", text)}
     assert found == expected
 
 

@@ -119,6 +119,14 @@ def rank_by_hand(texts: dict[str, str], query: str, language: str) -> list[str]:
     return sorted(found, key=lambda slug: (-scores[slug], slug))
 
 
+def test_a_phrase_is_found_in_the_forms_of_its_language(tmp_path: Path) -> None:
+    graph = make(tmp_path, "de", {"a": "die alten Häuser", "b": "Haus der Alten"})
+    phrase = SEARCH.replace("search", "match_text")
+
+    assert ask(graph, phrase, "altes Haus") == ["a"]
+    assert ask(graph, phrase, "Haus und Alte") == ["b"]
+
+
 def test_a_change_of_language_holds_from_the_next_search_and_leaves_the_past(
     tmp_path: Path,
 ) -> None:

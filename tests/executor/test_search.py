@@ -111,7 +111,66 @@ def test_a_row_matches_when_any_token_of_the_query_does(
 ) -> None:
     """Whatever the index knows: updated rows by their new text, deleted rows not at all."""
     assert found(stored, SEARCH, query) == ids
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("graph", ["e", "f", "h", "j"]),
+        ("graph queries", ["e"]),
+        ("Graphs, QUERY!", ["e"]),
+        ("queries graph", []),
+        ("databases and graph", ["e"]),
+        ("databases or graph", ["e"]),
+        ("databases graph", []),
+        ("running of the bulls", ["a"]),
+        ("the running", ["a", "b", "k"]),
+        ("running bulls", []),
+        ("new text: Graph theory", ["f"]),
+        ("old text", []),
+        ("running whales", ["k"]),
+        ("running whales whales", []),
+        ("graph zebra", []),
+        ("the", []),
+        ("", []),
+    ],
+)
+def test_a_phrase_is_found_where_its_words_follow_one_another(
+    stored: Stored, query: str, ids: list[str]
+) -> None:
+    """In any of their forms. A stop word within stands for one word, at the ends for none."""
     assert found(stored, MATCH_TEXT, query) == ids
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_phrases_are_those_of_a_scan(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    words = ["run", "the", "graph", "graphs", "whale"]
+    texts = {
+        f"n{number:03}": " ".join(chance.choices(words, k=chance.randint(0, 9)))
+        for number in range(80)
+    }
+    stored = store(tmp_path, "no index", rows_of(texts))
+
+    for _ in range(20):
+        query = " ".join(chance.choices(words, k=chance.randint(1, 4)))
+        expected = [key for key, text in texts.items() if has_phrase(text, query)]
+        assert found(stored, MATCH_TEXT, query) == expected, query
+
+
+def has_phrase(text: str, query: str) -> bool:
+    """Word by word, at every place of the text."""
+    stems = {"graphs": "graph", "the": None}
+    have = [stems.get(word, word) for word in text.split()]
+    want = [stems.get(word, word) for word in query.split()]
+    while want and want[0] is None:
+        want.pop(0)
+    while want and want[-1] is None:
+        want.pop()
+    places = range(len(have) - len(want) + 1)
+    return bool(want) and any(
+        all(word in (None, have[place + at]) for at, word in enumerate(want)) for place in places
+    )
 
 
 @pytest.mark.parametrize(

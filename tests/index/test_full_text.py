@@ -41,7 +41,7 @@ def answers(graph: og.Graph, cache: RuntimeCache | None = None) -> list[Any]:
     some = np.arange(0, view.size, 3)
     found: list[Any] = []
     for query in QUERIES:
-        for function in ("search", "fuzzy"):
+        for function in ("search", "match_text", "fuzzy"):
             positions = match_text(view, TextMatch(function, BODY, ASKED), query)
             found.append(sorted(ids.take(positions).to_pylist()))
         for candidates, limit in ((None, None), (None, 7), (some, 7), (some, None)):

@@ -165,3 +165,23 @@ def test_the_example_of_the_guide_prints_what_it_says(
 def test_an_unknown_engine_is_refused(people: og.Graph) -> None:
     with pytest.raises(og.errors.BadRequestError, match="expected one of 'local', 'spark', 'auto'"):
         people.query("query q() { match { $p: Person } return { $p } }", engine="inline")
+
+
+def test_texts_are_searched_on_spark_in_their_language_and_by_phrase(
+    spark: Any, tmp_path: Path
+) -> None:
+    schema = 'node Doc { slug: String @key  body: String? @index(language: "de") }'
+    graph = og.init(tmp_path / "graph", schema=schema, durability="process")
+    texts = ["die alten Häuser", "Haus der Alten", "ein altes Haus am Haus", None, "the houses"]
+    rows = [{"slug": f"d{place}", "body": text} for place, text in enumerate(texts)]
+    graph.load([{"type": "Doc", "data": row} for row in rows], mode="append")
+    read = "query q($t: String) { match { $d: Doc %s } return { $d.slug as s } %s }"
+    filters = [f"{each}($d.body, $t)" for each in ("search", "match_text", "fuzzy")]
+    queries = [read % (each, "order { $d.slug }") for each in filters]
+    queries.append(read % ("", "order { bm25($d.body, $t) } limit 9"))
+
+    for query in queries:
+        for params in ({"t": "altes Haus"}, {"t": "die"}):
+            expected = graph.query(query, params=params, engine="local").rows()
+            assert graph.query(query, params=params, engine="spark").rows() == expected
+    assert graph.query(queries[1], params={"t": "alte Häuser"}).rows() == [{"s": "d0"}, {"s": "d2"}]

@@ -37,9 +37,11 @@ def text_match(expression: TextSearchExpr | FuzzyExpr, scope: Scope) -> TextMatc
     match expression:
         case FuzzyExpr():
             target, query = _text_arguments(expression, "fuzzy", scope)
-            return TextMatch("fuzzy", target, query, _max_edits(expression.max_edits, scope))
+            edits = _max_edits(expression.max_edits, scope)
+            return TextMatch("fuzzy", target, query, edits, scope.language_of(target))
         case TextSearchExpr(function="search" | "match_text" as function):
-            return TextMatch(function, *_text_arguments(expression, function, scope))
+            target, query = _text_arguments(expression, function, scope)
+            return TextMatch(function, target, query, None, scope.language_of(target))
         case _:
             raise AssertionError("bm25 ranks and does not filter")
 
@@ -49,7 +51,8 @@ def ranking_arm(expression: NearestExpr | TextSearchExpr, scope: Scope) -> Neare
     if isinstance(expression, NearestExpr):
         return _nearest(expression, scope)
     assert expression.function == "bm25"
-    return Bm25(*_text_arguments(expression, "bm25", scope))
+    target, query = _text_arguments(expression, "bm25", scope)
+    return Bm25(target, query, scope.language_of(target))
 
 
 def rank_fusion(expression: RrfExpr, scope: Scope) -> Rrf:

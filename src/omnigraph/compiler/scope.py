@@ -60,6 +60,11 @@ class Scope:
             )
         return PropertyRef(expression.variable, expression.property, found.type)
 
+    def language_of(self, ref: PropertyRef) -> str:
+        """The language that full text takes a property to be in."""
+        owner = self.variables[ref.variable]
+        return self.catalog.text_language(owner.table_key, ref.property)
+
     def bare_variable(self, expression: VariableExpr) -> Param | NodeRef:
         """Resolve a bare `$name`: a parameter first, then a node. An edge has no value (T23)."""
         parameter = self.parameter(expression)

@@ -22,13 +22,8 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     sorting.py    rows in the order of several keys
     ranking.py    rows in the order of a search; calls search.py
     search.py     which rows match a text, and in which order rows answer a ranking
+    phrases.py    texts that have the words of a query one after the other
     result.py     `QueryResult`: JSON, Arrow, pandas, polars, notebooks
-
-`search.py` is called with row ids, never with positions:
-
-    text_match_rows(tables, handle, match, query, max_edits) -> row ids of matching rows
-    rank_rows(tables, handle, ranking, query, candidates, limit) -> row ids best first, scores
-    fuse(first, second, k) -> row ids best first, scores
 """
 
 from omnigraph.executor.execute import execute

@@ -192,8 +192,7 @@ def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None)
             return Selection.empty(view.size)
     if query is None:
         return Selection.empty(view.size)
-    language = run.catalog.text_language(view.table_key, match.target.property)
-    positions = match_text(view, match, query, max_edits, language=language)
+    positions = match_text(view, match, query, max_edits)
     run.note(f"{match.function} on {match.target.property} of {view.table_key}", len(positions))
     return Selection(view.size, positions=np.sort(positions))
 

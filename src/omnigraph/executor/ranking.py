@@ -68,8 +68,7 @@ def _best_positions(
         query = query_of(run, pattern, single)
         if query is None:
             return candidates[:0]
-        language = run.catalog.text_language(view.table_key, single.target.property)
-        ranked, _ = rank(view, single, query, wanted, most, language=language)
+        ranked, _ = rank(view, single, query, wanted, most)
         run.note(f"ranked {view.table_key} by {single.target.property}", len(ranked))
         return ranked
 

@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError
+from omnigraph.executor.phrases import find_phrase
 from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.full_text import FullText, counts_of_stem
 from omnigraph.index.parts import Part
 from omnigraph.index.text_index import TextIndex
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
-from omnigraph.languages import DEFAULT_LANGUAGE
-from omnigraph.storage.tokens import query_forms
+from omnigraph.storage.tokens import query_forms, query_phrase
 
 BM25_K1 = 1.2
 BM25_B = 0.75
@@ -42,16 +42,14 @@ def match_text(
     match: TextMatch,
     query: str,
     max_edits: int | None = None,
-    *,
-    language: str = DEFAULT_LANGUAGE,
 ) -> IntArray:
-    """The positions, in no order, of the rows whose text has a token of `query`."""
+    """The positions, in no order, of the rows whose text has a token of `query`, or all of it."""
 
     def ask(text: FullText) -> IntArray:
-        found = [_matching(part, match, query, max_edits, language) for part in text.parts]
+        found = [_matching(part, match, query, max_edits) for part in text.parts]
         return _to_positions(text, found)
 
-    return view.full_text(match.target.property, language).ask(ask)
+    return view.full_text(match.target.property, match.language).ask(ask)
 
 
 def rank(
@@ -60,8 +58,6 @@ def rank(
     query: str | Sequence[float],
     candidates: IntArray | None,
     limit: int | None,
-    *,
-    language: str = DEFAULT_LANGUAGE,
 ) -> tuple[IntArray, np.ndarray]:
     """Positions best first, ties by entity id, and their squared distances or their scores.
 
@@ -77,9 +73,9 @@ def rank(
         case Bm25():
             if not isinstance(query, str):
                 raise BadRequestError("bm25 needs a text to search for, not a vector")
-            stems = [form.stem for form in query_forms(query, language)]
+            stems = [form.stem for form in query_forms(query, ranking.language)]
             wanted = None if candidates is None else Selection(view.size, positions=candidates)
-            return view.full_text(column, language).ask(
+            return view.full_text(column, ranking.language).ask(
                 lambda text: _best_texts(text, stems, wanted, limit)
             )
         case _:
@@ -112,16 +108,19 @@ def _reciprocal_ranks(rows: pa.Int64Array, ranking: pa.Int64Array, k: int) -> np
 
 
 def _matching(
-    part: Part[TextIndex], match: TextMatch, query: str, max_edits: int | None, language: str
+    part: Part[TextIndex], match: TextMatch, query: str, max_edits: int | None
 ) -> IntArray:
-    """The documents of a part that have a token of the query."""
+    """The documents of a part that match the query."""
     index = part.index
     match match.function:
-        case "search" | "match_text":
-            stems = {form.stem for form in query_forms(query, language)}
+        case "match_text":
+            phrase = query_phrase(query, match.language)
+            return part.keep_live(find_phrase(index.places_of_stem, phrase))
+        case "search":
+            stems = {form.stem for form in query_forms(query, match.language)}
             forms = [index.forms_of_stem(stem) for stem in stems]
         case "fuzzy":
-            forms = _fuzzy_forms(index, query, max_edits, language)
+            forms = _fuzzy_forms(index, query, max_edits, match.language)
         case _:
             assert_never(match.function)
     matching = np.zeros(len(index), dtype=bool)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from omnigraph.dataclass import dataclass
+from omnigraph.languages import DEFAULT_LANGUAGE
 from omnigraph.syntax.query_tree import AggregateFunction, LiteralValue
 from omnigraph.types import PropertyType
 
@@ -86,6 +87,7 @@ class Bm25:
 
     target: PropertyRef
     query: Constant | Param | PropertyRef
+    language: str = DEFAULT_LANGUAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +123,16 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """TRUE where the text of `target` matches `query`. `max_edits` is for fuzzy only."""
+    """TRUE where the text of `target`, which is in `language`, matches `query`.
+
+    `max_edits` is for fuzzy only.
+    """
 
     function: Literal["search", "match_text", "fuzzy"]
     target: PropertyRef
     query: Scalar
     max_edits: Scalar | None = None
+    language: str = DEFAULT_LANGUAGE
 
 
 @dataclass(frozen=True, slots=True)

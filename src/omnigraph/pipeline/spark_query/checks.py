@@ -7,7 +7,7 @@ numbers of different types, and texts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +53,7 @@ class CompareCheck:
 
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    function: Literal["search", "match_text", "fuzzy"]
+    match: TextMatch
     target: str
     query: Operand
     max_edits: int | None
@@ -77,7 +77,7 @@ class TextCheck:
         return answer
 
     def _match(self, texts: pa.Array, query: str) -> BoolArray:
-        return match_texts(texts, query, is_fuzzy=self.function == "fuzzy", edits=self.max_edits)
+        return match_texts(texts, self.match, query, self.max_edits)
 
 
 Check: TypeAlias = CompareCheck | TextCheck
@@ -94,13 +94,13 @@ def to_check(predicate: Predicate, values: Values, *, by_variable: bool) -> Chec
     match predicate:
         case Compare(left, kind, right):
             return CompareCheck(operand(left), kind, operand(right))
-        case TextMatch(function, target, query, max_edits):
+        case TextMatch(_, target, query, max_edits):
             edits = None if max_edits is None else _edits(max_edits, values)
             asked = operand(query)
             is_null = not isinstance(asked, str) and not asked.is_valid
             is_never = is_null or (max_edits is not None and edits is None)
             name = column_name(target, by_variable=by_variable)
-            return TextCheck(function, name, asked, edits, is_never)
+            return TextCheck(predicate, name, asked, edits, is_never)
         case SameNode():
             raise AssertionError("the planner turns these into closing hops")
         case _:

@@ -111,22 +111,28 @@ def _scores(run: SparkRun, plan: Plan, ranking: Nearest | Bm25) -> DataFrame:
     if query is None:
         return map_parts(run.spark, read, [], _nothing, schema)
     if isinstance(query, str):
-        stems = tuple(form.stem for form in query_forms(query))
-        totals = _count(run, read, table_key, stems)
-        return map_parts(run.spark, read, parts, _Relevance(schema, stems, totals), schema)
+        assert isinstance(ranking, Bm25)
+        language = ranking.language
+        stems = tuple(form.stem for form in query_forms(query, language))
+        if not stems:
+            return map_parts(run.spark, read, [], _nothing, schema)
+        totals = _count(run, read, table_key, stems, language)
+        score = _Relevance(schema, stems, totals, language)
+        return map_parts(run.spark, read, parts, score, schema)
     assert target.type.dimension is not None
     vector = to_query_vector(query, target.type.dimension)
     return map_parts(run.spark, read, parts, _Distance(schema, vector), schema)
 
 
-def _count(run: SparkRun, read: TableRead, table_key: str, stems: tuple[str, ...]) -> TextTotals:
+def _count(
+    run: SparkRun, read: TableRead, table_key: str, stems: tuple[str, ...], language: str
+) -> TextTotals:
     """The totals over all rows: a few numbers for each batch, added up."""
     schema = pa.schema(
         [("rows", pa.int64()), ("words", pa.int64()), ("having", pa.list_(pa.int64()))]
     )
-    frame = map_parts(
-        run.spark, read, run.parts(table_key), partial(_count_batch, schema, stems), schema
-    )
+    count = partial(_count_batch, schema, stems, language)
+    frame = map_parts(run.spark, read, run.parts(table_key), count, schema)
     counted = frame.toArrow()
     run.note(f"counted the words of {table_key} by {len(run.parts(table_key))} tasks")
     having = np.array(counted.column("having").to_pylist() or [[0] * len(stems)], dtype=np.int64)
@@ -138,9 +144,9 @@ def _count(run: SparkRun, read: TableRead, table_key: str, stems: tuple[str, ...
 
 
 def _count_batch(
-    schema: pa.Schema, stems: tuple[str, ...], batch: pa.RecordBatch
+    schema: pa.Schema, stems: tuple[str, ...], language: str, batch: pa.RecordBatch
 ) -> pa.RecordBatch:
-    totals = count_texts(batch.column(1), stems)
+    totals = count_texts(batch.column(1), stems, language)
     columns = [[totals.rows], [totals.words], [list(totals.having)]]
     return pa.RecordBatch.from_arrays(
         [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)],
@@ -159,9 +165,10 @@ class _Relevance:
     schema: pa.Schema
     stems: tuple[str, ...]
     totals: TextTotals
+    language: str
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        scores = score_texts(batch.column(1), self.stems, self.totals)
+        scores = score_texts(batch.column(1), self.stems, self.totals, self.language)
         return _scored(batch, scores, scores > 0, self.schema)
 
 
