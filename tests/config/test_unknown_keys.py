@@ -11,7 +11,7 @@ from omnigraph.errors import ConfigError
 from omnigraph.server.boot import Arguments, resolve_settings
 from tests.config.conftest import Writer
 
-GRAPH_KEYS = "uri, bearer_token_env, policy, queries"
+GRAPH_KEYS = "uri, bearer_token_env, policy, queries, retention, embedding"
 
 
 def refusal(path: Path) -> str:

@@ -176,11 +176,11 @@ class Call:
         from omnigraph.graph import open as open_graph
 
         scope = self.store_scope
+        config = {"embedding": scope.embedding, "retention": scope.retention}
         if mode == "r":
-            opened = open_graph(scope.uri, mode="r")
+            opened = open_graph(scope.uri, mode="r", config=config)
         else:
             policy = _load_policy(scope)
-            config = {"retention": scope.retention}
             opened = open_graph(
                 scope.uri, mode="rw", actor=self.actor, policy=policy, config=config
             )

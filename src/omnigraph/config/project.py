@@ -20,7 +20,8 @@ FORMATS = ("table", "kv", "csv", "jsonl", "json")
 LAYOUTS = ("truncate", "wrap")
 COLUMN_WIDTH_MIN = 8
 _KEYS = ("project", "graphs", "server", "cli", "query", "auth", "aliases", "policy", "queries")
-_GRAPH = ("uri", "bearer_token_env", "policy", "queries", "retention")
+_GRAPH = ("uri", "bearer_token_env", "policy", "queries", "retention", "embedding")
+EMBEDDING = ("provider", "model", "base_url", "api_key_env")
 _ALIAS = ("command", "query", "name", "args", "graph", "branch", "format")
 _VERBS = {"read": "query", "query": "query", "change": "mutate", "mutate": "mutate"}
 
@@ -44,6 +45,7 @@ class ProjectGraph:
     policy_file: Path | None = None
     queries: Mapping[str, StoredEntry] = field(default_factory=dict)
     retention: str | None = None
+    embedding: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_served(self) -> bool:
@@ -176,7 +178,15 @@ def _graph(name: str, table: Table, directory: Path) -> ProjectGraph:
         policy_file=_policy(table, directory),
         queries=dict(_queries(table, directory)),
         retention=table.text("retention"),
+        embedding=_embedding(table),
     )
+
+
+def _embedding(table: Table) -> dict[str, str]:
+    """What a graph embeds with; whether there is such a provider is checked when it is opened."""
+    found = table.table("embedding", *EMBEDDING)
+    given = {name: found.text(name) for name in EMBEDDING}
+    return {name: text for name, text in given.items() if text is not None}
 
 
 def _location(uri: str, directory: Path) -> str:

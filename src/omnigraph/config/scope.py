@@ -66,6 +66,7 @@ class DirectScope:
     policy_file: Path | None = None
     queries: Mapping[str, StoredEntry] = field(default_factory=dict)
     retention: str | None = None
+    embedding: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:
@@ -189,7 +190,14 @@ def _target_scope(name: str, settings: Settings) -> Scope:
     if graph.is_served:
         served = _to_served_scope(server_url(graph.uri, f"graphs.{graph.name}.uri"))
         return replace(served, queries=graph.queries, token_variable=graph.bearer_token_env)
-    return DirectScope(graph.uri, graph.name, graph.policy_file, graph.queries, graph.retention)
+    return DirectScope(
+        graph.uri,
+        graph.name,
+        graph.policy_file,
+        graph.queries,
+        graph.retention,
+        graph.embedding,
+    )
 
 
 def _active_profile_scope(address: Address, settings: Settings) -> Scope | None:

@@ -5,6 +5,8 @@ In: texts and a dimension. Out: unit vectors of float32, or a typed error that n
     config.py     environment → `EmbedConfig`: provider, model, address, key, patience
     embedder.py   the `Embedder` Protocol, the checks every vector passes, the model check
     local.py      static word vectors, offline; what is used when nothing is chosen and it fits
+    sentence.py   models of sentence-transformers, when it is installed
+    function.py   the embedder that a program brings
     mock.py       deterministic vectors, for tests and the demo; chosen by name only
     http.py       one JSON request with retries and a deadline
     openai.py  gemini.py   the two wire formats

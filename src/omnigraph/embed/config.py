@@ -1,7 +1,8 @@
 """Configuration: which provider embeds, as whom, and how patiently.
 
     OMNIGRAPH_EMBEDDINGS_MOCK      1, true, yes or on: the mock provider, whatever else is set
-    OMNIGRAPH_EMBED_PROVIDER       local, openai-compatible, openai, gemini, mock
+    OMNIGRAPH_EMBED_PROVIDER       local, sentence-transformers, openai-compatible, openai,
+                                   gemini, mock
     OMNIGRAPH_EMBED_BASE_URL       the provider's own address when not set
     OMNIGRAPH_EMBED_MODEL          the provider's own default when not set
     OMNIGRAPH_EMBED_TIMEOUT_MS     30000   one request
@@ -9,10 +10,10 @@
     OMNIGRAPH_EMBED_RETRY_ATTEMPTS     4
     OMNIGRAPH_EMBED_RETRY_BACKOFF_MS 200   doubles with each attempt
 
-Keys: OPENROUTER_API_KEY, then OPENAI_API_KEY for openai-compatible; OPENAI_API_KEY for openai;
-GEMINI_API_KEY for gemini. An address or a model without a provider means openai-compatible.
-Nothing is chosen when there is no key, and no provider, address or model is set; `source.py` says
-what happens then.
+Keys: OMNIGRAPH_EMBED_API_KEY, then OPENROUTER_API_KEY and OPENAI_API_KEY for openai-compatible,
+OPENAI_API_KEY for openai, GEMINI_API_KEY for gemini. A server on this machine needs none. An
+address or a model without a provider means openai-compatible. Nothing is chosen when there is no
+key, and no provider, address or model is set; `source.py` says what happens then.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import EmbeddingNotConfigured
@@ -30,6 +33,9 @@ MOCK = "OMNIGRAPH_EMBEDDINGS_MOCK"
 PROVIDER = "OMNIGRAPH_EMBED_PROVIDER"
 BASE_URL = "OMNIGRAPH_EMBED_BASE_URL"
 MODEL = "OMNIGRAPH_EMBED_MODEL"
+API_KEY = "OMNIGRAPH_EMBED_API_KEY"
+API_KEY_ENV = "OMNIGRAPH_EMBED_API_KEY_ENV"
+"""The variable that the settings of a graph name for the key; errors name it."""
 TIMEOUT_MS = "OMNIGRAPH_EMBED_TIMEOUT_MS"
 DEADLINE_MS = "OMNIGRAPH_EMBED_DEADLINE_MS"
 RETRY_ATTEMPTS = "OMNIGRAPH_EMBED_RETRY_ATTEMPTS"
@@ -47,6 +53,7 @@ class Provider(StrEnum):
     """The embedding service, or a model on this machine."""
 
     LOCAL = "local"
+    SENTENCE_TRANSFORMERS = "sentence-transformers"
     OPENAI_COMPATIBLE = "openai-compatible"
     OPENAI = "openai"
     GEMINI = "gemini"
@@ -77,13 +84,14 @@ DEFAULTS: dict[Provider, Defaults] = {
         ("GEMINI_API_KEY",),
     ),
     Provider.LOCAL: Defaults("", LOCAL_MODEL, ()),
+    Provider.SENTENCE_TRANSFORMERS: Defaults("", "", ()),
     Provider.MOCK: Defaults("", "", ()),
 }
 
 NOT_CONFIGURED = (
-    f"no embedding provider is configured — set {PROVIDER}: local, or openai-compatible, openai or "
-    "gemini with its key (OPENROUTER_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY), or give the "
-    "vectors"
+    f"no embedding provider is configured — set {PROVIDER}: local, sentence-transformers, or "
+    "openai-compatible, openai or gemini with its key (OPENROUTER_API_KEY, OPENAI_API_KEY or "
+    "GEMINI_API_KEY), or give the vectors"
 )
 
 
@@ -122,13 +130,19 @@ def config_from_environment(environment: Mapping[str, str]) -> EmbedConfig | Non
     named = environment.get(PROVIDER, "").strip()
     provider = _provider(environment, named)
     defaults = DEFAULTS[provider]
-    key = next((environment[name] for name in defaults.key_variables if environment.get(name)), "")
-    if defaults.key_variables and not key:
+    base_url = _base_url(environment.get(BASE_URL, "").strip() or defaults.base_url)
+    variables = defaults.key_variables
+    if environment.get(API_KEY_ENV):
+        variables = (API_KEY,)
+    elif variables:
+        variables = (API_KEY, *variables)
+    key = next((environment[name] for name in variables if environment.get(name)), "")
+    if defaults.key_variables and not key and not is_loopback(base_url):
         if not any(environment.get(name) for name in (PROVIDER, BASE_URL, MODEL)):
             return None
-        variables = " or ".join(defaults.key_variables)
+        named = environment.get(API_KEY_ENV) or " or ".join(defaults.key_variables)
         raise EmbeddingNotConfigured(
-            f"embedding provider '{provider}' needs an API key — set {variables}"
+            f"embedding provider '{provider}' needs an API key — set {named}"
         )
     model = environment.get(MODEL) or defaults.model
     if provider is Provider.LOCAL and model != LOCAL_MODEL:
@@ -136,10 +150,14 @@ def config_from_environment(environment: Mapping[str, str]) -> EmbedConfig | Non
             f"{MODEL} is '{model}', but provider 'local' has one model, '{LOCAL_MODEL}' — unset "
             f"{MODEL}, or choose another provider with {PROVIDER}"
         )
+    if provider is Provider.SENTENCE_TRANSFORMERS and not model:
+        raise EmbeddingNotConfigured(
+            f"provider '{provider}' needs a model — set {MODEL} to its name or its folder"
+        )
     return EmbedConfig(
         provider,
         model,
-        _base_url(environment.get(BASE_URL, "").strip() or defaults.base_url),
+        base_url,
         key.strip(),
         _whole(environment, TIMEOUT_MS, 30_000, at_least=1),
         _whole(environment, DEADLINE_MS, 60_000, at_least=0),
@@ -160,6 +178,17 @@ def _provider(environment: Mapping[str, str], named: str) -> Provider:
         raise EmbeddingNotConfigured(
             f"{PROVIDER} is '{named}', which is not a provider — use one of {known}"
         ) from None
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _base_url(text: str) -> str:

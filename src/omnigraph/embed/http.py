@@ -44,7 +44,8 @@ class JsonClient:
             if not call.may_try_again(outcome.wait_s):
                 raise EmbeddingFailed(
                     f"the embedding provider at {self.config.public_url} {outcome.reason} "
-                    f"({call.attempts} attempts) — try again later"
+                    f"({call.attempts} attempts) — try again later, or write without vectors "
+                    "(`--no-embed`) and run `omnigraph embed` then"
                 )
 
     def _attempt(self, path: str, body: object, call: _Call) -> httpx.Response | _Transient:

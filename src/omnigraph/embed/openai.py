@@ -20,7 +20,8 @@ class OpenAiEmbedder:
 
     def __init__(self, config: EmbedConfig) -> None:
         self.model = config.model
-        self._client = JsonClient(config, {"Authorization": f"Bearer {config.api_key}"})
+        key = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}
+        self._client = JsonClient(config, key)
 
     def embed_documents(self, texts: Sequence[str], dimension: int) -> np.ndarray:
         parts = [self._embed(batch, dimension) for batch in batches(texts)]

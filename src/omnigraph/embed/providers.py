@@ -28,6 +28,10 @@ def make_embedder(config: EmbedConfig) -> Embedder:
             return LocalEmbedder()
         case Provider.MOCK:
             return MockEmbedder(config.model)
+        case Provider.SENTENCE_TRANSFORMERS:
+            from omnigraph.embed.sentence import SentenceEmbedder
+
+            return SentenceEmbedder(config.model)
         case Provider.OPENAI | Provider.OPENAI_COMPATIBLE:
             from omnigraph.embed.openai import OpenAiEmbedder
 

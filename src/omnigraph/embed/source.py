@@ -1,6 +1,7 @@
 """Source: who makes the vectors of a property, given what is chosen and what is recorded of it.
 
     chosen                        vectors to store                     a text to compare with
+    a function of the program     that function                        the same
     a provider, by its settings   that provider                        the same
     a key and no provider         as if nothing was chosen             the provider of the key
     nothing                       `local`, where it fits               none
@@ -19,8 +20,12 @@ from typing import TypeAlias
 
 from omnigraph.dataclass import dataclass
 from omnigraph.embed.config import (
+    API_KEY,
+    API_KEY_ENV,
+    BASE_URL,
     LOCAL_DIMENSIONS,
     LOCAL_MODEL,
+    MODEL,
     NOT_CONFIGURED,
     PROVIDER,
     EmbedConfig,
@@ -28,6 +33,7 @@ from omnigraph.embed.config import (
     describe_local,
 )
 from omnigraph.embed.embedder import Embedder, check_model
+from omnigraph.embed.function import EmbedFunction, FunctionEmbedder
 from omnigraph.embed.providers import (
     embedder_from_environment,
     embedder_of_documents,
@@ -37,6 +43,14 @@ from omnigraph.errors import BadRequestError, EmbeddingNotConfigured
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 """The environment variables that configure a provider."""
+
+GRAPH_SETTINGS = {
+    "provider": PROVIDER,
+    "model": MODEL,
+    "base_url": BASE_URL,
+    "api_key_env": API_KEY_ENV,
+}
+"""What one graph may set for itself, and the variable that each stands for."""
 
 _PREFIXES = ("OMNIGRAPH_EMBED", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
@@ -76,10 +90,12 @@ class EmbedSource:
     """What a graph embeds with. Small and picklable: it travels to Spark workers."""
 
     settings: Settings = ()
+    function: EmbedFunction | None = None
+    function_model: str = ""
 
     def find_for_documents(self, column: EmbedColumn) -> Embedder | None:
         """The embedder of the vectors to store; None when nothing is chosen and `local` cannot."""
-        chosen = _find_for_documents(self.settings)
+        chosen = self._find_chosen()
         if chosen is not None:
             check_model(column.label, column.model, chosen)
             return chosen
@@ -93,7 +109,7 @@ class EmbedSource:
         """
         if column.model == LOCAL_MODEL and column.fits_local:
             return local_embedder()
-        chosen = _find_for_queries(self.settings)
+        chosen = self._find_chosen() or _find_for_queries(self.settings)
         if chosen is None:
             raise EmbeddingNotConfigured(NOT_CONFIGURED)
         check_model(column.label, column.model, chosen)
@@ -102,12 +118,29 @@ class EmbedSource:
     @property
     def is_chosen(self) -> bool:
         """Whether a provider is chosen for what is stored."""
-        return _find_for_documents(self.settings) is not None
+        return self._find_chosen() is not None
+
+    def _find_chosen(self) -> Embedder | None:
+        if self.function is not None:
+            return FunctionEmbedder(self.function, self.function_model)
+        return _find_for_documents(self.settings)
 
 
-def read_settings(environment: Mapping[str, str]) -> Settings:
-    """The variables that a worker needs to embed as this process would."""
+def read_settings(
+    environment: Mapping[str, str], of_graph: Mapping[str, str] | None = None
+) -> Settings:
+    """The variables that a worker needs to embed as this process would.
+
+    `of_graph` are the settings of one graph, by the names of `GRAPH_SETTINGS`: they go before
+    those of the environment. A provider comes with its own model and address.
+    """
     wanted = {name: environment[name] for name in environment if name.startswith(_PREFIXES)}
+    chosen = of_graph or {}
+    if "provider" in chosen:
+        wanted = {name: text for name, text in wanted.items() if name not in (MODEL, BASE_URL)}
+    wanted |= {GRAPH_SETTINGS[name]: text for name, text in chosen.items()}
+    if "api_key_env" in chosen:
+        wanted[API_KEY] = environment.get(chosen["api_key_env"], "")
     return tuple(sorted(wanted.items()))
 
 

@@ -34,13 +34,15 @@ def init(
     spark: Any = None,
     config: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
+    embedder: Any = None,
+    embedding_model: str | None = None,
 ) -> Graph:
     """Create an empty graph and open it. The other arguments are those of `open`.
 
     Raises:
         GraphExists: There is one already.
     """
-    settings = read_settings(spark, config)
+    settings = read_settings(spark, config, embedder, embedding_model)
     catalog = build_catalog(parse_schema(schema))
     store = open_store(uri, storage_options, durability)
     create_graph(
@@ -71,6 +73,8 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     spark: Any = None,
     config: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
+    embedder: Any = None,
+    embedding_model: str | None = None,
 ) -> Graph:
     """Open a graph. Mode `"r"` never writes, not even to recover.
 
@@ -80,6 +84,11 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     `retention`, the history that self-care leaves, such as `"keep=10,older_than=7d"`. With a
     session or a master given, small loads run there too.
 
+    `embedder` makes the `@embed` vectors: a function from a list of texts to an array of one vector
+    per text. `embedding_model` is the name that is recorded for them. Without it the provider is
+    the one of `config["embedding"]` (`provider`, `model`, `base_url`, `api_key_env`), or of the
+    environment.
+
     With a `policy` every write has to be allowed by it, and needs an actor; reads do not ask.
 
     Raises:
@@ -88,7 +97,7 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     """
     if mode not in ("rw", "r"):
         raise BadRequestError(f"mode is {mode!r}, expected 'rw' or 'r'")
-    settings = read_settings(spark, config)
+    settings = read_settings(spark, config, embedder, embedding_model)
     store = open_store(uri, storage_options, durability)
     if not store.manifest.exists():
         raise GraphNotFound(str(uri))

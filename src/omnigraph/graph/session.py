@@ -107,7 +107,12 @@ class Session:
     @property
     def embed_source(self) -> EmbedSource:
         """What the graph embeds with, by the settings as they are now."""
-        return EmbedSource(read_settings(os.environ))
+        settings = self.settings
+        return EmbedSource(
+            read_settings(os.environ, settings.embedding),
+            settings.embedder,
+            settings.embedding_model,
+        )
 
     @property
     def uri(self) -> str:

@@ -8,6 +8,9 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from omnigraph.dataclass import dataclass
+from omnigraph.embed import Provider
+from omnigraph.embed.function import EmbedFunction
+from omnigraph.embed.source import GRAPH_SETTINGS
 from omnigraph.errors import BadRequestError, did_you_mean
 from omnigraph.graph.arguments import show_value
 from omnigraph.manifest.freshness import CommitObserver
@@ -16,7 +19,7 @@ from omnigraph.upkeep.retention import VARIABLE, Retention, read_retention
 
 ReadAhead: TypeAlias = bool | CommitObserver
 
-_NAMES = ("spark", "cache_bytes", "read_ahead", "retention")
+_NAMES = ("spark", "cache_bytes", "read_ahead", "retention", "embedding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,17 @@ class Settings:
     cache_bytes: int | None = None
     read_ahead: ReadAhead = False
     retention: Retention | None = None
+    embedding: Mapping[str, str] = field(default_factory=dict)
+    embedder: EmbedFunction | None = None
+    embedding_model: str = ""
 
 
-def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
+def read_settings(
+    spark: Any,
+    config: Mapping[str, Any] | None,
+    embedder: Any = None,
+    embedding_model: str | None = None,
+) -> Settings:
     """Check what a program asked for.
 
     Raises:
@@ -52,6 +63,9 @@ def read_settings(spark: Any, config: Mapping[str, Any] | None) -> Settings:
         _cache_bytes(given.get("cache_bytes")),
         _read_ahead(given.get("read_ahead", False)),
         _retention(given),
+        _embedding(given.get("embedding")),
+        _embedder(embedder, embedding_model),
+        embedding_model or "",
     )
 
 
@@ -96,3 +110,44 @@ def _read_ahead(given: Any) -> ReadAhead:
         raise BadRequestError(f"config `read_ahead` is {show_value(given)}, expected True or False")
     wanted: ReadAhead = given
     return wanted
+
+
+def _embedding(given: Any) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(each, str) for each in given.values()):
+        raise BadRequestError(
+            f"config `embedding` is {show_value(given)}, expected a map such as "
+            "{'provider': 'local'}"
+        )
+    for name in given:
+        if name not in GRAPH_SETTINGS:
+            known = ", ".join(f"`{each}`" for each in GRAPH_SETTINGS)
+            hint = did_you_mean(str(name), list(GRAPH_SETTINGS)) or f"expected one of {known}"
+            raise BadRequestError(f"config `embedding` has no setting '{name}' — {hint}")
+    provider = given.get("provider")
+    if provider is not None and provider not in tuple(Provider):
+        raise BadRequestError(
+            f"config `embedding` has the provider '{provider}', expected one of "
+            f"{', '.join(Provider)}"
+        )
+    return dict(given)
+
+
+def _embedder(given: Any, model: str | None) -> EmbedFunction | None:
+    if given is None:
+        if model is not None:
+            raise BadRequestError("`embedding_model` names the model of `embedder`: give both")
+        return None
+    if not callable(given):
+        raise BadRequestError(
+            f"`embedder` is {show_value(given)}, expected a function from a list of texts to an "
+            "array of vectors"
+        )
+    if not (model or "").strip():
+        raise BadRequestError(
+            "`embedder` needs `embedding_model`, the name that is recorded for its vectors, so "
+            "that no others are mixed with them"
+        )
+    function: EmbedFunction = given
+    return function

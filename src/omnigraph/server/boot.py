@@ -106,6 +106,7 @@ def _graph_by_name(name: str, project: Project) -> ServedGraph:
         policy_name=str(found.policy_file),
         queries=found.queries,
         retention=found.retention,
+        embedding=found.embedding,
     )
 
 

@@ -126,7 +126,11 @@ def open_graphs(settings: ServerSettings) -> Graphs:
 def open_served(served: ServedGraph, *, is_open: bool, read_ahead: ReadAhead = True) -> OpenGraph:
     """Open one graph, with its policy and its stored queries."""
     policy = _policy_of(served)
-    config = {"read_ahead": read_ahead, "retention": served.retention}
+    config = {
+        "read_ahead": read_ahead,
+        "retention": served.retention,
+        "embedding": served.embedding,
+    }
     graph = open_graph(served.uri, policy=policy, config=config)
     try:
         registry = _registry_of(served, graph)

@@ -71,6 +71,7 @@ class ServedGraph:
     policy_resource: str | None = None
     queries: Mapping[str, Any] = field(default_factory=dict)
     retention: str | None = None
+    embedding: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_graph_id(self.graph_id)
