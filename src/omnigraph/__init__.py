@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import init as init
     from omnigraph.graph import open as open  # noqa: A004 — the API's own word
     from omnigraph.manifest import Snapshot as Snapshot
+    from omnigraph.pipeline.preview import LoadPreview as LoadPreview
     from omnigraph.syntax import parse_query as parse_query
     from omnigraph.syntax import parse_schema as parse_schema
 
@@ -41,6 +42,7 @@ _NAMES = {
     "executor": ("QueryResult",),
     "graph": ("Commit", "EmbedResult", "Graph", "LoadResult", "MutationResult", "init", "open"),
     "manifest": ("Snapshot",),
+    "pipeline.preview": ("LoadPreview",),
     "syntax": ("parse_query", "parse_schema"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

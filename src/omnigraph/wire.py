@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.executor import QueryResult
     from omnigraph.graph import Commit, LoadResult, MutationResult
     from omnigraph.manifest import Snapshot
+    from omnigraph.pipeline.preview import LoadPreview
     from omnigraph.upkeep.apply_schema import SchemaResult
 
 Json = dict[str, Any]
@@ -175,6 +176,32 @@ def load_to_json(
         "engine": result.engine,
         "actor_id": actor,
         "commit": commit_to_json(commit) if commit else None,
+    }
+
+
+def preview_to_json(preview: LoadPreview, uri: str, branch: str, mode: str) -> Json:
+    """What a load would do, by table."""
+    return {
+        "uri": uri,
+        "branch": branch,
+        "mode": mode,
+        "dry_run": True,
+        "changes_nothing": preview.changes_nothing,
+        "tables": [
+            {
+                "table_key": key,
+                "inserted": counts.inserted,
+                "replaced": counts.replaced,
+                "unchanged": counts.unchanged,
+                "refused": counts.refused,
+                "removed": counts.removed,
+                "rows": list(preview.rows.get(key, [])),
+            }
+            for key, counts in preview.tables.items()
+        ],
+        "problems": preview.bad_rows.total,
+        "bad_rows": [str(bad) for bad in preview.bad_rows],
+        "notes": list(preview.notes),
     }
 
 

@@ -76,7 +76,9 @@ def test_load_counts_and_says_where_it_writes(team: Path, tmp_path: Path) -> Non
     outcome = run("load", team, "--data", tmp_path / "people.jsonl", "--mode", "merge")
 
     assert outcome.code == 0
-    assert outcome.err == f"omnigraph load → {team} (direct, local)\n"
+    said, note = outcome.err.splitlines()
+    assert said == f"omnigraph load → {team} (direct, local)"
+    assert "1 edges had no id and were added" in note
     assert outcome.out == (
         f"loaded {team} on branch main with merge: 3 entities across 1 node types and "
         "1 edge types\n"

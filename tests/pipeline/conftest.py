@@ -51,7 +51,8 @@ class Loads:
     options: dict[str, Any] = field(default_factory=dict)
 
     def load(self, data: Any, mode: str = "append", **options: Any) -> og.LoadResult:
-        return self.graph.load(data, mode=mode, engine=self.engine, **options)
+        result: og.LoadResult = self.graph.load(data, mode=mode, engine=self.engine, **options)
+        return result
 
     def file(self, name: str, text: str | bytes) -> Path:
         path = self.directory / name

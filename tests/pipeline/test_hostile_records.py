@@ -12,6 +12,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequestError, OmnigraphError
 from omnigraph.write.bad_rows import BadRowsError
+from tests.pipeline.conftest import Loads
 
 SCHEMA = """
 node Doc {
@@ -123,3 +124,36 @@ def test_a_frame_that_cannot_be_read_is_refused(graph: og.Graph, name: str) -> N
 
     assert "nothing was written" in str(caught.value) or "is not a DataFrame" in str(caught.value)
     assert graph.commits()[0] == before
+
+
+def test_a_member_that_is_there_twice_is_refused(alone: Loads) -> None:
+    """Parsers take the last one and say nothing; colons inside texts are no members."""
+    text = (
+        '{"type": "Person", "data": {"name": "a: b", "name": "c"}}\n'
+        '{"type": "Person", "type": "Team", "data": {"name": "d"}}\n'
+        '{"type": "Person", "data": {"name": "e: f, g:h"}}\n'
+        '{"type": "Person", "data": {"name": "e", "n\\u0061me": "f"}}\n'
+    )
+
+    with pytest.raises(BadRowsError) as caught:
+        alone.load(text)
+
+    assert [(bad.location, bad.reason) for bad in caught.value.bad_rows] == [
+        ("data:1", 'the member "name" is there twice'),
+        ("data:2", 'the member "type" is there twice'),
+        ("data:4", 'the member "name" is there twice'),
+    ]
+
+
+@pytest.mark.parametrize("end", ["", '"', ",", ":", '{"a":', "[1,"])
+def test_a_line_that_is_cut_off_never_takes_bytes_of_its_neighbour(alone: Loads, end: str) -> None:
+    """Whatever the neighbour begins with: here a record whose `data` comes first."""
+    cut = '{"type": "Person", "data": {"name": "cut"' + end
+    text = f'{cut}\n{{"data": {{"name": "next"}}, "type": "Person"}}\n'
+
+    with pytest.raises(BadRowsError) as caught:
+        alone.load(text)
+    alone.load(text, on_error="quarantine")
+
+    assert caught.value.bad_rows.total == 1
+    assert alone.ids("Person") == ["next"]

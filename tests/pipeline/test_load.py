@@ -126,8 +126,11 @@ def test_nothing_to_load_makes_no_commit(loads: Loads) -> None:
     assert loads.graph.snapshot().manifest_version == before
 
 
-def test_unknown_members_of_the_envelope_are_ignored_and_data_may_be_missing(loads: Loads) -> None:
-    loads.load(lines({"type": "Team", "data": {"name": "a"}, "x": 1}) + lines(person("p")))
+def test_unknown_members_of_the_envelope_are_refused_and_data_may_be_missing(loads: Loads) -> None:
+    flat = lines({"type": "Team", "data": {"name": "a"}, "x": 1}) + lines(person("p"))
+    with pytest.raises(BadRowsError, match='no member "x" — properties belong under `data`'):
+        loads.load(flat)
+    loads.load(flat, ignore_members=True)
     loads.load(lines({"edge": "memberof", "from": "p", "to": "a"}))
 
     assert [(row["src"], row["dst"]) for row in loads.rows("MemberOf")] == [("p", "a")]

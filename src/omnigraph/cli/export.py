@@ -31,8 +31,11 @@ def export(
     tables: Annotated[
         list[str] | None, typer.Option("--table", help="Only this table key; may be repeated.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="A file; stdout by default.")] = None,
-    format_: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="A file, or a directory of tables; stdout by default."),
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help="jsonl, parquet or csv.")] = "jsonl",
     engine: EngineOption = "auto",
     jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
 ) -> None:

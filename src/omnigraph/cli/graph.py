@@ -25,6 +25,7 @@ from omnigraph.cli.invocation import (
     QueryStringOption,
     parse_invocation,
 )
+from omnigraph.cli.load_preview import preview_lines
 from omnigraph.cli.options import BranchOption, EngineOption
 from omnigraph.cli.output import print_error, print_json, warn_deprecated
 from omnigraph.cli.schema import read_valid_text
@@ -79,6 +80,9 @@ ModeOption = typer.Option("--mode", help="overwrite, append or merge.")
 OnErrorOption = Annotated[
     str, typer.Option("--on-error", help="reject the load, or quarantine bad records.")
 ]
+DryRunFlag = Annotated[
+    bool, typer.Option("--dry-run", help="Check everything, show what would change, write nothing.")
+]
 EmbedFlag = Annotated[
     bool, typer.Option("--embed/--no-embed", help="Compute missing @embed vectors.")
 ]
@@ -97,10 +101,13 @@ def load(
     engine: EngineOption = "auto",
     on_error: OnErrorOption = "reject",
     embed: EmbedFlag = True,
+    dry_run: DryRunFlag = False,
 ) -> None:
     """Load records as one commit, or load nothing."""
-    call.refuse_served(engine=engine != "auto", on_error=on_error != "reject", type=types)
-    options = StoreOptions(engine=engine, on_error=on_error)
+    call.refuse_served(
+        engine=engine != "auto", on_error=on_error != "reject", type=types, dry_run=dry_run
+    )
+    options = StoreOptions(engine=engine, on_error=on_error, dry_run=dry_run)
     _load(call, _pair_types(data, types), mode, branch, base, options, embed=embed)
 
 
@@ -145,15 +152,17 @@ def _load(
     embed: bool = True,
 ) -> None:
     call.announce()
-    if mode == "overwrite":
+    if mode == "overwrite" and not options.dry_run:
         call.consent("replace what is there")
     # A load in a store draws a progress bar of its own.
     doing = "loading" if call.is_served else None
     with call.open_graph("rw", options, doing=doing) as graph:
         report = graph.load(data, mode=mode, branch=call.branch(branch), base=base, embed=embed)
-    for note in report.get("notes", []):
+    for note in [] if call.flags.quiet else report.get("notes", []):
         print(f"note: {note}", file=sys.stderr)
-    call.print_result(report, _load_lines(report))
+    call.print_result(report, (preview_lines if options.dry_run else _load_lines)(report))
+    if options.dry_run and report["problems"]:
+        raise typer.Exit(1)
 
 
 def _load_lines(report: Json) -> Iterator[str]:
@@ -162,6 +171,8 @@ def _load_lines(report: Json) -> Iterator[str]:
         f"{report['total_entities']} entities across {report['node_types_loaded']} node types "
         f"and {report['edge_types_loaded']} edge types"
     )
+    if report["commit"] is None and report["total_entities"]:
+        yield "nothing changed: no commit"
     if report["branch_created"]:
         yield f"branch {report['branch']} created from {report['base_branch']}"
     if report.get("rows_embedded"):

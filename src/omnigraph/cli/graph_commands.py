@@ -27,6 +27,7 @@ class StoreOptions:
     schema_of: str | None = None
     engine: str = "auto"
     on_error: str = "reject"
+    dry_run: bool = False
     resolve: Any = None
 
 

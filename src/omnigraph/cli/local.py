@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
@@ -56,16 +57,20 @@ class LocalGraph:
     def load(
         self, data: LoadFiles, *, mode: str, branch: str, base: str | None, embed: bool
     ) -> Json:
-        result = self.graph.load(
-            data if isinstance(data, Mapping) else [Path(each) for each in data],
-            mode=mode,
-            branch=branch,
-            base=base,
-            engine=self.options.engine,
-            on_error=self.options.on_error,
-            embed=embed,
-            progress=self.progress,
-        )
+        files = data if isinstance(data, Mapping) else [Path(each) for each in data]
+        options: dict[str, Any] = {
+            "mode": mode,
+            "branch": branch,
+            "base": base,
+            "engine": self.options.engine,
+            "on_error": self.options.on_error,
+            "embed": embed,
+            "progress": self.progress,
+        }
+        if self.options.dry_run:
+            preview = self.graph.load(files, dry_run=True, **options)
+            return wire.preview_to_json(preview, self.uri, branch, mode)
+        result = self.graph.load(files, **options)
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
         return wire.load_to_json(result, self.uri, commit, self.actor)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.diff import CommitChanges, State, Target
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.graph.blob_reader import BlobReader
+    from omnigraph.pipeline.preview import LoadPreview
     from omnigraph.pipeline.progress import Listener
     from omnigraph.pipeline.scan import TableScan
     from omnigraph.pipeline.sources import Source
@@ -392,6 +393,44 @@ class Graph:
             # What was checked against the schema before is checked against the present one.
             return run()
 
+    @overload
+    def load(
+        self,
+        data: Source,
+        *,
+        mode: str,
+        dry_run: Literal[True],
+        branch: str = ...,
+        base: str | None = ...,
+        actor: str | None = ...,
+        engine: str = ...,
+        on_error: str = ...,
+        quarantine: str | Path | None = ...,
+        embed: bool = ...,
+        ignore_members: bool = ...,
+        progress: Listener | bool | None = ...,
+        storage_options: Mapping[str, str] | None = ...,
+    ) -> LoadPreview: ...
+
+    @overload
+    def load(
+        self,
+        data: Source,
+        *,
+        mode: str,
+        dry_run: Literal[False] = ...,
+        branch: str = ...,
+        base: str | None = ...,
+        actor: str | None = ...,
+        engine: str = ...,
+        on_error: str = ...,
+        quarantine: str | Path | None = ...,
+        embed: bool = ...,
+        ignore_members: bool = ...,
+        progress: Listener | bool | None = ...,
+        storage_options: Mapping[str, str] | None = ...,
+    ) -> LoadResult: ...
+
     def load(
         self,
         data: Source,
@@ -404,22 +443,32 @@ class Graph:
         on_error: str = "reject",
         quarantine: str | Path | None = None,
         embed: bool = True,
+        dry_run: bool = False,
+        ignore_members: bool = False,
         progress: Listener | bool | None = None,
         storage_options: Mapping[str, str] | None = None,
-    ) -> LoadResult:
+    ) -> LoadResult | LoadPreview:
         """Load records as one commit, or nothing.
 
-        `data` is a path, a glob, a list of paths, text, or an iterable of records; `mode` is
-        `"overwrite"`, `"append"` or `"merge"`. With `base` a missing branch is created from it
-        first. `on_error="quarantine"` loads the good records and writes the others, with reasons,
-        to the file `quarantine`, or to one below the graph that the result names. Input on
-        `s3://` is read with `storage_options`, or with those of the graph.
+        `data` is a path, directory or glob, a list of them, `{type: files}`, text, or an iterable
+        of records; `mode` is `"overwrite"`, `"append"` or `"merge"`. With `base` a missing branch
+        is created from it first. `on_error="quarantine"` loads the good records and writes the
+        others, with reasons, to the file `quarantine`, or to one below the graph that the result
+        names. `dry_run` reads and checks everything, writes nothing and returns a `LoadPreview`.
+        A load that changes nothing makes no commit. Input on
+        `s3://` is read with `storage_options`, or with those of the graph. With `ignore_members`
+        a record may have members beside `type` and `data`, which say nothing.
 
         Raises:
             BadRowsError: Records break a rule of the schema; all of them are named, up to a cap.
             KeyConflict: An appended id is there already.
         """
-        from omnigraph.graph.loads import parse_option, permit_load, run_load_request
+        from omnigraph.graph.loads import (
+            parse_option,
+            permit_load,
+            preview_load_request,
+            run_load_request,
+        )
         from omnigraph.pipeline.loader import LoadRequest, part_bytes
         from omnigraph.pipeline.model import LoadMode, OnError
         from omnigraph.pipeline.sources import plan_source
@@ -437,9 +486,12 @@ class Graph:
             quarantine_path=None if quarantine is None else str(quarantine),
             progress=progress,
             embeds=embed,
+            ignores_members=ignore_members,
             embed_source=self._session.embed_source,
             spark=self._session.settings.spark,
         )
+        if dry_run:
+            return preview_load_request(self._session, request, base)
         return run_load_request(self._session, request, base)
 
     def ingest(
@@ -452,7 +504,8 @@ class Graph:
         **options: Any,
     ) -> LoadResult:
         """Load into a branch, which is created from `from_branch` when it is missing."""
-        return self.load(data, mode=mode, branch=branch, base=from_branch, **options)
+        result: LoadResult = self.load(data, mode=mode, branch=branch, base=from_branch, **options)
+        return result
 
     def load_dataframe(
         self,

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
 from omnigraph.branch.create import create_branch
-from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError, BranchExists, BranchNotFound
 from omnigraph.graph.results import EmbedResult, LoadResult
 from omnigraph.graph.session import Session
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.pipeline.embed_rows import EmbedRequest, embed_rows
-from omnigraph.pipeline.loader import LoadRequest, run_load
+from omnigraph.pipeline.loader import LoadRequest, preview_load, run_load
+from omnigraph.pipeline.preview import LoadPreview
 from omnigraph.policy import Action
 from omnigraph.write.commit import WriteRequest
-from omnigraph.write.embedding import embed_columns
 
 _E = TypeVar("_E", bound=StrEnum)
 
@@ -33,8 +33,13 @@ def run_load_request(session: Session, request: LoadRequest, base: str | None) -
         created = base is not None and _create_if_missing(session, request, base)
         return session.write(change, catalog)
 
-    seen = _look_at_target(session, request, base) if _has_vectors(catalog) else None
-    outcome = run_load(session.environment(), catalog, request, write, seen)
+    def see() -> Snapshot:
+        return _look_at_target(session, request, base)
+
+    outcome = run_load(session.environment(), catalog, request, write, see)
+    notes = (*request.input.notes, *outcome.notes)
+    if outcome.edges_added:
+        notes = (*notes, _describe_added(outcome.edges_added))
     return LoadResult(
         commit_id=outcome.commit.commit_id if outcome.commit else None,
         branch=request.branch,
@@ -47,7 +52,26 @@ def run_load_request(session: Session, request: LoadRequest, base: str | None) -
         rows_rejected=outcome.rows_rejected,
         engine=outcome.engine,
         quarantine=outcome.quarantine,
-        notes=(*request.input.notes, *outcome.notes),
+        notes=notes,
+    )
+
+
+def preview_load_request(session: Session, request: LoadRequest, base: str | None) -> LoadPreview:
+    """Count what a load would do, and write nothing."""
+    catalog = session.require_writable()
+
+    def see() -> Snapshot:
+        return _look_at_target(session, request, base)
+
+    see()
+    preview = preview_load(session.environment(), catalog, request, see)
+    return replace(preview, notes=request.input.notes)
+
+
+def _describe_added(count: int) -> str:
+    return (
+        f"{count} edges had no id and were added; with an id, or a key on the edge type "
+        "(`@key(src, dst)`), a merge replaces them"
     )
 
 
@@ -66,10 +90,6 @@ def run_embed_request(session: Session, request: EmbedRequest) -> EmbedResult:
         notes=tuple(outcome.notes),
         engine=outcome.engine,
     )
-
-
-def _has_vectors(catalog: Catalog) -> bool:
-    return any(embed_columns(node) for node in catalog.nodes.values())
 
 
 def _look_at_target(session: Session, request: LoadRequest, base: str | None) -> Snapshot:

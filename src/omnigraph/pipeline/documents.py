@@ -16,7 +16,9 @@ CHUNK_BYTES = 1 << 20
 
 _BETWEEN = re.compile(rb"(?:[\s,\[\]]+|//[^\n]*(?:\n|\Z))*")
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[{}\[\]"]', re.DOTALL)
-_HEAD_ON_LINE = re.compile(rb'\n[ \t]*\{\s*"(?:type|edge)"\s*:')
+_OBJECT_ON_LINE = re.compile(rb'\n[ \t]*\{(\s*"(?:type|edge)"\s*:)?')
+_DATA_BEFORE = re.compile(rb'"data"\s*:\s*\Z')
+_DATA_BYTES = 64
 
 BROKEN = -1
 
@@ -66,8 +68,8 @@ def object_end(buffer: bytes) -> int | None:
         return None
     if not buffer.startswith(b"{"):
         return BROKEN
-    intruder = _HEAD_ON_LINE.search(buffer)
-    limit = intruder.start() if intruder else len(buffer)
+    intruder = _find_head(buffer)
+    limit = len(buffer) if intruder is None else intruder
     depth = 0
     for token in _TOKEN.finditer(buffer, 0, limit):
         match token.group():
@@ -83,6 +85,18 @@ def object_end(buffer: bytes) -> int | None:
     return None if intruder is None else BROKEN
 
 
+def _find_head(buffer: bytes) -> int | None:
+    """The line break before the next line that starts a record.
+
+    No property holds an object: one that starts a line is a record, unless it is a `data`.
+    """
+    for found in _OBJECT_ON_LINE.finditer(buffer):
+        start = found.start()
+        if found[1] or not _DATA_BEFORE.search(buffer[max(0, start - _DATA_BYTES) : start]):
+            return start
+    return None
+
+
 def _between(buffer: bytes, at_end: bool) -> int:
     """How much of the buffer lies between records for certain."""
     found = _BETWEEN.match(buffer)
@@ -96,8 +110,8 @@ def _between(buffer: bytes, at_end: bool) -> int:
 
 def _resumption(buffer: bytes) -> int:
     """Where to go on after what is no record: at the next line that starts one, or the next."""
-    found = _HEAD_ON_LINE.search(buffer)
-    if found:
-        return found.start()
+    found = _find_head(buffer)
+    if found is not None:
+        return found
     newline = buffer.find(b"\n")
     return newline if newline > 0 and not buffer.startswith(b"{") else len(buffer)

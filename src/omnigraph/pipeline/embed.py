@@ -52,6 +52,11 @@ class EmbedPlan:
         return Filled(rows, left)
 
 
+def has_vectors(catalog: Catalog) -> bool:
+    """Whether a type has vectors that are made from text."""
+    return any(embed_columns(node) for node in catalog.nodes.values())
+
+
 def add_counts(parts: Iterable[FillCounts]) -> FillCounts:
     """The counts of several parts of a load, together."""
     total: dict[tuple[str, str], FillCount] = {}

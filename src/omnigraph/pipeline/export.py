@@ -7,7 +7,6 @@ parallel and put together in order.
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,15 +17,14 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from omnigraph.branch.images import plain_values
 from omnigraph.catalog import Catalog, EdgeType, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.manifest import TableEntry
-from omnigraph.pipeline.input_files import is_compressed
-from omnigraph.pipeline.output_files import open_output, writing
+from omnigraph.pipeline.input_files import plain_name
+from omnigraph.pipeline.output_files import open_output, open_packed, writing
 from omnigraph.pipeline.progress import Reporter
 from omnigraph.pipeline.runner import Runner
 from omnigraph.storage.location import graph_root
@@ -35,7 +33,6 @@ from omnigraph.write.fork import open_pin
 
 ROWS_PER_SLICE = 50_000
 ROWS_PER_FETCH = 5_000
-FORMATS = ("jsonl", "parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +139,7 @@ def export_jsonl(
     """Write load records to a file, which appears when it is whole."""
     parts = list(slices(plan, tables, keys))
     directory = f"{path}.parts"
-    ending = ".jsonl.gz" if is_compressed(path) else ".jsonl"
+    ending = f".jsonl{path.removeprefix(plain_name(path))}"
     with writing(path):
         try:
             os.makedirs(directory, exist_ok=True)
@@ -151,8 +148,9 @@ def export_jsonl(
             written = runner.map(write, parts, reporter)
             temporary = f"{path}.partial"
             with open(temporary, "wb") as whole:
-                if not parts and is_compressed(path):
-                    whole.write(gzip.compress(b"", mtime=0))
+                if not parts:
+                    with open_packed(path, whole):
+                        pass  # compressed, nothing is not no bytes
                 for each in written:
                     # Compressed files, one after the other, are a compressed file.
                     with open(each, "rb") as file:
@@ -160,24 +158,6 @@ def export_jsonl(
             os.replace(temporary, path)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-
-
-def export_parquet(plan: ExportPlan, tables: TableStorage, keys: Iterable[str], path: str) -> None:
-    """Write a directory with one file per table, named after its key, rows by id."""
-    with writing(path):
-        os.makedirs(path, exist_ok=True)
-    for key in keys:
-        schema = _plain(open_pin(tables, plan.entries[key]).schema)
-        name = os.path.join(path, f"{key.replace(':', '.')}.parquet")
-        with writing(name), pq.ParquetWriter(f"{name}.partial", schema) as writer:
-            for part in slices(plan, tables, [key]):
-                for rows in slice_rows(plan, tables, part):
-                    writer.write_table(rows.select(schema.names).cast(schema))
-        os.replace(f"{name}.partial", name)
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([each.remove_metadata() for each in schema])
 
 
 def _write_part(plan: ExportPlan, directory: str, ending: str, part: Slice) -> str:

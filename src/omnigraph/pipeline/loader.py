@@ -13,11 +13,12 @@ merge      upsert by id; of several records of one id the last wins
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import field, replace
 from typing import Any
 
-from omnigraph.catalog import Catalog
+from omnigraph.catalog import Catalog, EdgeType
 from omnigraph.dataclass import dataclass
 from omnigraph.embed import EmbedSource
 from omnigraph.errors import KeyConflict, RecoveryRequired
@@ -26,8 +27,9 @@ from omnigraph.manifest.vector_models import note_models
 from omnigraph.pipeline.check import Violation, addresses_of
 from omnigraph.pipeline.checked import CheckedIds
 from omnigraph.pipeline.columns import CheckPlan
+from omnigraph.pipeline.count_changes import count_edges_added, list_unchanged
 from omnigraph.pipeline.crossing import Machine, is_faster_on_spark
-from omnigraph.pipeline.embed import EmbedPlan, FillCounts, LoadVectors
+from omnigraph.pipeline.embed import EmbedPlan, FillCounts, LoadVectors, has_vectors
 from omnigraph.pipeline.engine import (
     PART_BYTES,
     PART_BYTES_VARIABLE,
@@ -37,6 +39,7 @@ from omnigraph.pipeline.engine import (
 )
 from omnigraph.pipeline.model import LoadMode, LoadPlan, OnError
 from omnigraph.pipeline.prepared import PreparedLoad, find_touched
+from omnigraph.pipeline.preview import LoadPreview, describe_load
 from omnigraph.pipeline.progress import Listener, Reporter, reporting
 from omnigraph.pipeline.quarantine import Quarantine
 from omnigraph.pipeline.ranges import Input
@@ -64,6 +67,8 @@ class LoadRequest:
     quarantine_path: str | None = None
     progress: Listener | bool | None = None
     embeds: bool = True
+    ignores_members: bool = False
+    is_preview: bool = False
     embed_source: EmbedSource = field(default_factory=EmbedSource, repr=False)
     spark: SparkUse = field(default_factory=SparkUse)
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -80,6 +85,8 @@ class LoadOutcome:
     rows_rejected: int
     quarantine: str | None
     engine: str
+    edges_added: int = 0
+    """Edges without an id or a key, added by a merge to those that were there."""
 
 
 def part_bytes() -> int:
@@ -92,14 +99,38 @@ def run_load(
     catalog: Catalog,
     request: LoadRequest,
     write: Callable[[WriteRequest], GraphCommit | None],
-    seen: Snapshot | None = None,
+    see: Callable[[], Snapshot],
 ) -> LoadOutcome:
-    """Load as one commit, or change nothing. `seen` is the target, or what it will start from.
+    """Load as one commit, or change nothing. `see` gives the target, or what it starts from.
 
     Raises:
         BadRowsError: Records break a rule of the schema; the first of them are named.
         KeyConflict: An appended id is there already.
     """
+    with _starting(environment, catalog, request, see) as load:
+        return load.run(write)
+
+
+def preview_load(
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    request: LoadRequest,
+    see: Callable[[], Snapshot],
+) -> LoadPreview:
+    """Count what a load would do, and store nothing."""
+    quarantining = replace(request, on_error=OnError.QUARANTINE, is_preview=True)
+    with _starting(environment, catalog, quarantining, see) as load:
+        return load.preview()
+
+
+@contextmanager
+def _starting(
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    request: LoadRequest,
+    see: Callable[[], Snapshot],
+) -> Iterator[_Load]:
+    """A load with its engine and its scratch, which is removed afterwards."""
     tables = environment.tables
     sweep(tables, tables.storage_options)
     runner = choose_runner(
@@ -110,8 +141,7 @@ def run_load(
     quarantine = Quarantine(environment.texts, request.quarantine_path)
     try:
         with reporting(request.progress) as reporter:
-            load = _Load(tables, catalog, request, runner, reporter, scratch, quarantine, seen)
-            outcome = load.run(write)
+            yield _Load(tables, catalog, request, runner, reporter, scratch, quarantine, see)
     except RecoveryRequired:
         # Effects may exist that recovery will finish: the next load looks at the scratch again.
         if scratch is not None:
@@ -124,7 +154,6 @@ def run_load(
         raise
     if scratch is not None:
         scratch.close()
-    return outcome
 
 
 def stays_in_process(given: Input) -> bool:
@@ -145,12 +174,14 @@ class _Load:
     _reporter: Reporter
     _scratch: Scratch | None
     _quarantine: Quarantine
-    _seen: Snapshot | None
+    _see: Callable[[], Snapshot]
     _vectors: LoadVectors = field(init=False)
     _embed: EmbedPlan = field(init=False)
     _noted: Mapping[str, Any] = field(init=False, default_factory=dict)
+    _plan: LoadPlan = field(init=False)
     _staged: StagedLoad = field(init=False)
     _checks: LoadChecks = field(init=False)
+    _edges_added: int = 0
 
     def __post_init__(self) -> None:
         request, tables = self._request, self._tables
@@ -160,10 +191,10 @@ class _Load:
             request.embed_source,
             is_wanted=request.embeds,
             replaces=request.mode is LoadMode.OVERWRITE,
-            seen=self._seen,
+            seen=self._see() if has_vectors(self._catalog) else None,
         )
         self._embed = self._vectors.plan()
-        plan = LoadPlan(
+        self._plan = LoadPlan(
             catalog=self._catalog,
             mode=request.mode,
             on_error=request.on_error,
@@ -172,11 +203,14 @@ class _Load:
             part_bytes=part_bytes(),
             input_options=request.input.options,
             directory=_current_directory(),
+            ignores_members=request.ignores_members,
+            is_preview=request.is_preview,
             embed=self._embed,
         )
-        self._staged = StagedLoad(plan, self._runner, self._reporter)
+        self._staged = StagedLoad(self._plan, self._runner, self._reporter)
         limit = None if self._quarantines else SHOWN_MAX
-        self._checks = LoadChecks(tables, self._runner, self._reporter, limit, plan.scratch_uri)
+        scratch_uri = self._plan.scratch_uri
+        self._checks = LoadChecks(tables, self._runner, self._reporter, limit, scratch_uri)
 
     @property
     def _quarantines(self) -> bool:
@@ -187,8 +221,8 @@ class _Load:
         staged = self._staged
         staged.read(self._request.input.ranges)
         self._embed_again_if_mixed()
-        if not self._quarantines:
-            staged.bad_rows().raise_if_any()
+        if not self._quarantines and staged.bad_rows():
+            self._find_all_bad_rows().raise_if_any()
         keys = frozenset(staged.rows_by_table())
         commit = write(
             WriteRequest(
@@ -208,6 +242,7 @@ class _Load:
             rows_rejected=len(staged.rejected),
             quarantine=self._quarantine.written_to,
             engine=self._runner.name,
+            edges_added=self._edges_added,
         )
 
     def _embed_again_if_mixed(self) -> None:
@@ -222,11 +257,15 @@ class _Load:
             properties["rows_rejected"] = str(len(self._staged.rejected))
         return properties
 
-    def _prepare(self, snapshot: Snapshot) -> PreparedLoad:
+    def preview(self) -> LoadPreview:
+        """Read and check everything, and count what a load would do."""
+        self._staged.read(self._request.input.ranges)
+        check, _ = self._settle(self._see())
+        return describe_load(check, self._tables, self._staged)
+
+    def _settle(self, snapshot: Snapshot) -> tuple[CheckPlan, CheckedIds]:
         """Check the loaded rows against a snapshot; drop what loses or is quarantined."""
         self._reporter.stage("checking")
-        vectors = self._staged.vectors()
-        self._noted = note_models(self._vectors.find_changed_models(vectors, snapshot))
         while True:
             check = self._check_plan(snapshot)
             ids = self._checks.check_ids(check)
@@ -235,13 +274,25 @@ class _Load:
                 continue
             violations, total = self._violations(check, ids)
             if not violations:
-                break
+                return check, ids
             self._refuse_or_quarantine(check, violations, total)
+
+    def _prepare(self, snapshot: Snapshot) -> PreparedLoad:
+        """Check the load; tables that have all of its rows already are left out."""
+        vectors = self._staged.vectors()
+        self._noted = note_models(self._vectors.find_changed_models(vectors, snapshot))
+        check, ids = self._settle(snapshot)
         if self._quarantines:
             self._quarantine.write(self._staged.rejected)
         touched = find_touched(
             frozenset(check.list_table_keys()), self._request.mode, self._catalog
         )
+        self._edges_added = count_edges_added(check)
+        # What is to be recorded in the commit has to be recorded, even with no rows.
+        if not self._request.properties and not self._noted:
+            unchanged = list_unchanged(check, self._tables)
+            parts = tuple(part for part in check.parts if part.table_key not in unchanged)
+            check = replace(check, parts=parts)
         return PreparedLoad(
             self._tables,
             check,
@@ -253,6 +304,33 @@ class _Load:
             scratch=self._scratch,
             reporter=self._reporter,
         )
+
+    def _find_all_bad_rows(self) -> BadRows:
+        """What is wrong with single records, and then what their good neighbours break.
+
+        The input is read once more without the bad records. An edge may lead to one of them, and a
+        source may have lost edges with them: what could be due to that is not reported.
+        """
+        alone, ranges = self._staged.bad_rows(), self._staged.list_ranges()
+        plan = replace(self._plan, on_error=OnError.QUARANTINE, is_preview=True)
+        self._staged = StagedLoad(plan, self._runner, self._reporter)
+        self._staged.read(ranges)
+        check = self._check_plan(self._see())
+        ids = self._checks.check_ids(check)
+        if ids.has_lost:
+            self._staged.drop(check, ids.lost, ids.lost_in)
+            check = self._check_plan(self._see())
+            ids = self._checks.check_ids(check)
+        found, _ = self._checks.check_rules(check, ids)
+        refused = {rejected.type_name for _, rejected in self._staged.rejected}
+        kept = [
+            (each.row_number, each.bad)
+            for each in found
+            if not _may_follow(each, refused, self._catalog)
+        ]
+        located = self._staged.locate(check, kept[:SHOWN_MAX])
+        shown = (*alone.first, *located)[:SHOWN_MAX]
+        return BadRows(shown, alone.total + len(kept))
 
     def _check_plan(self, snapshot: Snapshot) -> CheckPlan:
         return CheckPlan(
@@ -302,6 +380,15 @@ def _current_directory() -> str:
         return os.getcwd()
     except FileNotFoundError:
         return ""
+
+
+def _may_follow(violation: Violation, refused: set[str], catalog: Catalog) -> bool:
+    """Whether a rule may be broken only because records of these types were refused."""
+    entity = catalog.entity(violation.table_key)
+    if not isinstance(entity, EdgeType) or "@unique" in violation.bad.reason:
+        return False
+    known = {*catalog.nodes, *catalog.edges}
+    return not refused <= known or bool(refused & {entity.name, entity.source, entity.target})
 
 
 def _describe_conflict(check: CheckPlan, table_key: str, entity_id: str) -> BadRow:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def find_repeated(text: bytes, record: Mapping[str, Any]) -> str | None:
+def find_repeated(text: bytes, record: object) -> str | None:
     """A member that an object, or an object in it, has twice; None when there is none.
 
     `record` is the text as parsed. Each member takes a colon: with no more colons than members,
     none was lost. Only texts with more are parsed again, the slow way.
     """
-    if text.count(b":") == _count(record):
+    if not isinstance(record, Mapping) or text.count(b":") == _count(record):
         return None
     found: list[str] = []
 

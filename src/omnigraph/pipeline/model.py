@@ -151,7 +151,8 @@ class LoadPlan:
     """What every task of a load has to know.
 
     With `scratch_uri` rows are written there as unattached fragments, without it they come back in
-    memory. Relative paths of the input are below `directory`, wherever a task runs.
+    memory. Relative paths of the input are below `directory`, wherever a task runs. A preview
+    stores nothing, so it computes no vectors.
     """
 
     catalog: Catalog
@@ -162,6 +163,8 @@ class LoadPlan:
     part_bytes: int
     input_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     directory: str = ""
+    ignores_members: bool = False
+    is_preview: bool = False
     embed: EmbedPlan = field(default_factory=lambda: EmbedPlan({}, EmbedSource()), repr=False)
 
 
@@ -194,6 +197,7 @@ class Rejected:
     line: int
     record: str
     reasons: tuple[str, ...]
+    type_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

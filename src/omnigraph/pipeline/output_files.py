@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from omnigraph.errors import BadRequestError, StorageError
-from omnigraph.pipeline.input_files import is_compressed
+from omnigraph.pipeline.input_files import COMPRESSIONS, OTHER_COMPRESSIONS
 
 _LEVEL = 6
-_OTHER_ENDINGS = (".bz2", ".lz4", ".xz", ".zip", ".zst")
 
 
 def check_output(path: str) -> None:
@@ -22,24 +22,52 @@ def check_output(path: str) -> None:
     """
     if "\0" in path:
         raise BadRequestError("cannot write a file: its name has a NUL — nothing was written")
-    ending = next((each for each in _OTHER_ENDINGS if path.endswith(each)), None)
+    ending = next((each for each in OTHER_COMPRESSIONS if path.endswith(each)), None)
     if ending is not None:
         raise BadRequestError(
-            f"cannot write '{path}': an export is not compressed as {ending} — name it .gz, or "
-            "compress it afterwards"
+            f"cannot write '{path}': an export is not compressed as {ending} — name it "
+            f"{', '.join(COMPRESSIONS)}, or compress it afterwards"
         )
 
 
 @contextmanager
 def open_output(path: str, temporary: str) -> Iterator[IO[bytes]]:
     """Write a file that will be called `path`, compressing it when that name says so."""
-    with open(temporary, "wb") as file:
-        if not is_compressed(path):
-            yield file
-            return
+    with open(temporary, "wb") as file, open_packed(path, file) as packed:
+        yield packed
+
+
+@contextmanager
+def open_packed(path: str, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Compress what is written to an open file when the name `path` says so."""
+    if path.endswith(".gz"):
         # Neither name nor time: equal exports are equal bytes.
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as packed:
             yield packed  # type: ignore[misc]  # it writes bytes, which is all that is asked
+    elif path.endswith(".bz2"):
+        with bz2.BZ2File(file, "wb") as packed_bz2:
+            yield packed_bz2
+    elif path.endswith(".zst"):
+        import pyarrow as pa
+
+        # Closing the stream would close the file, whose caller closes it.
+        with pa.CompressedOutputStream(pa.PythonFile(_Unclosed(file), "w"), "zstd") as stream:
+            yield stream
+    else:
+        yield file
+
+
+class _Unclosed:
+    """A file to write to that stays open when its user closes it."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+        self.flush = file.flush
+
+    def close(self) -> None:
+        pass
 
 
 @contextmanager

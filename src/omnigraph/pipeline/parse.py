@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import with_suggestion
 from omnigraph.pipeline.blocks import Block, CsvBlock, LinesBlock, RawBlock, RowsBlock, ValuesBlock
 from omnigraph.pipeline.columns_of_file import lacks_defaults, split_ends, with_constants
@@ -24,68 +25,79 @@ from omnigraph.pipeline.formats.csv_rows import parse_csv
 from omnigraph.pipeline.formats.json_rows import parse_lines_of, parse_texts_of
 from omnigraph.pipeline.groups import Group, Parsed
 from omnigraph.pipeline.lines import Lines, split_lines
+from omnigraph.pipeline.members import find_repeated
 from omnigraph.pipeline.python_records import fault_of, text_of
 from omnigraph.write.bad_rows import excerpt
 from omnigraph.write.convert import json_fields, python_value
 
+_MEMBERS = {"type": {"type", "data"}, "edge": {"edge", "from", "to", "data"}}
 
-def parse_block(block: Block, catalog: Catalog) -> Parsed:
-    """Take a block apart by type."""
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What a record may be: of a type of the catalog, with or without members that say nothing."""
+
+    catalog: Catalog
+    ignores_members: bool
+
+
+def parse_block(block: Block, catalog: Catalog, *, ignores_members: bool = False) -> Parsed:
+    """Take a block apart by type.
+
+    With `ignores_members` a record may have members that no record has, which say nothing.
+    """
+    rules = _Rules(catalog, ignores_members)
     match block:
         case LinesBlock(first_line, data, form):
             lines = split_lines(data, first_line)
             return (
-                _parse_lines(lines, catalog)
-                if form is None
-                else parse_lines_of(lines, catalog, form)
+                _parse_lines(lines, rules) if form is None else parse_lines_of(lines, catalog, form)
             )
         case RawBlock(records, form):
             texts = ((raw.line, raw.text) for raw in records)
             return (
-                _parse_texts(texts, catalog)
-                if form is None
-                else parse_texts_of(texts, catalog, form)
+                _parse_texts(texts, rules) if form is None else parse_texts_of(texts, catalog, form)
             )
         case CsvBlock():
             return parse_csv(block, catalog)
         case ValuesBlock(first, records):
-            return _parse_values(first, records, catalog)
+            return _parse_values(first, records, rules)
         case RowsBlock():
             return Parsed([_to_group(block, catalog)])
         case _:
             assert_never(block)
 
 
-def _parse_lines(lines: Lines, catalog: Catalog) -> Parsed:
+def _parse_lines(lines: Lines, rules: _Rules) -> Parsed:
     alike: dict[str, tuple[EntityType, npt.NDArray[np.int64]]] = {}
     by_head, unclassified = lines.classify()
     others = [unclassified]
     for (member, name), indexes in by_head.items():
-        entity = _entity_named(catalog, member, name)
+        entity = _entity_named(rules.catalog, member, name)
         if isinstance(entity, str):
             others.append(indexes)
         else:
             known = alike.get(entity.table_key)
             joined = indexes if known is None else np.union1d(known[1], indexes)
             alike[entity.table_key] = (entity, joined)
-    parsed = _parse_each(lines, np.sort(np.concatenate(others)), catalog)
+    parsed = _parse_each(lines, np.sort(np.concatenate(others)), rules)
     # A type with even one other line is read record by record, so that its records stay in order.
     unusual = {group.entity.table_key for group in parsed.groups} & alike.keys()
     if unusual:
         others += [alike.pop(key)[1] for key in unusual]
-        parsed = _parse_each(lines, np.sort(np.concatenate(others)), catalog)
+        parsed = _parse_each(lines, np.sort(np.concatenate(others)), rules)
     for entity, indexes in alike.values():
-        group = _arrow_group(entity, lines, indexes, catalog)
-        found = Parsed([group]) if group else _parse_each(lines, indexes, catalog)
+        group = _arrow_group(entity, lines, indexes, rules)
+        found = Parsed([group]) if group else _parse_each(lines, indexes, rules)
         parsed.groups += found.groups
         parsed.unknown += found.unknown
         parsed.needs_document |= found.needs_document
     return parsed
 
 
-def _parse_each(lines: Lines, indexes: npt.NDArray[np.int64], catalog: Catalog) -> Parsed:
+def _parse_each(lines: Lines, indexes: npt.NDArray[np.int64], rules: _Rules) -> Parsed:
     texts = ((int(lines.numbers[index]), lines.text(index)) for index in indexes.tolist())
-    parsed = _parse_texts(texts, catalog)
+    parsed = _parse_texts(texts, rules)
     parsed.needs_document = any(
         finding.column is not None and lines.may_span(finding.line) for finding, _ in parsed.unknown
     )
@@ -93,7 +105,7 @@ def _parse_each(lines: Lines, indexes: npt.NDArray[np.int64], catalog: Catalog) 
 
 
 def _arrow_group(
-    entity: EntityType, lines: Lines, indexes: npt.NDArray[np.int64], catalog: Catalog
+    entity: EntityType, lines: Lines, indexes: npt.NDArray[np.int64], rules: _Rules
 ) -> Group | None:
     """Read lines of one type as columns; None when Arrow refuses one of them."""
     is_edge = isinstance(entity, EdgeType)
@@ -123,21 +135,21 @@ def _arrow_group(
         lambda row: lines.text(int(indexes[row])).decode(errors="replace"),
         columns=columns,
         ends=ends,
-        reread=lambda: _parse_each(lines, indexes, catalog),
+        reread=lambda: _parse_each(lines, indexes, rules),
     )
 
 
 class _Collector:
     """Gathers records by type."""
 
-    def __init__(self, catalog: Catalog, text: Callable[[int], str]) -> None:
-        self.catalog = catalog
+    def __init__(self, rules: _Rules, text: Callable[[int], str]) -> None:
+        self._rules = rules
         self.text = text
         self.parsed = Parsed()
         self._rows: dict[str, tuple[EntityType, list[int], list[int], list[Any], list[Any]]] = {}
 
     def add(self, position: int, line: int, record: object) -> None:
-        entity = entity_of(record, self.catalog)
+        entity = entity_of(record, self._rules)
         if isinstance(entity, str):
             self.refuse(position, line, entity)
             return
@@ -173,9 +185,9 @@ def _text_ends(ends: list[tuple[object, object]]) -> tuple[pa.Array, pa.Array]:
     return column(0), column(1)
 
 
-def _parse_texts(items: Iterable[tuple[int, bytes]], catalog: Catalog) -> Parsed:
+def _parse_texts(items: Iterable[tuple[int, bytes]], rules: _Rules) -> Parsed:
     texts: list[bytes] = []
-    collector = _Collector(catalog, lambda position: texts[position].decode(errors="replace"))
+    collector = _Collector(rules, lambda position: texts[position].decode(errors="replace"))
     for position, (line, text) in enumerate(items):
         texts.append(text)
         try:
@@ -185,12 +197,16 @@ def _parse_texts(items: Iterable[tuple[int, bytes]], catalog: Catalog) -> Parsed
             reason = f"not a JSON object: {error.msg.partition(':')[0]}"
             collector.refuse(position, at, reason, error.colno)
             continue
-        collector.add(position, line, record)
+        repeated = find_repeated(text, record)
+        if repeated is None:
+            collector.add(position, line, record)
+        else:
+            collector.refuse(position, line, f"the member {excerpt(repeated)} is there twice")
     return collector.finish()
 
 
-def _parse_values(first: int, records: tuple[Any, ...], catalog: Catalog) -> Parsed:
-    collector = _Collector(catalog, lambda position: text_of(records[position]))
+def _parse_values(first: int, records: tuple[Any, ...], rules: _Rules) -> Parsed:
+    collector = _Collector(rules, lambda position: text_of(records[position]))
     for position, record in enumerate(records):
         fault = fault_of(record)
         if fault is None:
@@ -214,8 +230,8 @@ def _to_group(block: RowsBlock, catalog: Catalog) -> Group:
     )
 
 
-def entity_of(record: object, catalog: Catalog) -> EntityType | str:
-    """The type a record names, or what is wrong with the record. Other members are ignored."""
+def entity_of(record: object, rules: _Rules) -> EntityType | str:
+    """The type a record names, or what is wrong with the record."""
     if not isinstance(record, Mapping):
         return f"a record is a JSON object, got {excerpt(record) or 'null'}"
     if ("type" in record) == ("edge" in record):
@@ -227,7 +243,11 @@ def entity_of(record: object, catalog: Catalog) -> EntityType | str:
     data = record.get("data")
     if data is not None and not isinstance(data, Mapping):
         return f"`data` is a JSON object, got {excerpt(data)}"
-    return _entity_named(catalog, member, name)
+    others = record.keys() - _MEMBERS[member]
+    if others and not rules.ignores_members:
+        other = min(map(str, others))
+        return f"a record has no member {excerpt(other)} — properties belong under `data`"
+    return _entity_named(rules.catalog, member, name)
 
 
 def _entity_named(catalog: Catalog, member: str, name: str) -> EntityType | str:

@@ -49,7 +49,8 @@ class Faults:
         for finding, text in parsed.unknown:
             self.findings.append(finding)
             self.total += 1
-            self.rejected.append(Rejected(finding.line, text, (finding.bad.reason,)))
+            bad = finding.bad
+            self.rejected.append(Rejected(finding.line, text, (bad.reason,), bad.type_name))
 
     def add(self, group: Group, bad: BadRows) -> None:
         """Count the bad rows of a group."""
@@ -60,7 +61,8 @@ class Faults:
             reasons.setdefault(row.index, []).append(row.reason)
         for index, texts in reasons.items():
             line = int(group.lines[index])
-            self.rejected.append(Rejected(line, group.text(index), tuple(texts)))
+            said = tuple(texts)
+            self.rejected.append(Rejected(line, group.text(index), said, group.entity.name))
 
 
 def good_rows(
@@ -124,7 +126,7 @@ def _embed(
 ) -> GoodRows:
     """Fill vectors from their source text; a required vector that stays empty is a fault."""
     table_key = group.entity.table_key
-    if table_key not in plan.embed.columns or not good.table.num_rows:
+    if table_key not in plan.embed.columns or not good.table.num_rows or plan.is_preview:
         return good
     filled = plan.embed.fill(table_key, good.table)
     good.table = filled.rows

@@ -11,14 +11,13 @@ from omnigraph.errors import BadRequestError
 from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.engine import SparkUse, choose_runner
 from omnigraph.pipeline.export import (
-    FORMATS,
     ROWS_PER_SLICE,
     ExportPlan,
     export_jsonl,
-    export_parquet,
     export_records,
     select_tables,
 )
+from omnigraph.pipeline.export_tables import export_tables, list_formats
 from omnigraph.pipeline.output_files import check_output
 from omnigraph.pipeline.progress import Listener, reporting
 from omnigraph.storage.tables import TableStorage
@@ -43,19 +42,22 @@ def run_export(
     Raises:
         BadRequestError: A type or the format is unknown, or Parquet has nowhere to go.
     """
-    if file_format not in FORMATS:
-        raise BadRequestError(f"format is {file_format!r}, expected one of {', '.join(FORMATS)}")
+    formats = list_formats(("jsonl", "parquet", "csv"))
+    if file_format not in formats:
+        raise BadRequestError(f"format is {file_format!r}, expected one of {', '.join(formats)}")
     keys = [key for key in select_tables(catalog, types) if key in snapshot.entries]
     plan = ExportPlan(catalog, snapshot.entries, str(tables.root), tables.storage_options)
     if path is None:
         if file_format != "jsonl":
-            raise BadRequestError("an export to Parquet needs a path: a directory to write to")
+            raise BadRequestError(
+                f"an export to {file_format} needs a path: a directory to write to"
+            )
         return export_records(plan, tables, keys)
     check_output(str(path))
     rows = sum(snapshot.entries[key].row_count for key in keys)
     with reporting(progress) as reporter:
-        if file_format == "parquet":
-            export_parquet(plan, tables, keys, str(path))
+        if file_format != "jsonl":
+            export_tables(plan, tables, keys, str(path), file_format)
         else:
             runner = choose_runner(engine, stays=rows <= _SMALL_ROWS, spark=spark)
             export_jsonl(plan, tables, keys, str(path), runner, reporter)

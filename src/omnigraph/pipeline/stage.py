@@ -51,7 +51,7 @@ def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     lines = 0
     vectors: list[FillCounts] = []
     for block in read_blocks(_find_input(plan, task), plan.part_bytes, plan.input_options):
-        parsed = parse_block(block, plan.catalog)
+        parsed = parse_block(block, plan.catalog, ignores_members=plan.ignores_members)
         if parsed.needs_document:
             return RangeResult(task.index, needs_document=True)
         if isinstance(block, LinesBlock):
@@ -106,7 +106,8 @@ def read_records(
     seen: dict[str, int] = defaultdict(int)
     found: list[_LocatedRecord] = []
     for block in read_blocks(_find_input(plan, task), plan.part_bytes, plan.input_options):
-        for group in parse_block(block, plan.catalog).groups:
+        parsed = parse_block(block, plan.catalog, ignores_members=plan.ignores_members)
+        for group in parsed.groups:
             key = group.entity.table_key
             found += _among(group, key, seen[key], wanted.get(key))
             seen[key] += len(group.lines)

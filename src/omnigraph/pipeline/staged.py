@@ -79,6 +79,10 @@ class StagedLoad:
         self._plan = replace(self._plan, embed=plan)
         self._run(list(self._tasks.values()))
 
+    def list_ranges(self) -> list[Range]:
+        """The ranges in input order, to be read again."""
+        return [self._tasks[index].range for index in self._order()]
+
     def bad_rows(self) -> BadRows:
         """What is wrong with single records, each with its location in the input."""
         first: list[BadRow] = []
@@ -119,7 +123,8 @@ class StagedLoad:
         for index, key, ordinal, line, text in self._records(check, row_numbers):
             shown = self._location(index, line, None)
             said = tuple(reasons[index, key, ordinal])
-            self.rejected.append((shown, Rejected(line, text, said)))
+            name = check.catalog.entity(key).name
+            self.rejected.append((shown, Rejected(line, text, said, name)))
         self.drop(check, np.array(row_numbers, dtype=np.int64))
 
     def drop(

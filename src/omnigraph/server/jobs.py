@@ -82,7 +82,7 @@ class LoadDocument:
         mode = request.mode or DEFAULT_MODE
         wanted = Load(resolve_branch(request.branch), base, mode, request.embed, self.actor)
         permit(wanted)
-        return _load(opened.graph, wanted, request.data)
+        return _load(opened.graph, wanted, request.data, ignore_members=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def find_commit(graph: Graph, commit_id: str | None) -> Commit | None:
         return None
 
 
-def _load(graph: Graph, wanted: Load, data: str) -> dict[str, Any]:
+def _load(graph: Graph, wanted: Load, data: str, *, ignore_members: bool = False) -> dict[str, Any]:
     """Load text; a client must not make the server read the file of a path.
 
     Raises:
@@ -166,6 +166,7 @@ def _load(graph: Graph, wanted: Load, data: str) -> dict[str, Any]:
             base=wanted.base,
             actor=wanted.actor,
             embed=wanted.embed,
+            ignore_members=ignore_members,
         )
     except ExpectedVersionMismatch as error:
         raise (with_heads(error, graph, seen) if wanted.base is None else error) from None
