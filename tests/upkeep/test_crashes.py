@@ -48,7 +48,16 @@ class Cell:
 
 def schema_cells() -> Iterator[Cell]:
     """Tables that each change writes, adds or hides: the points are hit once for each."""
-    tables = {"rewrite": 2, "rename": 1, "add": 2, "drop": 1, "hard": 2, "all": 4}
+    tables = {
+        "rewrite": 2,
+        "alter": 1,
+        "grow": 3,
+        "rename": 1,
+        "add": 2,
+        "drop": 1,
+        "hard": 2,
+        "all": 4,
+    }
     for writer, count in tables.items():
         yield Cell(writer, Point.SCHEMA_APPLY_AFTER_LOCK)
         yield Cell(writer, Point.RECOVERY_SIDECAR_WRITE)

@@ -25,6 +25,10 @@ edge Knows: Person -> Person { since: I32? }
 
 DESIRED = {
     "rewrite": SCHEMA.replace("age: I32?", "email: String?").replace("size: I32?", "area: I32?"),
+    "alter": SCHEMA.replace("age: I32?", "age: I32?  email: String?"),
+    "grow": SCHEMA.replace("age: I32?", "age: I64?")
+    .replace("size: I32?", "size: I32?  label: String @backfill(name)")
+    .replace("since: I32?", "since: I32?  @key(src, dst)"),
     "rename": SCHEMA.replace("node City {", 'node Town @rename_from("City") {'),
     "add": SCHEMA + "node Tag { name: String @key }\nnode Team { name: String @key }\n",
     "drop": SCHEMA.replace("node Gone { name: String @key }\n", ""),

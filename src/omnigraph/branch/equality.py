@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.storage.projection import is_number_type, recast
+
 Flags = npt.NDArray[np.bool_]
 
 
@@ -37,8 +39,7 @@ def equal_values(first: pa.Array, second: pa.Array) -> Flags:
     """Which positions of two equally long arrays hold the same value."""
     first_valid, second_valid = _flags(first.is_valid()), _flags(second.is_valid())
     if first.type != second.type:
-        # A column that changed its type was written anew: only null is still the same.
-        return np.logical_not(first_valid | second_valid)
+        return _equal_numbers(first, second)
     both = first_valid & second_valid
     result: Flags = np.logical_not(first_valid ^ second_valid)
     if not both.any():
@@ -46,6 +47,15 @@ def equal_values(first: pa.Array, second: pa.Array) -> Flags:
     keep = pa.array(both)
     result[both] = _equal_valid(first.filter(keep), second.filter(keep))
     return result
+
+
+def _equal_numbers(first: pa.Array, second: pa.Array) -> Flags:
+    """As above, of a column that changed its type: a number that is still the same, and null."""
+    neither = np.logical_not(_flags(first.is_valid()) | _flags(second.is_valid()))
+    if not is_number_type(first.type) or not is_number_type(second.type):
+        return neither
+    moved, _ = recast(first, second.type)
+    return neither | _flags(pc.fill_null(pc.equal(moved, second), False))
 
 
 def _equal_valid(first: pa.Array, second: pa.Array) -> Flags:

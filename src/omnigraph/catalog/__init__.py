@@ -15,6 +15,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
       constraints.py  `@key`, `@unique`, `@index`, `@range`, `@check`
       patterns.py     the regular expressions of `@check`
       defaults.py     the value of `@default`
+      backfill.py     the columns that `@backfill` names
     identity.py     which accepted declaration each one continues; new numbers for new ones
     build.py        all of the above: `build_catalog`
     shape.py        the canonical meaning of a schema and its hash
@@ -22,6 +23,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
     layout.py       the table of a type: columns, Arrow schema, indexes
     migration.py    accepted catalogue + desired tree → plan: `plan_migration`
       compare.py      the differences, paired by identity, as steps
+      type_changes.py which values keep their meaning in another type
       steps.py        the steps: what each means, its JSON, its line of text
 """
 
@@ -30,6 +32,7 @@ from omnigraph.catalog.build import build_catalog
 from omnigraph.catalog.layout import arrow_schema, index_kind, list_declared_indexes
 from omnigraph.catalog.migration import MigrationPlan, plan_migration
 from omnigraph.catalog.model import (
+    Backfill,
     Cardinality,
     Catalog,
     Check,
@@ -50,6 +53,9 @@ from omnigraph.catalog.steps import (
     AddConstraint,
     AddProperty,
     AddType,
+    ChangeCardinality,
+    ChangeType,
+    DropConstraint,
     DropMode,
     DropProperty,
     DropType,
@@ -61,14 +67,19 @@ from omnigraph.catalog.steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
+from omnigraph.catalog.type_changes import Tier
 
 __all__ = [
     "AddConstraint",
     "AddProperty",
     "AddType",
+    "Backfill",
     "Cardinality",
     "Catalog",
+    "ChangeCardinality",
+    "ChangeType",
     "Check",
+    "DropConstraint",
     "DropMode",
     "DropProperty",
     "DropType",
@@ -87,6 +98,7 @@ __all__ = [
     "Range",
     "RenameProperty",
     "RenameType",
+    "Tier",
     "TypeKind",
     "UnsupportedChange",
     "UpdatePropertyMetadata",

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from omnigraph.catalog.backfill import read_backfill
 from omnigraph.catalog.index_language import read_language
-from omnigraph.catalog.model import DEFAULT, Embed, OpaqueAnnotation, TypeKind
+from omnigraph.catalog.model import DEFAULT, Backfill, Embed, OpaqueAnnotation, TypeKind
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError
 from omnigraph.source_text import Span
@@ -20,7 +21,7 @@ from omnigraph.types import PropertyType
 CONSTRAINT_ANNOTATIONS = ("key", "unique", "index")
 
 _ONCE_ON_PROPERTIES = frozenset(
-    {*CONSTRAINT_ANNOTATIONS, "embed", "rename_from", "description", DEFAULT}
+    {*CONSTRAINT_ANNOTATIONS, "embed", "rename_from", "backfill", "description", DEFAULT}
 )
 _ONCE_ON_TYPES = frozenset({"rename_from", "description", "instruction"})
 _ONLY_ON_PROPERTIES = frozenset({*CONSTRAINT_ANNOTATIONS, "embed"})
@@ -57,6 +58,7 @@ class PropertyDraft:
     annotations: tuple[OpaqueAnnotation, ...] = ()
     hints: tuple[RenameHint, ...] = ()
     injected_by: tuple[str, ...] = ()
+    backfill: Backfill | None = None
     language: str | None = None
 
     @property
@@ -111,6 +113,8 @@ def read_property(declaration: PropertyDecl, kind: TypeKind, owner: str) -> Prop
                 draft = replace(draft, embed=embed)
             case "rename_from":
                 draft = replace(draft, hints=(_read_hint(annotation, subject),))
+            case "backfill":
+                draft = replace(draft, backfill=read_backfill(annotation, subject))
             case "description":
                 draft = replace(draft, description=_read_text(annotation, subject))
             case "instruction":

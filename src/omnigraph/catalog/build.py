@@ -117,6 +117,7 @@ def _properties(
             description=draft.description,
             annotations=draft.annotations,
             injected_by=draft.injected_by,
+            backfill=draft.backfill,
             language=draft.language,
         )
         for name, draft in drafts.items()

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from omnigraph.catalog.model import (
     DEFAULT,
+    EDGE_ENDS,
     Catalog,
     EdgeType,
     Embed,
@@ -29,6 +30,9 @@ from omnigraph.catalog.steps import (
     AddConstraint,
     AddProperty,
     AddType,
+    ChangeCardinality,
+    ChangeType,
+    DropConstraint,
     DropMode,
     DropProperty,
     DropType,
@@ -40,6 +44,7 @@ from omnigraph.catalog.steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
+from omnigraph.catalog.type_changes import Tier, judge_change
 from omnigraph.dataclass import dataclass
 
 AnyType: TypeAlias = InterfaceType | NodeType | EdgeType
@@ -87,6 +92,10 @@ class _Pair:
         dropped = tuple(name for name in old.properties if name not in spelled)
         spelled |= {name: name for name in dropped}
         return cls(kind, old, new, kept, dropped, spelled)
+
+    def is_new(self, column: str) -> bool:
+        """Whether rows that exist have no such column, under whatever name."""
+        return column in self.new.properties and column not in self.kept
 
     @property
     def entity(self) -> str:
@@ -161,23 +170,31 @@ def _topology_steps(pair: _Pair, old: EdgeType, new: EdgeType, has_moved: bool) 
             f"the endpoints of {pair.words} cannot change from {old.source} -> {old.target} "
             f"to {new.source} -> {new.target} — add a new edge type instead",
         )
-    if old.cardinality != new.cardinality:
-        yield UnsupportedChange(
-            pair.entity,
-            f"@card of {pair.words} cannot change from {old.cardinality} to {new.cardinality}",
-            rule=("card", ()),
-        )
+    before, after = old.cardinality, new.cardinality
+    if before != after:
+        tier = Tier.SAFE if after.allows_all_of(before) else Tier.VALIDATED
+        yield ChangeCardinality(pair.kind, pair.new.name, str(before), str(after), tier)
 
 
 def _add_property(pair: _Pair, property_: Property) -> MigrationStep:
-    if property_.type.nullable:
-        return AddProperty(pair.kind, pair.new.name, property_.name, str(property_.type))
-    return UnsupportedChange(
-        f"{pair.entity}.{property_.name}",
-        f"property `{property_.name}` of {pair.words} is required, but rows that exist have no "
-        f"value for it — declare it `{property_.type}?`",
-        ADD_REQUIRED_CODE,
-    )
+    entity = f"{pair.entity}.{property_.name}"
+    words = f"property `{property_.name}` of {pair.words}"
+    backfill, default = property_.backfill, property_.default
+    new = [each for each in backfill.members if pair.is_new(each)] if backfill else []
+    if new:
+        return UnsupportedChange(
+            entity, f"@backfill on {words} names `{new[0]}`, which rows that exist have not either"
+        )
+    if not property_.type.nullable and backfill is None and default is None:
+        return UnsupportedChange(
+            entity,
+            f"{words} is required, but rows that exist have no value for it — "
+            f"give it a @default or a @backfill, or declare it `{property_.type}?`",
+            ADD_REQUIRED_CODE,
+        )
+    text = None if backfill is None else str(backfill)
+    facts = (pair.kind, pair.new.name, property_.name, str(property_.type))
+    return AddProperty(*facts, default, text)
 
 
 def _property_steps(pair: _Pair, old: Property, new: Property) -> Steps:
@@ -207,9 +224,15 @@ def _change_type(pair: _Pair, old: Property, new: Property) -> MigrationStep:
         only_grown = len(after.variants) == len(before.variants) + len(added)
         if only_grown and before.nullable == after.nullable:
             return ExtendEnum(pair.kind, pair.new.name, new.name, added)
+    tier = judge_change(before, after)
+    is_key = new.name in (pair.new.key or ())
+    # A float is spelled by its width, and the spelling of its key is what a row is known by.
+    if tier is not None and not (is_key and (before.scalar.is_float or after.scalar.is_float)):
+        return ChangeType(pair.kind, pair.new.name, new.name, str(before), str(after), tier)
     return UnsupportedChange(
         f"{pair.entity}.{new.name}",
-        f"property `{new.name}` of {pair.words} cannot change its type from {before} to {after} "
+        f"property `{new.name}` of {pair.words} cannot change its type from {before} to {after}"
+        f"{', because it is in the key' if tier is not None else ''} "
         "— add a new property instead",
         CHANGE_TYPE_CODE,
     )
@@ -219,27 +242,27 @@ def _constraint_steps(pair: _Pair) -> Steps:
     old = _constraints(pair.old, pair.spelled)
     new = _constraints(pair.new, {name: name for name in pair.new.properties})
     for text in sorted(new.keys() - old.keys()):
-        if text.startswith("@index"):
-            yield AddConstraint(pair.kind, pair.new.name, text)
-        else:
-            word = text[1 : text.index("(")]
-            reason = f"{text} cannot be added to {pair.words}, which may hold rows"
-            yield UnsupportedChange(pair.entity, reason, rule=(word, new[text]))
+        word = text[1 : text.index("(")]
+        # An interface has no rows: its nodes get the constraint as their own.
+        has_rule = word != "index" and pair.kind != "interface"
+        rule = (word, new[text]) if has_rule else None
+        yield AddConstraint(pair.kind, pair.new.name, text, rule)
     for text in sorted(old.keys() - new.keys()):
         gone = [name for name in old[text] if name in pair.dropped]
         # An index has no say in what the data may be: it goes with the properties it was for.
         is_free = len(gone) == len(old[text]) or _is_indexed(pair, old[text])
         if text.startswith("@index") and is_free:
             continue
-        with_it = f", which dropping `{gone[0]}` would do" if gone else ""
-        yield UnsupportedChange(pair.entity, f"{text} cannot be removed from {pair.words}{with_it}")
+        yield DropConstraint(pair.kind, pair.new.name, text)
 
 
 def _constraints(type_: AnyType, spelled: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The members of every constraint, by its canonical text in present names."""
 
     def spell(name: str, members: tuple[str, ...]) -> str:
-        return f"@{name}({', '.join(sorted(spelled.get(each, each) for each in members))})"
+        present = sorted(spelled.get(each, each) for each in members)
+        ends = [each for each in EDGE_ENDS if each in present and isinstance(type_, EdgeType)]
+        return f"@{name}({', '.join([*ends, *(each for each in present if each not in ends)])})"
 
     found = {spell("unique", members): members for members in type_.uniques}
     for members in type_.indexes:

@@ -53,6 +53,26 @@ class Embed:
 
 
 @dataclass(frozen=True, slots=True)
+class Backfill:
+    """What rows that exist get as the value of a new property: one column, or a text of several.
+
+    `parts` are texts, each with the column that follows it.
+    """
+
+    parts: tuple[tuple[str, str | None], ...]
+    is_text: bool
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return tuple(name for _, name in self.parts if name is not None)
+
+    def __str__(self) -> str:
+        if not self.is_text:
+            return self.members[0]
+        return "".join(text + (f"{{{name}}}" if name else "") for text, name in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Range:
     """Inclusive numeric bounds of one property."""
 
@@ -80,13 +100,23 @@ class Cardinality:
     def is_default(self) -> bool:
         return self.minimum == 0 and self.maximum is None
 
+    def allows_all_of(self, other: Cardinality) -> bool:
+        """Whether what keeps the bounds of `other` keeps these."""
+        is_open = self.maximum is None
+        return self.minimum <= other.minimum and (
+            is_open or (other.maximum is not None and other.maximum <= (self.maximum or 0))
+        )
+
     def __str__(self) -> str:
         return f"{self.minimum}..{'' if self.maximum is None else self.maximum}"
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One effective property: declared on the type, or injected by interfaces."""
+    """One effective property: declared on the type, or injected by interfaces.
+
+    `backfill` is a hint for the change that adds the property; the accepted schema has none.
+    """
 
     name: str
     type: PropertyType
@@ -95,6 +125,7 @@ class Property:
     description: str | None = None
     annotations: tuple[OpaqueAnnotation, ...] = ()
     injected_by: tuple[str, ...] = ()
+    backfill: Backfill | None = field(default=None, compare=False)
     language: str | None = None
 
     @property

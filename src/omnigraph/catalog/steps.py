@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
 from omnigraph.catalog.model import EntityKind, TypeKind
+from omnigraph.catalog.type_changes import Tier
 from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm, without_empty
 
@@ -13,11 +14,16 @@ Json: TypeAlias = dict[str, Any]
 
 DROP_TYPE_CODES: dict[EntityKind, str] = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 ADD_REQUIRED_CODE = "OG-MF-103"
+REQUIRE_CODE = "OG-MF-104"
 CHANGE_TYPE_CODE = "OG-MF-106"
 DESTRUCTIVE = "destructive"
 """The tier of a drop: it needs an explicit yes."""
 
-_JSON_NAMES = {"old_name": "from", "new_name": "to"}
+_JSON_NAMES = {"old_name": "from", "new_name": "to", "old_type": "from", "new_type": "to"}
+_JSON_NAMES |= {"old_bounds": "from", "new_bounds": "to"}
+
+Rule: TypeAlias = tuple[str, tuple[str, ...]]
+"""The name and the properties, in new names, of a constraint that rows may break."""
 
 
 class DropMode(StrEnum):
@@ -76,15 +82,53 @@ class RenameType(_Step):
 
 @dataclass(frozen=True, slots=True)
 class AddProperty(_PropertyStep):
-    """A new nullable property; rows that exist get null."""
+    """A new property; rows that exist get what `backfill` makes, else the default, else null."""
 
     kind: ClassVar = "add_property"
     property_type: str
+    default: str | int | float | bool | None = None
+    backfill: str | None = None
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether rows that exist get a value."""
+        return self.default is not None or self.backfill is not None
+
+    def to_json(self) -> Json:
+        return {name: fact for name, fact in _Step.to_json(self).items() if fact is not None}
 
     def __str__(self) -> str:
+        filled = self.default if self.backfill is None else self.backfill
         return (
             f"add property {self.property_name}: {self.property_type} "
             f"to {self.type_kind} {self.type_name}"
+            f"{f', {filled} for rows that exist' if self.is_filled else ''}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType(_PropertyStep):
+    """The same values in another type. A validated one needs every row to fit."""
+
+    kind: ClassVar = "change_type"
+    old_type: str
+    new_type: str
+    tier: Tier
+
+    @property
+    def code(self) -> str | None:
+        if self.tier is Tier.SAFE:
+            return None
+        is_required = self.old_type == f"{self.new_type}?"
+        return REQUIRE_CODE if is_required else CHANGE_TYPE_CODE
+
+    def to_json(self) -> Json:
+        return _Step.to_json(self) | without_empty({"code": self.code})
+
+    def __str__(self) -> str:
+        return (
+            f"change property {self.property_name} of {self.type_kind} {self.type_name} "
+            f"from {self.old_type} to {self.new_type}"
         )
 
 
@@ -107,15 +151,51 @@ class RenameProperty(_Step):
 
 @dataclass(frozen=True, slots=True)
 class AddConstraint(_Step):
-    """A new `@index`: maintenance builds it later, so no data is touched."""
+    """A new constraint. An index, built later by maintenance, has no rule that rows may break."""
 
     kind: ClassVar = "add_constraint"
     type_kind: TypeKind
     type_name: str
     constraint: str
+    rule: Rule | None = None
+
+    def to_json(self) -> Json:
+        facts = _Step.to_json(self)
+        return facts if facts.pop("rule") is None else facts | {"tier": Tier.VALIDATED.value}
 
     def __str__(self) -> str:
         return f"add {self.constraint} to {self.type_kind} {self.type_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint(_Step):
+    """A constraint that holds no more; of a key, the ids stay."""
+
+    kind: ClassVar = "drop_constraint"
+    type_kind: TypeKind
+    type_name: str
+    constraint: str
+
+    def __str__(self) -> str:
+        return f"drop {self.constraint} of {self.type_kind} {self.type_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCardinality(_Step):
+    """Other bounds of `@card`; closer ones need every node to keep them."""
+
+    kind: ClassVar = "change_cardinality"
+    type_kind: TypeKind
+    type_name: str
+    old_bounds: str
+    new_bounds: str
+    tier: Tier
+
+    def __str__(self) -> str:
+        return (
+            f"change @card of {self.type_kind} {self.type_name} "
+            f"from {self.old_bounds} to {self.new_bounds}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +278,11 @@ class DropProperty(_PropertyStep):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedChange:
-    """A difference that no step covers. One of these refuses the whole plan.
-
-    `rule` is the name and the properties, in new names, of a constraint that it would add: the rows
-    that exist can be checked against it.
-    """
+    """A difference that no step covers. One of these refuses the whole plan."""
 
     entity: str
     reason: str
     code: str | None = None
-    rule: tuple[str, tuple[str, ...]] | None = None
 
     def to_json(self) -> Json:
         facts = {"entity": self.entity, "reason": self.reason, "code": self.code}
@@ -223,7 +298,10 @@ MigrationStep: TypeAlias = (
     | RenameType
     | AddProperty
     | RenameProperty
+    | ChangeType
     | AddConstraint
+    | DropConstraint
+    | ChangeCardinality
     | ExtendEnum
     | UpdateTypeMetadata
     | UpdatePropertyMetadata

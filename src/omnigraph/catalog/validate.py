@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from omnigraph.catalog.annotations import PropertyDraft, TypeNotes, read_property, read_type
+from omnigraph.catalog.backfill import check_backfill
 from omnigraph.catalog.constraints import Constraints, read_constraints
 from omnigraph.catalog.defaults import check_default, check_default_rules
 from omnigraph.catalog.interfaces import effective_properties, interface_names
-from omnigraph.catalog.model import DEFAULT, Cardinality
+from omnigraph.catalog.model import DEFAULT, Cardinality, TypeKind
 from omnigraph.catalog.names import check_endpoints, check_names, kind_of, owner_of
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, did_you_mean
@@ -103,6 +104,7 @@ def _interface(declaration: InterfaceDecl, own: Mapping[str, PropertyDraft]) -> 
     owner = owner_of(declaration)
     constraints = read_constraints("interface", owner, own)
     _check_defaults(own, constraints, owner)
+    _check_backfills(own, "interface", owner)
     return InterfaceDraft(declaration.name, own, constraints)
 
 
@@ -117,6 +119,7 @@ def _node(
     _check_embeds(properties, owner)
     constraints = read_constraints("node", owner, properties, declaration.constraints)
     _check_defaults(properties, constraints, owner)
+    _check_backfills(properties, "node", owner)
     return NodeDraft(declaration.name, properties, constraints, notes, interface_names(declaration))
 
 
@@ -124,6 +127,7 @@ def _edge(declaration: EdgeDecl, own: Mapping[str, PropertyDraft]) -> EdgeDraft:
     owner = owner_of(declaration)
     constraints = read_constraints("edge", owner, own, declaration.constraints)
     _check_defaults(own, constraints, owner)
+    _check_backfills(own, "edge", owner)
     return EdgeDraft(
         name=declaration.name,
         properties=own,
@@ -175,6 +179,15 @@ def _check_defaults(
                 subject, span = f"property `{draft.name}` of {owner}", written[0].span
                 check_default(annotation, draft.type, subject, span)
                 check_default_rules(draft.name, annotation.value, constraints, subject, span)
+
+
+def _check_backfills(properties: Mapping[str, PropertyDraft], kind: TypeKind, owner: str) -> None:
+    types = {name: draft.type for name, draft in properties.items()}
+    for name, draft in properties.items():
+        if draft.backfill is not None:
+            subject = f"property `{name}` of {owner}"
+            span = next(a.span for a in draft.declaration.annotations if a.name == "backfill")
+            check_backfill(draft.backfill, name, types, kind, subject, span)
 
 
 def _texts(properties: Mapping[str, PropertyDraft]) -> Iterable[str]:

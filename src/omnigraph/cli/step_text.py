@@ -8,7 +8,12 @@ from typing import Any
 _TEXTS = {
     "add_type": "add {type_kind} {name}",
     "rename_type": "rename {type_kind} {from} to {to}",
-    "add_property": "add property {property_name}: {property_type} to {type_kind} {type_name}",
+    "add_property": (
+        "add property {property_name}: {property_type} to {type_kind} {type_name}{filled}"
+    ),
+    "change_type": "change property {property_name} of {type_kind} {type_name} from {from} to {to}",
+    "change_cardinality": "change @card of {type_kind} {type_name} from {from} to {to}",
+    "drop_constraint": "drop {constraint} of {type_kind} {type_name}",
     "rename_property": "rename property {from} of {type_kind} {type_name} to {to}",
     "add_constraint": "add {constraint} to {type_kind} {type_name}",
     "extend_enum": "extend enum {property_name} of {type_kind} {type_name} with {values}",
@@ -29,4 +34,6 @@ def describe_step(step: Mapping[str, Any]) -> str:
         return str(step.get("kind"))
     lint = f" [{step['code']}, {step['tier']}]" if {"code", "tier"} <= step.keys() else ""
     values = ", ".join(step.get("added_values", ()))
-    return text.format(**step, lint=lint, values=values)
+    given = step.get("backfill", step.get("default"))
+    filled = "" if given is None else f", {given} for rows that exist"
+    return text.format(**step, lint=lint, values=values, filled=filled)

@@ -11,7 +11,8 @@
     ancestry.py       what changed between a version and an ancestor of it
     search.py         vectors.py; tokens.py is what full text sees of a text
 
-    staging.py  unattached.py  indexes.py  compaction.py → transactions.py (stage, commit, prove)
+    staging.py  schema_staging.py  unattached.py  indexes.py  compaction.py
+                      → transactions.py (stage, commit, prove)
     known_keys.py     which rows of an upsert are new, without a join
     forks.py          Lance branches of a table
     durability.py  operation_files.py   what to sync, and syncing it

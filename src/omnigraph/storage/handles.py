@@ -41,8 +41,8 @@ class TableHandle:
     """One table at one version. Immutable: it always shows the same rows.
 
     `schema` is the logical one, in which a Blob is LargeBinary. `absent` are columns of it that
-    the version does not have: they read as null. `shown` says in which columns the version is
-    shown, None for its own.
+    the version does not have: they read as null. `recast` are numbers that it has in another type.
+    `shown` says in which columns the version is shown, None for its own.
     """
 
     location: TableLocation
@@ -51,6 +51,7 @@ class TableHandle:
     row_count: int
     _dataset: LanceDataset = field(repr=False, compare=False)
     absent: frozenset[str] = frozenset()
+    recast: frozenset[str] = frozenset()
     shown: ShownColumns | None = None
 
     @property
@@ -77,6 +78,7 @@ class StageKind(StrEnum):
     OVERWRITE = "overwrite"
     DELETE = "delete"
     UPDATE = "update"
+    COLUMNS = "columns"
     CREATE_INDEX = "create_index"
     COMPACTION = "compaction"
     RESTORE = "restore"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError
 from omnigraph.storage.blobs import blob_columns
@@ -53,10 +54,32 @@ def result_schema(
 
 def to_schema(handle: TableHandle, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of `schema`, in its order; those that the version does not have are null."""
-    columns = [
-        pa.nulls(batch.num_rows, field.type)
-        if field.name in handle.absent
-        else batch.column(field.name)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def column(field: pa.Field) -> pa.Array:
+        if field.name in handle.absent:
+            return pa.nulls(batch.num_rows, field.type)
+        found = batch.column(field.name)
+        return recast(found, field.type)[0] if field.name in handle.recast else found
+
+    return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
+
+
+def is_number_type(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def recast(numbers: pa.Array, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """Numbers in another type, and which of them it has no room for: those are null.
+
+    Nothing is rounded or wrapped: a number stays the same number.
+    """
+    made = numbers.cast(type_, safe=False)
+    differs = pc.not_equal(made.cast(numbers.type, safe=False), numbers)
+    # Between signed and unsigned, what wraps on the way there wraps back on the way back.
+    wrapped = pc.xor(_is_negative(made), _is_negative(numbers))
+    unfit = pc.fill_null(pc.or_(differs, wrapped), False)
+    return pc.if_else(unfit, pa.scalar(None, type_), made), unfit
+
+
+def _is_negative(numbers: pa.Array) -> pa.Array:
+    return pc.less(numbers, pa.scalar(0, numbers.type))

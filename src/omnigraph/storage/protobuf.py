@@ -39,17 +39,28 @@ def read_fields(message: Value) -> Iterator[tuple[int, int, Value]]:
 
 def rewrite(message: bytes, edit: Edit) -> bytes:
     """The message with every value replaced by what `edit` makes of its number and value."""
-    parts: list[bytes] = []
-    for number, wire_type, value in read_fields(message):
-        new = edit(number, value)
-        parts.append(_encode_varint(number << 3 | wire_type))
-        if isinstance(new, int):
-            parts.append(_encode_varint(new))
-            continue
-        if wire_type == LENGTH_DELIMITED:
-            parts.append(_encode_varint(len(new)))
-        parts.append(new)
-    return b"".join(parts)
+    return b"".join(
+        _encode(number, wire_type, edit(number, value))
+        for number, wire_type, value in read_fields(message)
+    )
+
+
+def with_number(message: bytes, number: int, value: int) -> bytes:
+    """The message with one field set to a number, whether it had that field or not."""
+    others = b"".join(
+        _encode(each, wire_type, held)
+        for each, wire_type, held in read_fields(message)
+        if each != number
+    )
+    return others + _encode(number, VARINT, value)
+
+
+def _encode(number: int, wire_type: int, value: Value) -> bytes:
+    key = _encode_varint(number << 3 | wire_type)
+    if isinstance(value, int):
+        return key + _encode_varint(value)
+    length = _encode_varint(len(value)) if wire_type == LENGTH_DELIMITED else b""
+    return key + length + value
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:

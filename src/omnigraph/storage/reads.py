@@ -303,6 +303,6 @@ class Reads:
 
 
 def _is_pushable(predicate: Predicate, handle: TableHandle) -> bool:
-    """Whether Lance can evaluate it: it knows nothing of columns that are not there."""
-    is_known = handle.absent.isdisjoint(columns_of(predicate))
+    """Whether Lance can evaluate it: it knows only the columns that are there, as they are."""
+    is_known = (handle.absent | handle.recast).isdisjoint(columns_of(predicate))
     return is_known and is_pushable(predicate, handle.schema)

@@ -50,8 +50,10 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.operation_files import version_files
+from omnigraph.storage.projection import is_number_type
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.recorder import Recorder
+from omnigraph.storage.schema_staging import ColumnStaging
 from omnigraph.storage.search import Search
 from omnigraph.storage.staging import RowStaging
 from omnigraph.storage.text import open_text_store
@@ -90,6 +92,7 @@ class TableStorage:
         self._stager = Stager(durability, self.recorder)
         self.reads = Reads()
         self.rows = RowStaging(self._stager, self.reads, KnownKeys(self.reads))
+        self.columns = ColumnStaging(self._stager)
         self.unattached = UnattachedStaging(self._stager, options)
         self.indexes = Indexes(self._stager, self.reads)
         self.compaction = CompactionStaging(self._stager)
@@ -270,18 +273,29 @@ class TableStorage:
 
 
 def _show_as(handle: TableHandle, shown: ShownColumns) -> TableHandle:
-    """The same version in the columns of `shown`: those it does not have read as null."""
+    """The same version in the columns of `shown`: those it does not have read as null.
+
+    So does a value that the type shown has no room for: rows have changed since.
+    """
     if shown.schema is None:
         return replace(handle, shown=shown)
     known = {field.name: field for field in handle.schema}
-    fields, absent = [], set()
+    fields: list[pa.Field] = []
+    absent, recast = set[str](), set[str]()
     for field in shown.schema:
         found = known.get(field.name)
         if found is None or found.type != field.type:
-            absent.add(field.name)
+            is_number = found is not None and is_number_type(found.type)
+            (recast if is_number and is_number_type(field.type) else absent).add(field.name)
             found = field.with_nullable(True)
         fields.append(found)
-    return replace(handle, schema=pa.schema(fields), absent=frozenset(absent), shown=shown)
+    return replace(
+        handle,
+        schema=pa.schema(fields),
+        absent=frozenset(absent),
+        recast=frozenset(recast),
+        shown=shown,
+    )
 
 
 def _to_handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHandle:

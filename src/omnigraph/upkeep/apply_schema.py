@@ -1,7 +1,7 @@
 """Apply a schema: bring the tables of a graph in line with another schema, or change nothing.
 
     phase   what happens                                  a crash here leaves
-            lock, plan, stage rewritten tables            the lock, which the next open removes
+            lock, plan, check rows, stage tables          the lock, which the next open removes
     A       sidecar: tables to move, add and hide         nothing to restore
     B       commit rewrites, write new tables             drift that the sidecar names: undone
             schema files beside the present ones          all that a publish needs: finished
@@ -19,7 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
-from omnigraph.catalog import Catalog, EntityType, MigrationPlan, MigrationStep, plan_migration
+from omnigraph.catalog import (
+    Catalog,
+    EntityType,
+    MigrationPlan,
+    MigrationStep,
+    arrow_schema,
+    plan_migration,
+)
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
@@ -30,15 +37,17 @@ from omnigraph.manifest.schemas import keep_schema
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
 from omnigraph.upkeep.new_tables import create_empty, free_path, open_head
-from omnigraph.upkeep.rewrite import stage_rewrite
+from omnigraph.upkeep.rewrite import stage_alter, stage_rewrite
+from omnigraph.upkeep.schema_plan import RowCheck
 from omnigraph.upkeep.table_changes import (
     AddTable,
+    AlterTable,
     DropTable,
     RenameTable,
     RewriteTable,
     TableChange,
     drops_columns,
-    has_other_columns,
+    has_other_rows,
     table_changes,
 )
 from omnigraph.write.drift import check_heads
@@ -82,7 +91,7 @@ def apply_schema(
 
     Raises:
         SourceError: The schema is not valid, or a rename hint cannot be followed.
-        MigrationError: A step is not supported; its code and reason are those of the first one.
+        MigrationError: A step is not supported, or rows do not fit; the first one is named.
         ConflictError: Other branches exist, another change is in progress, or a table has drift.
     """
     root = environment.tables.root
@@ -141,6 +150,9 @@ class _Change:
                 if not isinstance(each, AddTable)
             }
             check_heads(self.environment, MAIN, moved)
+            tables = self.environment.tables
+            check = RowCheck(tables, state.entries, self.accepted, self.desired)
+            check.refuse_broken(self.plan.steps)
             state = self._commit(state, changes)
         return SchemaResult(
             True, True, state.version, self.plan.steps, commit_id=state.head.commit_id
@@ -187,10 +199,14 @@ class _Change:
         match each:
             case RewriteTable(old, new):
                 yield self._rewrite(state, old, new)
+            case AlterTable(old, new):
+                yield self._alter(state, old, new)
             case RenameTable(old, new):
                 entry = state.entries[old.table_key]
-                if has_other_columns(old, new):
+                if has_other_rows(old, new):
                     yield self._rewrite(state, old, new)
+                elif arrow_schema(old) != arrow_schema(new):
+                    yield self._alter(state, old, new)
                 location = tables.root.table(entry.table_path)
                 # The table stays at its path: only its key changes.
                 yield NewTable(
@@ -209,6 +225,11 @@ class _Change:
         tables = self.environment.tables
         handle = open_pin(tables, state.entries[old.table_key])
         staged = stage_rewrite(tables, handle, old, new)
+        return TableCommits(old.table_key, handle, (to_commit_step(staged),))
+
+    def _alter(self, state: ManifestState, old: EntityType, new: EntityType) -> TableCommits:
+        handle = open_pin(self.environment.tables, state.entries[old.table_key])
+        staged = stage_alter(self.environment.tables, handle, new)
         return TableCommits(old.table_key, handle, (to_commit_step(staged),))
 
     def _paths_to_purge(

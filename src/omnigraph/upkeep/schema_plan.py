@@ -6,33 +6,35 @@ for a change that is refused, how many rows stand in its way, a few of them by i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from omnigraph.catalog import (
+    AddConstraint,
     AddProperty,
     AddType,
     Catalog,
+    ChangeType,
     DropProperty,
     DropType,
     EntityType,
     MigrationPlan,
     MigrationStep,
-    Property,
     RenameProperty,
+    RenameType,
     UnsupportedChange,
     build_catalog,
     plan_migration,
 )
 from omnigraph.dataclass import dataclass
+from omnigraph.errors import MigrationError
 from omnigraph.json_form import JsonForm
-from omnigraph.manifest import Snapshot
+from omnigraph.manifest import Snapshot, TableEntry
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax import parse_schema
-from omnigraph.upkeep.broken_rules import breaking
+from omnigraph.upkeep.broken_rules import count_broken, entity_of_step, find_broken, find_entity
+from omnigraph.upkeep.new_image import NewImage
+from omnigraph.upkeep.table_changes import column_sources, has_other_rows, makes_other_ids
 from omnigraph.write.fork import open_pin
 
 SAMPLES_MAX = 3
@@ -63,6 +65,11 @@ class SchemaPlan(MigrationPlan):
     """A migration plan over a graph's data. Printed, it is a small table."""
 
     effects: tuple[StepEffect, ...] = ()
+
+    @property
+    def supported(self) -> bool:
+        """Whether every step can be applied to the rows that are there."""
+        return not any(each.effect is Effect.REFUSED for each in self.effects)
 
     def __str__(self) -> str:
         if not self.effects:
@@ -100,94 +107,89 @@ def plan_schema(
     """
     tree = parse_schema(text)
     plan = plan_migration(accepted, tree, allow_data_loss=allow_data_loss)
-    look = _Look(tables, snapshot, accepted, build_catalog(tree, accepted))
-    effects = tuple(look.effect_of(step) for step in plan.steps)
+    check = RowCheck(tables, snapshot.entries, accepted, build_catalog(tree, accepted))
+    effects = tuple(check.find_effect(step) for step in plan.steps)
     return SchemaPlan(plan.steps, plan.catalog, plan.diagnostics, effects)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class RowCheck:
     """The rows of a graph, seen with both schemas."""
 
     tables: TableStorage
-    snapshot: Snapshot
+    entries: Mapping[str, TableEntry]
     accepted: Catalog
     desired: Catalog
 
-    def effect_of(self, step: MigrationStep) -> StepEffect:
+    def find_effect(self, step: MigrationStep) -> StepEffect:
+        """What a step does, or the rows that stand in its way."""
+        rows, samples = self.count_broken(step)
+        if rows or isinstance(step, UnsupportedChange):
+            return StepEffect(step, Effect.REFUSED, rows, samples)
         match step:
             case AddType(kind) if kind != "interface":
                 return StepEffect(step, Effect.CREATE)
             case DropType(kind, name):
-                return StepEffect(step, Effect.HIDE, self._rows(f"{kind}:{name}"))
-            case AddProperty(kind, name) | RenameProperty(kind, name) | DropProperty(kind, name):
-                if kind == "interface":
-                    return StepEffect(step, Effect.METADATA)
-                return StepEffect(step, Effect.REWRITE, self._rows(self._old_key(kind, name)))
-            case UnsupportedChange():
-                rows, samples = self._in_the_way(step)
-                return StepEffect(step, Effect.REFUSED, rows, samples)
-            case _:
+                return StepEffect(step, Effect.HIDE, self._count_rows(f"{kind}:{name}"))
+            case RenameType():
                 return StepEffect(step, Effect.METADATA)
+        old, new = self._find_types(step)
+        if old is None or new is None or not self._writes_rows(step, old, new):
+            return StepEffect(step, Effect.METADATA)
+        return StepEffect(step, Effect.REWRITE, self._count_rows(old.table_key))
 
-    def _rows(self, table_key: str) -> int:
-        entry = self.snapshot.entries.get(table_key)
+    def refuse_broken(self, steps: Iterable[MigrationStep]) -> None:
+        """Check every step against the rows.
+
+        Raises:
+            MigrationError: Rows do not fit; the first step that is broken is named, with a few.
+        """
+        for step in steps:
+            rows, samples = self.count_broken(step)
+            if rows:
+                raise MigrationError(
+                    f"cannot {step}: {rows} row{'' if rows == 1 else 's'} of "
+                    f"{entity_of_step(step)} {'does' if rows == 1 else 'do'} not fit, "
+                    f"{_format_samples(samples)} — change them first; nothing was applied",
+                    code=getattr(step, "code", None),
+                )
+
+    def count_broken(self, step: MigrationStep) -> tuple[int, tuple[str, ...]]:
+        """How many rows do not fit the schema that a step leads to, and a few of them."""
+        old, new = self._find_types(step)
+        entry = None if old is None else self.entries.get(old.table_key)
+        if old is None or new is None or entry is None or entry.row_count == 0:
+            return 0, ()
+        image = NewImage(self.tables, open_pin(self.tables, entry), old, new)
+        return count_broken(find_broken(image, step), SAMPLES_MAX)
+
+    def _find_types(self, step: MigrationStep) -> tuple[EntityType | None, EntityType | None]:
+        """The type that a step is about, as it is and as it will be."""
+        key = entity_of_step(step)
+        if isinstance(step, UnsupportedChange):
+            key = step.entity.partition(".")[0]
+        new = None if key is None else self.desired.by_table_key(key)
+        old = None if new is None else find_entity(self.accepted.entities(), new.type_id)
+        return old, new
+
+    def _count_rows(self, table_key: str) -> int:
+        entry = self.entries.get(table_key)
         return 0 if entry is None else entry.row_count
 
-    def _old_key(self, kind: str, name: str) -> str:
-        new = self.desired.by_table_key(f"{kind}:{name}")
-        old = self._old_of(new) if new is not None else None
-        return old.table_key if old is not None else f"{kind}:{name}"
-
-    def _old_of(self, new: EntityType) -> EntityType | None:
-        return next((e for e in self.accepted.entities() if e.type_id == new.type_id), None)
-
-    def _in_the_way(self, change: UnsupportedChange) -> tuple[int, tuple[str, ...]]:
-        """The rows that stand in the way of a refused change."""
-        key, _, property_name = change.entity.partition(".")
-        new = self.desired.by_table_key(key)
-        old = self._old_of(new) if new is not None else None
-        if new is None or old is None or old.table_key not in self.snapshot.entries:
-            return 0, ()
-        if change.rule is not None:
-            handle = open_pin(self.tables, self.snapshot.entries[old.table_key])
-            return _count(breaking(self.tables, handle, old, new, change.rule))
-        wanted = new.properties.get(property_name)
-        if wanted is None:
-            return 0, ()
-        held = next(
-            (p for p in old.properties.values() if p.property_id == wanted.property_id), None
-        )
-        return _count(self._offending(old, held, wanted))
-
-    def _offending(
-        self, old: EntityType, held: Property | None, wanted: Property
-    ) -> Iterator[pa.Array]:
-        handle = open_pin(self.tables, self.snapshot.entries[old.table_key])
-        if held is None or held.type.is_blob:
-            yield from (b.column("id") for b in self.tables.reads.scan_stream(handle, ["id"]))
-            return
-        for batch in self.tables.reads.scan_stream(handle, ["id", held.name]):
-            yield batch.column("id").filter(_misfits(batch.column(1), held, wanted))
-
-
-def _count(found: Iterable[pa.Array]) -> tuple[int, tuple[str, ...]]:
-    rows, samples = 0, list[str]()
-    for ids in found:
-        rows += len(ids)
-        samples += ids[: SAMPLES_MAX - len(samples)].to_pylist()
-    return rows, tuple(samples)
-
-
-def _misfits(values: pa.Array, held: Property, wanted: Property) -> pa.Array:
-    """Which values the wanted type has no room for."""
-    if held.type.is_enum and wanted.type.is_enum:
-        known = pa.array(wanted.type.variants or (), pa.utf8())
-        outside = pc.and_(values.is_valid(), pc.invert(pc.is_in(values, known)))
-    elif held.type.arrow_type() == wanted.type.arrow_type():
-        outside = pa.array([False] * len(values), pa.bool_())
-    else:
-        outside = values.is_valid()
-    if wanted.type.nullable or not held.type.nullable:
-        return outside
-    return pc.or_(outside, values.is_null())
+    def _writes_rows(self, step: MigrationStep, old: EntityType, new: EntityType) -> bool:
+        """Whether the table is written anew, and this step has a part in that."""
+        match step:
+            case AddConstraint(rule=("key", _)):
+                return makes_other_ids(old, new)
+            case ChangeType(property_name=name):
+                source = column_sources(old, new)[name]
+                assert source is not None
+                is_same = (
+                    old.properties[source].type.arrow_type()
+                    == new.properties[name].type.arrow_type()
+                )
+                return has_other_rows(old, new) and not is_same
+            case AddProperty() | RenameProperty() | DropProperty():
+                return has_other_rows(old, new)
+            case _:
+                return False

@@ -3,7 +3,8 @@
 Types and properties are paired by identity, so a rename is a rename wherever it occurs.
 
     AddTable      a new type              an empty table
-    RewriteTable  other columns           every row written anew under the same name
+    RewriteTable  other columns or ids    every row written anew under the same name
+    AlterTable    only new empty columns, or only other nullability: no row is read or written
     RenameTable   another name            the same table, shown under the new name
     DropTable     the type is gone        hidden; its versions stay until they are cleaned up
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from omnigraph.catalog import Catalog, EntityType, arrow_schema
+from omnigraph.catalog import Catalog, EntityType, Property, arrow_schema
 from omnigraph.dataclass import dataclass
 
 
@@ -29,6 +30,12 @@ class RewriteTable:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterTable:
+    old: EntityType
+    new: EntityType
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable:
     old: EntityType
     new: EntityType
@@ -39,7 +46,7 @@ class DropTable:
     old: EntityType
 
 
-TableChange: TypeAlias = AddTable | RewriteTable | RenameTable | DropTable
+TableChange: TypeAlias = AddTable | RewriteTable | AlterTable | RenameTable | DropTable
 
 
 def table_changes(accepted: Catalog, desired: Catalog) -> tuple[TableChange, ...]:
@@ -53,17 +60,51 @@ def table_changes(accepted: Catalog, desired: Catalog) -> tuple[TableChange, ...
             changes.append(AddTable(new))
         elif old.table_key != new.table_key:
             changes.append(RenameTable(old, new))
-        elif has_other_columns(old, new):
+        elif has_other_rows(old, new):
             changes.append(RewriteTable(old, new))
+        elif arrow_schema(old) != arrow_schema(new):
+            changes.append(AlterTable(old, new))
     changes += [DropTable(old) for type_id, old in before.items() if type_id not in after]
     return tuple(changes)
 
 
-def has_other_columns(old: EntityType, new: EntityType) -> bool:
-    """Whether a table of `old` is not one of `new` as it stands."""
-    return arrow_schema(old) != arrow_schema(new) or any(
-        name != source for name, source in column_sources(old, new).items()
-    )
+def has_other_rows(old: EntityType, new: EntityType) -> bool:
+    """Whether the rows of a table of `old` have to be written anew to be those of `new`.
+
+    Not where the table only gets columns without values, or only columns that may be null or may
+    not: both are facts of its schema, but Lance takes one kind of them at a time.
+    """
+    if makes_other_ids(old, new) or drops_columns(old, new):
+        return True
+    before, after = arrow_schema(old), arrow_schema(new)
+    sources = column_sources(old, new)
+    added = [new.properties[name] for name, source in sources.items() if source is None]
+    kept = [name for name, source in sources.items() if source is not None]
+    if any(
+        name != sources[name] or after.field(name).type != before.field(name).type for name in kept
+    ):
+        return True
+    is_loosened = any(after.field(name) != before.field(name) for name in kept)
+    return bool(added) and (is_loosened or any(map(_has_value, added)))
+
+
+def _has_value(property_: Property) -> bool:
+    return property_.default is not None or property_.backfill is not None
+
+
+def makes_other_ids(old: EntityType, new: EntityType) -> bool:
+    """Whether the rows get the ids of another key. Only edges do: no other row names them."""
+    return new.kind == "edge" and new.key is not None and _key_of(old) != _key_of(new)
+
+
+def _key_of(entity: EntityType) -> list[str | int] | None:
+    """The key by identities; a rename leaves it as it is."""
+    if entity.key is None:
+        return None
+    return [
+        name if name in entity.structural_columns else entity.properties[name].property_id
+        for name in entity.key
+    ]
 
 
 def column_sources(old: EntityType, new: EntityType) -> Mapping[str, str | None]:
