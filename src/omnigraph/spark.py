@@ -2,6 +2,7 @@
 
 session(config)    the SparkSession the pipeline uses
 register(spark)    makes the data source `omnigraph` known to a session
+graphframe(graph)  vertices and edges in the columns that GraphFrames expects
 sink(graph, ...)   a function for `foreachBatch` that commits each batch once
 build_archive()    makes now what makes sessions start in about half the time; else it is made
                    in the background when the first program with a session has ended
@@ -15,7 +16,16 @@ from omnigraph.pipeline.archive import build_archive
 from omnigraph.pipeline.session import session
 from omnigraph.pipeline.streaming import last_batch, sink
 
-__all__ = ["build_archive", "last_batch", "register", "session", "sink"]
+__all__ = ["build_archive", "graphframe", "last_batch", "register", "session", "sink"]
+
+
+def graphframe(
+    graph: Any, *, node: str, edge: str, branch: str = "main", commit: str | None = None
+) -> tuple[Any, Any]:
+    """The vertices and edges of one node and one edge type: `GraphFrame(*graphframe(...))`."""
+    vertices = graph.nodes(node, branch=branch, commit=commit).to_spark()
+    edges = graph.edges(edge, branch=branch, commit=commit).to_spark()
+    return vertices, edges
 
 
 def register(spark: Any) -> None:

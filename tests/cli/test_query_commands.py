@@ -163,3 +163,16 @@ def test_a_bad_query_call_is_one_clear_error(
     assert (outcome.code, outcome.out) == (code, "")
     assert message in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_an_algorithm_prints_a_row_for_every_node(team: Path) -> None:
+    asked = ("algorithm", "degrees", "--node", "Person", "--edge", "Knows", "--store", team)
+
+    table = run(*asked).out
+    rows = json.loads(run(*asked, "--json").out)["rows"]
+
+    assert table.splitlines()[-2:] == [
+        "ada | 0         | 1          | 1",
+        "lin | 1         | 0          | 1",
+    ]
+    assert [row["id"] for row in rows] == ["ada", "lin"]

@@ -18,6 +18,10 @@ from tests.graph.reading import ADD, add, new_graph, reopen, standing
 READ = "query q($n: I64?) { match { $p: Person } return { $p.name } }"
 
 CALLS: dict[str, dict[str, Any]] = {
+    "algorithm": {
+        "name": "degrees", "node": "Person", "edge": "Knows", "params": None, "engine": "local",
+        "branch": "main", "commit": None, "write_to": None, "actor": None,
+    },
     "branches": {},
     "changes": {"since": "", "branch": "main", "kinds": None, "types": None, "ops": None},
     "cleanup": {"keep": 100, "older_than": None, "confirm": False},
@@ -34,7 +38,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "edges": {"type": "Knows"},
     "ensure_indices": {"branch": "main"},
     "entity_at": {"table_key": "node:Person", "id": "ann", "version": 1, "branch": "main"},
-    "explain": {"source": READ, "name": "q", "params": {}, "branch": "main", "analyze": True},
+    "explain": {"source": READ, "name": "q", "params": {}, "branch": "main", "analyze": True,
+                "engine": "local"},
     "export": {
         "path": None, "branch": "main", "commit": None, "version": None, "types": None,
         "format": "jsonl", "engine": "inline", "progress": None,
@@ -49,7 +54,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "load_dataframes": {
         "frames": {}, "mode": "merge", "branch": "main", "base": None, "actor": None,
         "engine": "inline", "on_error": "reject", "quarantine": None, "embed": True,
-        "progress": None, "properties": None,
+        "progress": None, "properties": None, "if_commit": None,
     },
     "log": {"branch": "main", "limit": None},
     "merge": {

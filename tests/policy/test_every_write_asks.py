@@ -47,6 +47,7 @@ READS = {
     "uri",
 }
 WRITES = {
+    "algorithm",
     "apply_schema",
     "create_branch",
     "delete_branch",

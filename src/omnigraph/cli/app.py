@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli import (
+    algorithm,
     branch,
     commit,
     embed,
@@ -55,6 +56,7 @@ app.command("query", short_help="Run a read query and print its rows.")(query.qu
 app.command("read", hidden=True)(deprecate("read", "query", query.query))
 app.command("alias", short_help="Run the read query that an alias names.")(query.alias)
 app.command("explain", short_help="Show the plan of a read query.")(query.explain)
+app.command("algorithm", short_help="Compute something about every node.")(algorithm.algorithm)
 app.command("mutate", short_help="Run a mutation as one commit.")(graph.mutate)
 app.command("change", hidden=True)(deprecate("change", "mutate", graph.mutate))
 app.command("snapshot")(graph.snapshot)

@@ -63,7 +63,7 @@ def query(
     """Run a read query over one snapshot and print its rows."""
     if branch is not None and snapshot is not None:
         raise typer.BadParameter("give --branch or --snapshot, not both")
-    chosen_format = _choose_format(call, format_)
+    chosen_format = choose_format(call, format_)
     invocation = parse_invocation(
         call,
         positionals,
@@ -90,7 +90,7 @@ def alias(
     format_: FormatOption = None,
 ) -> None:
     """Run the read query that an alias names."""
-    chosen_format = _choose_format(call, format_)
+    chosen_format = choose_format(call, format_)
     reading = replace(call, verb="query", capability=Capability.ANY)
     given = read_params(params, params_file)
     invocation = from_alias(reading, name, positionals or [], given, operator_first=True)
@@ -141,7 +141,8 @@ def explain(
     call.print_result(value, [str(explained)])
 
 
-def _choose_format(call: Call, format_: Format | None) -> Format | None:
+def choose_format(call: Call, format_: Format | None) -> Format | None:
+    """The format of the option; `--json` is another name of one."""
     if call.as_json and format_ is not None:
         raise typer.BadParameter("--json and --format are mutually exclusive")
     return Format.JSON if call.as_json else format_
@@ -168,12 +169,19 @@ def _print_rows(result: Json, invocation: QueryInvocation, format_: Format | Non
         raise BadRequestError(
             f"'{invocation.query.name}' did not answer with rows — is it a mutation?"
         )
-    settings = invocation.call.settings
+    print_rows(invocation.call, result, format_, invocation.format)
+
+
+def print_rows(
+    call: Call, result: Json, format_: Format | None, default_format: str | None = None
+) -> None:
+    """Print the rows of a result, in the format that was asked for or else is usual."""
+    settings = call.settings
     operator, project = settings.operator.defaults, settings.project.cli
     default = operator.output or project.output_format or Format.TABLE
     look = Look(
         operator.table_max_column_width or project.table_max_column_width or COLUMN_WIDTH_MAX,
         (operator.table_cell_layout or project.table_cell_layout) == "wrap",
     )
-    for line in render(result, format_ or Format(invocation.format or default), look):
+    for line in render(result, format_ or Format(default_format or default), look):
         print(line)

@@ -172,6 +172,40 @@ class Graph:
             bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
         return explain_read(session, ir, bound, catalog, snapshot, engine=engine, analyze=analyze)
 
+    def algorithm(
+        self,
+        name: str,
+        *,
+        node: str,
+        edge: str,
+        params: Mapping[str, Any] | None = None,
+        engine: str = "auto",
+        branch: str = MAIN,
+        commit: str | None = None,
+        write_to: str | None = None,
+        actor: str | None = None,
+    ) -> QueryResult:
+        """Compute something about every node: `id` and a column, or a few, with its values.
+
+        `name` is one of `pagerank`, `components`, `communities`, `degrees`, `triangles` and
+        `distances`. With `write_to` the first value is also written to that property, as one
+        commit; nothing is written when the branch has moved meanwhile.
+        """
+        from omnigraph.graph.algorithms import compute, write_back
+
+        require_engine(engine)
+        if write_to is not None and commit is not None:
+            raise BadRequestError("`write_to` writes to a branch — leave out `commit`")
+        session, target = self._session, canonical_branch(branch)
+        if write_to is not None:
+            actor = session.permit(Action.CHANGE, actor=actor, branch=target)
+        catalog, snapshot = session.read((target, commit, None, None))
+        found = compute(session, catalog, snapshot, name, node, edge, params or {}, engine)
+        if write_to is None:
+            return found
+        written = write_back(self, found, node, write_to, target, actor)
+        return replace(found, commit_id=written)
+
     @overload
     def export(
         self,
@@ -545,8 +579,13 @@ class Graph:
         embed: bool = True,
         progress: Listener | bool | None = None,
         properties: Mapping[str, str] | None = None,
+        if_commit: str | None = None,
     ) -> LoadResult:
-        """Load frames, by type name, as one commit, or nothing. See `load_dataframe`."""
+        """Load frames, by type name, as one commit, or nothing. See `load_dataframe`.
+
+        Raises:
+            PreconditionFailed: `if_commit` is given and is not the head of the branch.
+        """
         from omnigraph.graph.loads import parse_option, permit_load, run_load_request
         from omnigraph.pipeline.engine import uses_spark
         from omnigraph.pipeline.frames import Frames, spool_frames, table_key
@@ -576,7 +615,7 @@ class Graph:
                 spark=spark,
                 properties=properties or {},
             )
-            return run_load_request(self._session, request, base)
+            return run_load_request(self._session, request, base, if_commit)
 
     def embed(
         self,

@@ -21,8 +21,14 @@ from omnigraph.write.commit import WriteRequest
 _E = TypeVar("_E", bound=StrEnum)
 
 
-def run_load_request(session: Session, request: LoadRequest, base: str | None) -> LoadResult:
-    """Run a load that is permitted, into a branch that is created from `base` if it is missing."""
+def run_load_request(
+    session: Session, request: LoadRequest, base: str | None, if_commit: str | None = None
+) -> LoadResult:
+    """Run a load that is permitted, into a branch that is created from `base` if it is missing.
+
+    Raises:
+        PreconditionFailed: `if_commit` is given and is not the head of the branch.
+    """
     catalog = session.require_writable()
     if base is None:
         session.coordinator.last_seen(request.branch)
@@ -31,7 +37,7 @@ def run_load_request(session: Session, request: LoadRequest, base: str | None) -
     def write(change: WriteRequest) -> GraphCommit | None:
         nonlocal created
         created = base is not None and _create_if_missing(session, request, base)
-        return session.write(change, catalog)
+        return session.write(replace(change, if_commit=if_commit), catalog)
 
     def see() -> Snapshot:
         return _look_at_target(session, request, base)

@@ -17,12 +17,13 @@ from omnigraph.executor.filters import to_stored_predicate
 from omnigraph.executor.run import Run
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.query import Direction
-from omnigraph.pipeline.scan import Part, Pin, cut_parts
+from omnigraph.pipeline.scan import Part, Pin, cut_parts, pin_handle
 from omnigraph.pipeline.spark_query.checks import to_check
 from omnigraph.pipeline.spark_query.columns import FROM, TO, property_of
 from omnigraph.pipeline.spark_query.source import TableRead, read_frame
 from omnigraph.planner.pattern import Hop
 from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.tables import TableStorage
 
 BROADCAST_ROWS = 100_000
 """A node table of so many rows is sent to every task, so that the larger side is not shuffled."""
@@ -117,9 +118,7 @@ class SparkRun:
         return is_unique or edge.cardinality.maximum == 1
 
     def pin(self, table_key: str) -> Pin:
-        handle, tables = self.handle(table_key), self.local.tables
-        options = tuple(sorted(tables.storage_options.items()))
-        return Pin(str(tables.root), options, handle.location, handle.version, handle.shown)
+        return pin_handle(self.local.tables, self.handle(table_key))
 
     def parts(self, table_key: str) -> list[Part]:
         found = self._parts.get(table_key)
@@ -141,3 +140,10 @@ class SparkRun:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+
+def read_edges(spark: Any, tables: TableStorage, handle: TableHandle) -> DataFrame:
+    """Both ends of every edge of a table."""
+    schema = pa.schema([("src", pa.utf8()), ("dst", pa.utf8())])
+    read = TableRead(pin_handle(tables, handle), (("src", "src"), ("dst", "dst")), schema)
+    return read_frame(spark, read, cut_parts(tables, handle))
