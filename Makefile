@@ -45,8 +45,8 @@ golden: $(READY)  ## rewrite the golden answers; the diff is the review
 tables: $(READY)  ## rewrite the tables of the parsers after a change of a grammar
 	$(BIN)/python -m omnigraph.syntax.tables
 
-bench: $(READY)  ## numbers beside the last ones
-	$(BIN)/python -m benchmarks
+bench: $(READY)  ## numbers beside the last ones, and a page with charts; ARGS=--quick tries it out
+	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(READY)  ## rewrite the generated parts of the docs
 	$(BIN)/python -m tests.docs_generated --write
