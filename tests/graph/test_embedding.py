@@ -13,11 +13,13 @@ from omnigraph import Graph
 from omnigraph.embed import LOCAL_MODEL
 from omnigraph.embed.local import LocalEmbedder
 from omnigraph.errors import (
+    ConflictError,
     ConstraintError,
     EmbeddingModelMismatch,
     EmbeddingNotConfigured,
     MergeConflicts,
 )
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 
 SCHEMA = """
 node Doc { name: String @key  body: String?  vec: Vector(64)? @embed("body") }
@@ -222,7 +224,7 @@ def test_a_renamed_type_keeps_its_model(graph: Graph) -> None:
 def test_a_branch_carries_the_model_and_a_merge_brings_it(graph: Graph) -> None:
     graph.create_branch("draft")
     graph.load([doc("soup", SOUP)], mode="append", branch="draft")
-    graph.load([doc("shares", SHARES, LOCAL.embed_query(SHARES, 64))], mode="append")
+    graph.load([doc("none", None)], mode="append")
 
     graph.merge("draft")
 
@@ -256,6 +258,7 @@ def test_a_branch_made_anew_with_another_model_is_taken_over(
     graph.merge("draft")
 
     assert nearest(graph, "alpha") == "a"
+    assert graph.load([doc("b", "beta")], mode="append").rows_embedded == 1
 
 
 # Inserts and updates
@@ -308,3 +311,109 @@ def test_a_stale_vector_goes_when_nothing_can_make_a_new_one(graph: Graph) -> No
     run(graph, "change", name="a", body="Ships at sea")
 
     assert vectors(graph) == {"a": None, "b": OTHER}
+
+
+# Crashes, races and what outlives a branch
+
+
+def test_recovery_keeps_the_model_of_the_write_that_it_finishes(graph: Graph) -> None:
+    uri = graph.uri
+    point = Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
+        graph.load([doc("soup", SOUP)], mode="append")
+
+    with og.open(uri) as recovered:
+        assert nearest(recovered, "vegetable broth") == "soup"
+        assert recovered.load([doc("b", SHARES)], mode="append").rows_embedded == 1
+
+
+def test_a_writer_with_another_model_that_comes_second_is_refused(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both start from an empty table; the second finds what the first has recorded meanwhile."""
+    embed = LocalEmbedder.embed_documents
+
+    def load_meanwhile(self: LocalEmbedder, texts: Any, dimension: int) -> np.ndarray:
+        monkeypatch.setattr(LocalEmbedder, "embed_documents", embed)
+        settings = {"embedding": {"provider": "mock"}}
+        with og.open(graph.uri, config=settings) as other:
+            other.load([doc("first", "alpha")], mode="append")
+        return embed(self, texts, dimension)
+
+    monkeypatch.setattr(LocalEmbedder, "embed_documents", load_meanwhile)
+    with pytest.raises(EmbeddingModelMismatch, match="'mock'"):
+        graph.load([doc("second", SOUP)], mode="append")
+
+    assert list(vectors(graph)) == ["first"]
+
+
+def test_vectors_of_another_writer_that_nothing_is_known_of_stop_the_default(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = LocalEmbedder.embed_documents
+
+    def load_meanwhile(self: LocalEmbedder, texts: Any, dimension: int) -> np.ndarray:
+        monkeypatch.setattr(LocalEmbedder, "embed_documents", embed)
+        with og.open(graph.uri) as other:
+            other.load([doc("first", SHARES, OTHER)], mode="append")
+        return embed(self, texts, dimension)
+
+    monkeypatch.setattr(LocalEmbedder, "embed_documents", load_meanwhile)
+    with pytest.raises(ConflictError, match="try again"):
+        graph.load([doc("second", SOUP)], mode="append")
+
+    again = graph.load([doc("second", SOUP)], mode="append")
+    assert (again.rows_embedded, again.rows_unembedded) == (0, 1)
+
+
+def test_an_insert_does_not_join_vectors_that_came_meanwhile(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = LocalEmbedder.embed_documents
+
+    def load_meanwhile(self: LocalEmbedder, texts: Any, dimension: int) -> np.ndarray:
+        monkeypatch.setattr(LocalEmbedder, "embed_documents", embed)
+        with og.open(graph.uri, config={"embedding": {"provider": "mock"}}) as other:
+            other.load([doc("first", "alpha")], mode="append")
+        return embed(self, texts, dimension)
+
+    monkeypatch.setattr(LocalEmbedder, "embed_documents", load_meanwhile)
+    with pytest.raises(EmbeddingModelMismatch):
+        run(graph, "plain", name="second", body=SOUP)
+
+    assert list(vectors(graph)) == ["first"]
+
+
+def test_a_handle_that_is_behind_does_not_add_the_default_to_unknown_vectors(
+    graph: Graph,
+) -> None:
+    """The handle has seen an empty table; another process has filled it since."""
+    graph.query("query q() { match { $d: Doc } return { $d.name } }")
+    with og.open(graph.uri) as other:
+        other.load([doc("first", SHARES, OTHER)], mode="append")
+
+    with pytest.raises(ConflictError, match="try again"):
+        run(graph, "plain", name="second", body=SOUP)
+    run(graph, "plain", name="second", body=SOUP)
+
+    assert vectors(graph) == {"first": OTHER, "second": None}
+
+
+def test_a_commit_of_a_deleted_branch_knows_its_model(graph: Graph) -> None:
+    graph.create_branch("draft")
+    graph.load([doc("soup", SOUP)], mode="append", branch="draft")
+    commit = graph.commits("draft")[0].commit_id
+    graph.merge("draft")
+    graph.delete_branch("draft")
+    graph.load([doc("a", SOUP, OTHER)], mode="overwrite")
+
+    assert nearest(graph, "vegetable broth", commit=commit) == "soup"
+
+
+def test_a_graph_that_was_moved_knows_its_model(graph: Graph, tmp_path: Path) -> None:
+    graph.load([doc("soup", SOUP)], mode="append")
+    graph.close()
+    (tmp_path / "graph").rename(tmp_path / "moved")
+
+    with og.open(tmp_path / "moved") as moved:
+        assert nearest(moved, "vegetable broth") == "soup"

@@ -51,7 +51,8 @@ def test_a_load_may_leave_vectors_out(tmp_path: Path, path: str) -> None:
                 headers={"Content-Type": "application/x-ndjson"},
             )
 
-        assert loaded.json()["rows_embedded"] == 0
+        assert (loaded.json()["rows_embedded"], loaded.json()["rows_unembedded"]) == (0, 3)
+        assert "embedding was turned off" in loaded.json()["notes"][0]
         assert client.rows(NEAREST, params={"text": "sky"}) == []
 
 

@@ -26,10 +26,14 @@ from omnigraph.embed import (
 )
 from omnigraph.embed.config import PROVIDER
 from omnigraph.embed.fill import find_missing
-from omnigraph.errors import ConflictError
 from omnigraph.manifest import Snapshot
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.embedding import embed_columns, find_changed_models, look_at_vectors
+from omnigraph.write.embedding import (
+    embed_columns,
+    find_changed_models,
+    look_at_vectors,
+    refuse_foreign,
+)
 
 FillCounts: TypeAlias = Mapping[tuple[str, str], FillCount]
 """Table key and property → what became of its vectors."""
@@ -127,20 +131,9 @@ class LoadVectors:
             }
             replaced = [each.name for each in embed_columns(entity)] if self.replaces else []
             changed |= find_changed_models(entity, made, snapshot, replaced=replaced)
-            if made and not self.replaces:
-                self._refuse_foreign(table_key, made, snapshot)
+            if self.seen is not None and not self.replaces:
+                refuse_foreign(self.tables, entity, made, self.source, self.seen, snapshot)
         return changed
-
-    def _refuse_foreign(self, table_key: str, made: Mapping[str, str], snapshot: Snapshot) -> None:
-        if self.seen is None or self.seen.version_of(table_key) == snapshot.version_of(table_key):
-            return
-        entity = self.catalog.entity(table_key)
-        for column in look_at_vectors(self.tables, snapshot, entity, self.source):
-            if column.name in made and column.is_foreign:
-                raise ConflictError(
-                    f"vectors of '{column.label}' whose model is not recorded were written "
-                    "meanwhile — nothing was loaded; load again"
-                )
 
     def list_notes(self, plan: EmbedPlan, counts: FillCounts) -> tuple[str, ...]:
         """What to tell about vectors that were made by default, or not at all."""

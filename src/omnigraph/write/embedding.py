@@ -17,7 +17,7 @@ from omnigraph.catalog import EntityType
 from omnigraph.embed import EmbedColumn, Embedder, EmbedSource, fill_vectors
 from omnigraph.embed.fill import SAMPLE_ROWS, is_made_by_local
 from omnigraph.embed.remember import RememberingEmbedder
-from omnigraph.errors import EmbeddingModelMismatch
+from omnigraph.errors import ConflictError, EmbeddingModelMismatch
 from omnigraph.manifest import Snapshot
 from omnigraph.manifest.vector_models import VectorModels
 from omnigraph.storage.predicates import IsNull, Not
@@ -102,6 +102,30 @@ def find_changed_models(
     return changed
 
 
+def refuse_foreign(
+    tables: TableStorage,
+    entity: EntityType,
+    made: Collection[str],
+    source: EmbedSource,
+    seen: Snapshot,
+    now: Snapshot,
+) -> None:
+    """Refuse vectors of the default beside unknown ones that another writer has added since `seen`.
+
+    Raises:
+        ConflictError: There are some. What is made from now on takes them into account.
+    """
+    key = entity.table_key
+    if not made or source.is_chosen or seen.version_of(key) == now.version_of(key):
+        return
+    for column in look_at_vectors(tables, now, entity, source):
+        if column.name in made and column.is_foreign:
+            raise ConflictError(
+                f"vectors of '{column.label}' whose model is not recorded were written meanwhile — "
+                "nothing was written; try again"
+            )
+
+
 class VectorFiller:
     """Fills the vectors of one mutation. A text is embedded once, however often it is prepared."""
 
@@ -148,6 +172,7 @@ class VectorFiller:
         changed: dict[int, str | None] = {}
         for entity, made in self._made.values():
             changed |= find_changed_models(entity, made, snapshot)
+            refuse_foreign(self._tables, entity, made, self._source, self._snapshot, snapshot)
         return changed
 
     def _find_embedder(self, column: EmbedColumn) -> Embedder | None:
