@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from omnigraph.compiler import compile_query, require_mutation
+from omnigraph.catalog import Catalog
 from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed
 from omnigraph.graph import Graph, MutationResult
+from omnigraph.ir import MutationIR
 from omnigraph.ir.query import Insert
 from omnigraph.manifest import Snapshot
 from omnigraph.write.touched import tables_of_mutation
@@ -33,9 +34,9 @@ class StaleWrite(ExpectedVersionMismatch):
 
 
 def mutate_as_seen(
-    graph: Graph, source: str, name: str | None, seen: Snapshot, mutate: Mutate
+    graph: Graph, tables: frozenset[str], seen: Snapshot, mutate: Mutate
 ) -> MutationResult:
-    """Run a mutation that was decided on `seen`. Inserts depend on no rows and are not checked.
+    """Run a mutation that was decided on `seen`, by the rows of these tables.
 
     The engine checks what moved since it prepared a write, which may be long after the request
     arrived. So the write is tied to a head at which none of its tables had moved; when only others
@@ -44,7 +45,6 @@ def mutate_as_seen(
     Raises:
         StaleWrite: A table it changes has moved. Nothing was written.
     """
-    tables = _find_decisive_tables(graph, source, name)
     if not tables:
         return mutate(None)
     for _ in range(HEADS_TRIED_MAX):
@@ -58,12 +58,11 @@ def mutate_as_seen(
     return mutate(None)
 
 
-def _find_decisive_tables(graph: Graph, source: str, name: str | None) -> frozenset[str]:
+def find_decisive_tables(ir: MutationIR, catalog: Catalog) -> frozenset[str]:
     """The tables whose rows decide what an update or delete does; none for inserts."""
-    ir = require_mutation(compile_query(source, graph.catalog, name))
     if all(isinstance(op, Insert) for op in ir.ops):
         return frozenset()
-    return tables_of_mutation(ir, graph.catalog).written
+    return tables_of_mutation(ir, catalog).written
 
 
 def _refuse_if_moved(tables: frozenset[str], seen: Snapshot, now: Snapshot) -> None:

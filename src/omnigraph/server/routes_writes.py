@@ -16,7 +16,7 @@ from omnigraph.manifest import Snapshot
 from omnigraph.policy import Action
 from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import json_response
-from omnigraph.server.fence import mutate_as_seen, with_heads
+from omnigraph.server.fence import find_decisive_tables, mutate_as_seen, with_heads
 from omnigraph.server.jobs import find_commit
 from omnigraph.server.request_models import ChangeRequest, resolve_branch
 from omnigraph.server.routes_reads import mark_deprecated
@@ -73,8 +73,8 @@ async def answer(call: Call, wanted: Change) -> Response:
 
 def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
     """Mutate, held to what the branch showed when the request arrived."""
-    compiled = compile_query(wanted.source, graph.catalog, wanted.name)
-    require_mutation(compiled)
+    catalog = graph.catalog
+    compiled = require_mutation(compile_query(wanted.source, catalog, wanted.name))
 
     def mutate(if_commit: str | None) -> MutationResult:
         return graph.mutate(
@@ -90,7 +90,7 @@ def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
         if wanted.if_commit is not None:
             result = mutate(wanted.if_commit)
         else:
-            result = mutate_as_seen(graph, wanted.source, wanted.name, seen, mutate)
+            result = mutate_as_seen(graph, find_decisive_tables(compiled, catalog), seen, mutate)
     except ExpectedVersionMismatch as error:
         raise with_heads(error, graph, seen) from error
     return change_to_json(

@@ -54,6 +54,12 @@ def transaction_file(dataset: LanceDataset) -> str | None:
     return name.decode() if isinstance(name, bytes) else None
 
 
+def is_made_by(dataset: LanceDataset, read_version: int, uuid: str) -> bool:
+    """Whether this transaction made the version: its name is looked for, nothing is parsed."""
+    name = f"{read_version}-{uuid}.txn".encode()
+    return bytes([_TRANSACTION_FILE << 3 | 2, len(name)]) + name in manifest_bytes(dataset)
+
+
 def transaction_uuid(dataset: LanceDataset) -> str | None:
     """The UUID of the transaction that made this version."""
     name = transaction_file(dataset)

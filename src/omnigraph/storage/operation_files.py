@@ -35,11 +35,19 @@ def existing_files(operation: LanceOperation.BaseOperation, top: str) -> list[st
 
 def commit_files(location: TableLocation, dataset: LanceDataset) -> list[str]:
     """The files that the commit of this version has written, and their directories."""
+    return _version_files(location, int(dataset.version), transaction_file(dataset))
+
+
+def committed_files(location: TableLocation, version: int, transaction: Transaction) -> list[str]:
+    """The same for a version that is known to be made by this transaction."""
+    return _version_files(location, version, f"{transaction.read_version}-{transaction.uuid}.txn")
+
+
+def _version_files(location: TableLocation, version: int, transaction: str | None) -> list[str]:
     top = location.physical_uri
-    files = ["/" + manifest_path(location, dataset.version)]
-    name = transaction_file(dataset)
-    if name is not None:
-        files.append(os.path.join(top, "_transactions", name))
+    files = ["/" + manifest_path(location, version)]
+    if transaction is not None:
+        files.append(os.path.join(top, "_transactions", transaction))
     return with_parents([path for path in files if os.path.exists(path)], top)
 
 
@@ -47,8 +55,10 @@ def version_files(
     location: TableLocation, dataset: LanceDataset, transaction: Transaction | None
 ) -> list[str]:
     """Everything that the commit of this version, by its transaction, has written."""
-    written = list_staged_files(transaction.operation, location.physical_uri) if transaction else []
-    return [*written, *commit_files(location, dataset)]
+    if transaction is None:
+        return commit_files(location, dataset)
+    written = list_staged_files(transaction.operation, location.physical_uri)
+    return [*written, *committed_files(location, int(dataset.version), transaction)]
 
 
 def list_compacted_files(results: Iterable[RewriteResult], top: str) -> list[str]:

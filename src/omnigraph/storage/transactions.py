@@ -36,9 +36,9 @@ from omnigraph.storage.handles import (
     TransactionInfo,
 )
 from omnigraph.storage.lance_errors import lance_errors, translate
-from omnigraph.storage.lance_manifest import transaction_uuid
+from omnigraph.storage.lance_manifest import is_made_by, transaction_uuid
 from omnigraph.storage.location import TableLocation
-from omnigraph.storage.operation_files import commit_files, count_staged_bytes, list_staged_files
+from omnigraph.storage.operation_files import committed_files, count_staged_bytes, list_staged_files
 from omnigraph.storage.recorder import Recorder
 
 OPERATION_ID = "omnigraph.operation_id"
@@ -144,7 +144,7 @@ class Committer:
         self._verify(staged, dataset)
         files: list[str] = []
         if self.durability == "power" and staged.location.is_local:
-            files = commit_files(staged.location, dataset)
+            files = committed_files(staged.location, dataset.version, transaction)
         if is_synced:
             with lance_errors("flushing a commit", staged.location):
                 sync_paths(files)
@@ -185,7 +185,7 @@ class Committer:
 
     def _verify(self, staged: StagedTransaction, dataset: LanceDataset) -> None:
         expected = staged.read_version + 1
-        if dataset.version == expected and transaction_uuid(dataset) == staged.uuid:
+        if dataset.version == expected and is_made_by(dataset, staged.read_version, staged.uuid):
             return
         raise RecoveryRequired(
             f"the commit at '{staged.location}' landed as version {dataset.version} instead of "

@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError, PreconditionFailed, RecoveryRequired
 from omnigraph.failpoints import Failpoint, FailpointError, hit
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, TableEntry
-from omnigraph.manifest.coordinator import find_commit
+from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.storage.handles import StagedTransaction
 from omnigraph.storage.tables import TableStorage
 from omnigraph.ulids import new_ulid
@@ -261,8 +262,9 @@ class _Group:
 
     def complete(self, made: ManifestState) -> None:
         """Give every member that took part its commit, or its error."""
-        for each in self.admitted:
-            commit = find_commit(made, each.commit.commit_id)
+        commits = islice(commits_newest_first(made.commit_rows), len(self.admitted))
+        for each, commit in zip(reversed(self.admitted), commits, strict=True):
+            assert commit.commit_id == each.commit.commit_id
             each.member.complete(partial(_identity, commit))
         for member, error in self.failed:
             member.fail(error)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, field, fields
 from enum import StrEnum
 from typing import Any, TypeVar
+
+import orjson
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import RecoveryRequired
@@ -151,13 +153,18 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "merge_source_branch": sidecar.merge_source_branch,
         "switches": [asdict(each) for each in sidecar.switches] or None,
         "lineage": _lineage_to_json(sidecar),
-        "earlier_commits": [asdict(each) for each in sidecar.earlier] or None,
+        "earlier_commits": [_commit_to_json(each) for each in sidecar.earlier] or None,
         "ancestors": [asdict(each) for each in sidecar.ancestors] or None,
         **_schema_to_json(sidecar.schema),
     }
     kept = {"branch", "actor_id"}
     body = {name: each for name, each in value.items() if each is not None or name in kept}
-    return json.dumps({**body, "checksum": checksum_of(body)}, indent=2)
+    sealed = {**body, "checksum": checksum_of(body)}
+    return orjson.dumps(sealed, option=orjson.OPT_INDENT_2).decode()
+
+
+def _commit_to_json(commit: Lineage) -> dict[str, Any]:
+    return {field.name: getattr(commit, field.name) for field in fields(Lineage)}
 
 
 def _pin_to_json(pin: SidecarPin) -> dict[str, Any]:
