@@ -7,7 +7,7 @@
     rows.py         records of one type → checked rows in stored form; embed.py fills vectors
     stage.py        all of the above for one range: the function that is mapped
     columns.py      key columns of loaded and committed rows
-    check.py        rules between rows, in this process
+    check.py        rules between rows, in this process; hashes.py finds ids that may repeat
     exchange.py     blocks of keys by bucket; buckets.py hashes texts, occurrences.py counts them
     key_items.py    the rows of a check as parts for tasks
     exchange_ids.py, exchange_rules.py   the two rounds of check.py, by exchange

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog import EdgeType, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.columns import ROW_NUMBER, CheckPlan, KeyColumns, RowNumbers
+from omnigraph.pipeline.hashes import find_repeated
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.write.bad_rows import BadRow
@@ -96,6 +97,13 @@ def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) ->
     rows = columns.read_loaded(key, [ID])
     ids, row_numbers = rows[ID].combine_chunks(), rows[ROW_NUMBER].to_numpy()
     outcome = IdOutcome(key)
+    distinct = ids
+    if columns.plan.mode is not LoadMode.MERGE:
+        candidates = find_repeated(ids)
+        if len(candidates):
+            repeats = _find_repeats(entity, ids, row_numbers, candidates, limit)
+            outcome.repeated, outcome.repeated_total = repeats
+            distinct = pc.unique(ids)
     match columns.plan.mode:
         case LoadMode.MERGE:
             outcome.lost = np.setdiff1d(row_numbers, last_by_id(rows)[ROW_NUMBER].to_numpy())
@@ -103,21 +111,22 @@ def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) ->
             wanted = [ID, "src"] if counts_edges else [ID]
             outcome.replaced = columns.read_committed(key, wanted, among=pc.unique(ids), by=ID)
         case LoadMode.APPEND:
-            committed = columns.read_committed(key, [ID], among=pc.unique(ids), by=ID)
+            committed = columns.read_committed(key, [ID], among=distinct, by=ID)
             found = np.flatnonzero(to_mask(pc.is_in(ids, committed[ID].combine_chunks())))[:limit]
             outcome.taken = [(int(row_numbers[row]), ids[row].as_py()) for row in found.tolist()]
-    if columns.plan.mode is not LoadMode.MERGE:
-        repeats = _find_repeats(entity, ids, row_numbers, limit)
-        outcome.repeated, outcome.repeated_total = repeats
     return outcome
 
 
 def _find_repeats(
-    entity: EntityType, ids: pa.StringArray, row_numbers: RowNumbers, limit: int | None
+    entity: EntityType,
+    ids: pa.StringArray,
+    row_numbers: RowNumbers,
+    candidates: RowNumbers,
+    limit: int | None,
 ) -> tuple[list[Violation], int]:
-    """Rows whose id an earlier row has. For a keyed type the report names the key."""
-    found = duplicate_ids(entity, ids, limit)
-    bad = [_name_key(entity, each) for each in found]
+    """Rows among the candidates whose id an earlier row has. Of a keyed type the key is named."""
+    found = duplicate_ids(entity, ids.take(pa.array(candidates)), limit)
+    bad = [_name_key(entity, replace(each, index=int(candidates[each.index]))) for each in found]
     return [Violation(int(row_numbers[e.index]), entity.table_key, e) for e in bad], found.total
 
 
