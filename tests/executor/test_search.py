@@ -301,6 +301,31 @@ def test_the_order_is_the_same_in_every_state_and_that_of_the_formula(
         assert [found(stored, SEARCH, query) for stored in states] == [sorted(wanted)] * 3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_few_are_the_first_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """To the last bit, whichever documents are left out because they cannot be among the best."""
+    monkeypatch.setattr("omnigraph.executor.relevance._BLOCKS", 16)
+    monkeypatch.setattr("omnigraph.executor.relevance._LOOK_UP_COST", [0, 1, 8][seed])
+    chance = random.Random(seed)
+    words = [f"w{int(chance.paretovariate(0.9))}" for _ in range(3_000)]
+    texts = {
+        f"n{at:04}": " ".join(chance.choices(words, k=chance.randint(1, 9))) for at in range(900)
+    }
+    view = store(tmp_path, "no index", rows_of(texts)).view()
+    some = np.arange(0, view.size, 3)
+
+    for _ in range(15):
+        query = " ".join(chance.choices(words, k=chance.randint(1, 4)))
+        for candidates in (None, some):
+            every, scores = rank(view, BM25, query, candidates, None)
+            for limit in (1, 5, 40):
+                best, best_scores = rank(view, BM25, query, candidates, limit)
+                assert best.tolist() == every[:limit].tolist(), query
+                assert best_scores.tolist() == scores[:limit].tolist(), query
+
+
 def rows_of(texts: dict[str, str]) -> list[Row]:
     return [Row(key, body) for key, body in texts.items()]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 
 import omnigraph as og
 from omnigraph.executor.search import match_text, rank
-from omnigraph.index import RuntimeCache, open_tables
+from omnigraph.index import RuntimeCache, TableView, open_tables
 from omnigraph.ir.expressions import Bm25, Constant, PropertyRef, TextMatch
 from omnigraph.storage.counters import counting
+from omnigraph.storage.tokens import query_forms
 from omnigraph.testing.inside import inside
 from omnigraph.types import PropertyType, Scalar
 from tests.depth import depth
@@ -32,11 +34,11 @@ def text(chance: random.Random) -> str | None:
     return " ".join(chance.choices(WORDS, k=chance.randint(1, 4)))
 
 
-def answers(graph: og.Graph, cache: RuntimeCache | None = None) -> list[Any]:
+def answers(graph: og.Graph, kept: RuntimeCache | None = None) -> list[Any]:
     """Which rows match, and which rank best, with their scores; with an empty cache, from rows."""
     tables = inside(graph).store.tables
-    cache = RuntimeCache() if cache is None else cache
-    view = open_tables(graph.snapshot(), graph.catalog, tables, cache).view("node:Doc")
+    kept = RuntimeCache() if kept is None else kept
+    view = open_tables(graph.snapshot(), graph.catalog, tables, kept).view("node:Doc")
     ids = view.column("id")
     some = np.arange(0, view.size, 3)
     found: list[Any] = []
@@ -44,10 +46,24 @@ def answers(graph: og.Graph, cache: RuntimeCache | None = None) -> list[Any]:
         for function in ("search", "match_text", "fuzzy"):
             positions = match_text(view, TextMatch(function, BODY, ASKED), query)
             found.append(sorted(ids.take(positions).to_pylist()))
+            if function == "search":
+                assert found[-1] == search_by_hand(view, query)
         for candidates, limit in ((None, None), (None, 7), (some, 7), (some, None)):
             ranked, scores = rank(view, Bm25(BODY, ASKED), query, candidates, limit)
             found.append((ids.take(ranked).to_pylist(), scores.tolist()))
     return found
+
+
+def search_by_hand(view: TableView, query: str) -> list[str]:
+    """The ids of the texts that have a word of the query, one text after the other."""
+    stems = {form.stem for form in query_forms(query)}
+    pairs = zip(view.read("id").to_pylist(), view.read("body").to_pylist(), strict=True)
+    return sorted(id_ for id_, body in pairs if body and stems & stems_of(body))
+
+
+@cache
+def stems_of(body: str) -> set[str]:
+    return {form.stem for form in query_forms(body)}
 
 
 def fill(graph: og.Graph, chance: random.Random, count: int) -> None:

@@ -22,6 +22,7 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     sorting.py    rows in the order of several keys
     ranking.py    rows in the order of a search; calls search.py
     search.py     which rows match a text, and in which order rows answer a ranking
+    relevance.py  the texts that answer a query best
     phrases.py    texts that have the words of a query one after the other
     result.py     `QueryResult`: JSON, Arrow, pandas, polars, notebooks
 """

@@ -3,11 +3,6 @@
 Every function takes one table and gives positions. Filters come first: a ranking looks at
 `candidates` only, so that a limit means the best of the matching rows. The answer depends on the
 rows of the version and on nothing else: not on an index, nor on how the rows are laid out.
-
-Relevance is BM25 with k1 = 1.2 and b = 0.75 over the rows that have the field:
-
-    score = Σ over query tokens  idf · count · (k1 + 1) / (count + k1 · (1 - b + b · length / mean))
-    idf   = ln(1 + (rows - rows with the token + 0.5) / (rows with the token + 0.5))
 """
 
 from __future__ import annotations
@@ -21,16 +16,15 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError
 from omnigraph.executor.phrases import find_phrase
+from omnigraph.executor.relevance import find_best
 from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import IntArray
-from omnigraph.index.full_text import FullText, counts_of_stem
+from omnigraph.index.full_text import FullText
 from omnigraph.index.parts import Part
 from omnigraph.index.text_index import TextIndex
 from omnigraph.ir.expressions import Bm25, Nearest, TextMatch
 from omnigraph.storage.tokens import query_forms, query_phrase
 
-BM25_K1 = 1.2
-BM25_B = 0.75
 RRF_K = 60
 FUZZY_MAX_EDITS = 2
 _MOST_EDITS = 2**31 - 2
@@ -76,7 +70,7 @@ def rank(
             stems = [form.stem for form in query_forms(query, ranking.language)]
             wanted = None if candidates is None else Selection(view.size, positions=candidates)
             return view.full_text(column, ranking.language).ask(
-                lambda text: _best_texts(text, stems, wanted, limit)
+                lambda text: find_best(text, stems, wanted, limit)
             )
         case _:
             assert_never(ranking)
@@ -160,85 +154,3 @@ def find_near(
         )
         near |= distances[0] <= edits
     return near
-
-
-def _best_texts(
-    text: FullText, stems: list[str], wanted: Selection | None, limit: int | None
-) -> tuple[IntArray, np.ndarray]:
-    """The positions with the best scores, ties by entity id, and the scores."""
-    found = [
-        _best_of_part(part, documents, scores, wanted, limit)
-        for part, (documents, scores) in zip(text.parts, _bm25(text, stems), strict=True)
-    ]
-    if len(found) == 1:
-        documents, scores = found[0]
-        return text.parts[0].positions(documents), scores
-    positions = _to_positions(text, [documents for documents, _ in found])
-    scores = np.concatenate([np.zeros(0), *(scores for _, scores in found)])
-    ids = [
-        part.index.ids.take(documents)
-        for part, (documents, _) in zip(text.parts, found, strict=True)
-    ]
-    ranked = pc.sort_indices(
-        pa.table({"score": scores, "id": pa.chunked_array(ids, pa.large_utf8())}),
-        sort_keys=[("score", "descending"), ("id", "ascending")],
-    ).to_numpy()[:limit]
-    return positions[ranked], scores[ranked]
-
-
-def _best_of_part(
-    part: Part[TextIndex],
-    documents: IntArray,
-    scores: np.ndarray,
-    wanted: Selection | None,
-    limit: int | None,
-) -> tuple[IntArray, np.ndarray]:
-    """The best documents of a part, which are numbered by entity id: the first wins a tie."""
-    if wanted is not None:
-        is_wanted = wanted.contains(part.positions(documents))
-        documents, scores = documents[is_wanted], scores[is_wanted]
-    if limit is not None and 0 < limit < len(scores):
-        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        near = np.flatnonzero(scores >= least)
-        documents, scores = documents[near], scores[near]
-    order = np.argsort(-scores, kind="stable")[:limit]
-    return documents[order], scores[order]
-
-
-def _bm25(text: FullText, stems: list[str]) -> list[tuple[IntArray, np.ndarray]]:
-    """Of each part the documents that have a token of the query, ascending, and their scores."""
-    rows, mean_length = text.rows, text.mean_length
-    scored: list[list[tuple[IntArray, np.ndarray]]] = [[] for _ in text.parts]
-    for stem in stems:
-        counted = [counts_of_stem(part, stem) for part in text.parts]
-        having = sum(len(documents) for documents, _ in counted)
-        for part, found, (documents, counts) in zip(text.parts, scored, counted, strict=True):
-            lengths = part.index.lengths.at(documents)
-            found.append((documents, score_token(counts, lengths, rows, having, mean_length)))
-    return [
-        _add_scores(len(part.index), each) for part, each in zip(text.parts, scored, strict=True)
-    ]
-
-
-def _add_scores(
-    size: int, scored: list[tuple[IntArray, np.ndarray]]
-) -> tuple[IntArray, np.ndarray]:
-    """Add up the scores of each document, in the order in which they are given."""
-    if len(scored) == 1:
-        return scored[0]
-    total = np.zeros(size)
-    for documents, scores in scored:
-        total[documents] += scores
-    # Every token of the query that a document has adds more than nothing.
-    found = np.flatnonzero(total)
-    return found, total[found]
-
-
-def score_token(
-    counts: np.ndarray, lengths: np.ndarray, rows: int, having: int, mean_length: float
-) -> np.ndarray:
-    """What one token of the query is worth to the documents that have it, `having` of `rows`."""
-    idf = np.log1p((rows - having + 0.5) / (having + 0.5))
-    damping = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean_length)
-    scores: np.ndarray = idf * counts * (BM25_K1 + 1) / (counts + damping)
-    return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,10 @@ class Words:
     def find(self, word: str) -> range:
         """Where a word stands, if the words are sorted; some may occur more than once."""
         wanted = word.encode()
-        first = self._bisect(lambda each: each < wanted)
-        return range(first, self._bisect(lambda each: each <= wanted, first))
+        first = last = self._bisect(wanted)
+        while last < len(self) and self._word(last) == wanted:
+            last += 1
+        return range(first, last)
 
     def take(self, places: AnyArray) -> pa.LargeStringArray:
         """The words at these places."""
@@ -47,11 +49,12 @@ class Words:
         texts: list[str] = self.to_array().to_pylist()
         return texts
 
-    def _bisect(self, is_before: Callable[[bytes], bool], first: int = 0) -> int:
-        last = len(self)
+    def _bisect(self, wanted: bytes) -> int:
+        """How many words come before one."""
+        first, last = 0, len(self)
         while first < last:
             middle = (first + last) // 2
-            if is_before(self._word(middle)):
+            if self._word(middle) < wanted:
                 first = middle + 1
             else:
                 last = middle

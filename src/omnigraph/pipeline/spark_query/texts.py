@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.phrases import find_phrase
-from omnigraph.executor.search import find_near, score_token
+from omnigraph.executor.relevance import score_token
+from omnigraph.executor.search import find_near
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.expressions import TextMatch
 from omnigraph.storage.tokens import TokenizedTexts, query_forms, query_phrase, tokenize_texts
