@@ -5,8 +5,10 @@ pg                the schema is valid; `name=library` lets other pages use it
 gq                every query fits the schema above it, or the one that `schema=library` names
 pg error          the schema is refused with the text of the `text` block that follows
 gq error          the query is refused with the text of the `text` block that follows
-console           each `$` line prints the lines below it, in a copy of examples/team
-python            it runs, after the earlier Python of its page, in a copy of examples/team
+console           each `$` line prints the lines below it, in a copy of examples/team, beside
+                  copies of examples/papers and examples/messy
+python            it runs, after the earlier Python of its page, in a copy of examples/team, beside
+                  copies of examples/papers and examples/messy
 python output     and prints the `text` block that follows
 text json sh yaml nothing: these are for reading
 """
@@ -171,6 +173,8 @@ def _is_schema(block: Block) -> bool:
 def _example_folder() -> Iterator[Path]:
     # An example need not close its graph: checksums may still be written while it is removed.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        for name in ("papers", "messy"):
+            shutil.copytree(ROOT / "examples" / name, Path(folder) / name)
         yield Path(shutil.copytree(ROOT / "examples" / "team", Path(folder) / "team"))
 
 

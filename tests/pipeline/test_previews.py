@@ -114,6 +114,9 @@ def test_bad_values_do_not_hide_repeated_keys_and_unknown_ends(loads: Loads) -> 
         ("record 3", "@unique violation on Person.name"),
     ]
     with pytest.raises(BadRowsError) as caught:
+        loads.load([person("p"), knows("p", "p", since="x"), knows("p", "nobody")])
+    assert [bad.location for bad in caught.value.bad_rows] == ["record 2", "record 3"]
+    with pytest.raises(BadRowsError) as caught:
         loads.load([{"type": "Team", "data": {}}, person("p"), knows("p", "nobody")])
     assert [bad.location for bad in caught.value.bad_rows] == ["record 1", "record 3"]
     assert loads.rows("Person") == []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -72,6 +75,14 @@ DataOption = Annotated[
     list[str],
     typer.Option("--data", help="A file, a directory or a glob; may be repeated."),
 ]
+LoadDataOption = Annotated[
+    list[str] | None,
+    typer.Option("--data", help="A file, a directory, a glob, or - for stdin; may be repeated."),
+]
+MappingOption = Annotated[
+    str | None,
+    typer.Option("--mapping", help="A YAML file that maps files to types, columns to properties."),
+]
 TypeOption = Annotated[
     list[str] | None,
     typer.Option("--type", help="The type of the rows of --data: once, or once for each."),
@@ -91,8 +102,9 @@ EmbedFlag = Annotated[
 @command("load", Capability.ANY, writes=True, removes=True, uri="argument")
 def load(
     call: Call,
-    data: DataOption,
     mode: Annotated[str, ModeOption],
+    data: LoadDataOption = None,
+    mapping: MappingOption = None,
     types: TypeOption = None,
     branch: BranchOption = None,
     base: Annotated[
@@ -105,10 +117,17 @@ def load(
 ) -> None:
     """Load records as one commit, or load nothing."""
     call.refuse_served(
-        engine=engine != "auto", on_error=on_error != "reject", type=types, dry_run=dry_run
+        engine=engine != "auto",
+        on_error=on_error != "reject",
+        type=types,
+        dry_run=dry_run,
+        mapping=mapping,
     )
-    options = StoreOptions(engine=engine, on_error=on_error, dry_run=dry_run)
-    _load(call, _pair_types(data, types), mode, branch, base, options, embed=embed)
+    options = StoreOptions(engine=engine, on_error=on_error, dry_run=dry_run, mapping=mapping)
+    if not data and mapping is None:
+        raise BadRequestError("nothing to load — give --data, or --mapping")
+    with _spool_stdin(data or []) as files:
+        _load(call, _pair_types(files, types), mode, branch, base, options, embed=embed)
 
 
 @command("ingest", Capability.ANY, writes=True, removes=True, uri="argument")
@@ -124,6 +143,19 @@ def ingest(
     """Load into a branch, which is created if it is missing."""
     warn_deprecated("ingest", "load --from")
     _load(call, data, mode, branch, base)
+
+
+@contextmanager
+def _spool_stdin(data: list[str]) -> Iterator[list[str]]:
+    """The files with one in place of `-`: a load reads its input more than once."""
+    if "-" not in data:
+        yield data
+        return
+    with TemporaryDirectory(prefix="omnigraph-") as folder:
+        path = Path(folder) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield [str(path) if each == "-" else each for each in data]
 
 
 def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:

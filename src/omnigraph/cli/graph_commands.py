@@ -28,6 +28,7 @@ class StoreOptions:
     engine: str = "auto"
     on_error: str = "reject"
     dry_run: bool = False
+    mapping: str | None = None
     resolve: Any = None
 
 

@@ -57,7 +57,7 @@ class LocalGraph:
     def load(
         self, data: LoadFiles, *, mode: str, branch: str, base: str | None, embed: bool
     ) -> Json:
-        files = data if isinstance(data, Mapping) else [Path(each) for each in data]
+        files = _list_files(data, is_mapped=self.options.mapping is not None)
         options: dict[str, Any] = {
             "mode": mode,
             "branch": branch,
@@ -66,6 +66,7 @@ class LocalGraph:
             "on_error": self.options.on_error,
             "embed": embed,
             "progress": self.progress,
+            "mapping": self.options.mapping,
         }
         if self.options.dry_run:
             preview = self.graph.load(files, dry_run=True, **options)
@@ -114,6 +115,15 @@ class LocalGraph:
 
     def commit(self, commit_id: str) -> Json:
         return wire.commit_to_json(self.graph.commit(commit_id))
+
+
+def _list_files(data: LoadFiles, *, is_mapped: bool) -> Any:
+    if isinstance(data, Mapping):
+        return data
+    paths = [Path(each) for each in data]
+    if is_mapped:
+        return (paths[0] if len(paths) == 1 else paths) if paths else None
+    return paths
 
 
 def _require_source(query: wire.QueryCall) -> Path | str:

@@ -430,10 +430,11 @@ class Graph:
     @overload
     def load(
         self,
-        data: Source,
+        data: Source | None = ...,
         *,
         mode: str,
         dry_run: Literal[True],
+        mapping: str | Path | None = ...,
         branch: str = ...,
         base: str | None = ...,
         actor: str | None = ...,
@@ -449,10 +450,11 @@ class Graph:
     @overload
     def load(
         self,
-        data: Source,
+        data: Source | None = ...,
         *,
         mode: str,
         dry_run: Literal[False] = ...,
+        mapping: str | Path | None = ...,
         branch: str = ...,
         base: str | None = ...,
         actor: str | None = ...,
@@ -467,9 +469,10 @@ class Graph:
 
     def load(
         self,
-        data: Source,
+        data: Source | None = None,
         *,
         mode: str,
+        mapping: str | Path | None = None,
         branch: str = MAIN,
         base: str | None = None,
         actor: str | None = None,
@@ -485,13 +488,13 @@ class Graph:
         """Load records as one commit, or nothing.
 
         `data` is a path, directory or glob, a list of them, `{type: files}`, text, or an iterable
-        of records; `mode` is `"overwrite"`, `"append"` or `"merge"`. With `base` a missing branch
-        is created from it first. `on_error="quarantine"` loads the good records and writes the
-        others, with reasons, to the file `quarantine`, or to one below the graph that the result
-        names. `dry_run` reads and checks everything, writes nothing and returns a `LoadPreview`.
-        A load that changes nothing makes no commit. Input on
-        `s3://` is read with `storage_options`, or with those of the graph. With `ignore_members`
-        a record may have members beside `type` and `data`, which say nothing.
+        of records; or `mapping`, a YAML file, names files, types and columns. `mode` is
+        `"overwrite"`, `"append"` or `"merge"`. With `base` a missing branch is created from it
+        first. `on_error="quarantine"` loads the good records and writes the others, with reasons,
+        to the file `quarantine`, or to one below the graph that the result names. `dry_run` reads
+        and checks everything, writes nothing and returns a `LoadPreview`. A load that changes
+        nothing makes no commit. Input on `s3://` is read with `storage_options`, or with those of
+        the graph. With `ignore_members` a record may have members beside `type` and `data`.
 
         Raises:
             BadRowsError: Records break a rule of the schema; all of them are named, up to a cap.
@@ -511,7 +514,9 @@ class Graph:
         catalog = self._session.require_writable()
         options = storage_options or self._session.store.tables.storage_options
         request = LoadRequest(
-            input=plan_source(data, catalog, part_bytes(), options),
+            input=plan_source(
+                data, catalog, part_bytes(), options, None if mapping is None else str(mapping)
+            ),
             mode=parse_option("load mode", mode, LoadMode),
             branch=canonical_branch(branch),
             actor=who,

@@ -387,8 +387,10 @@ def _may_follow(violation: Violation, refused: set[str], catalog: Catalog) -> bo
     entity = catalog.entity(violation.table_key)
     if not isinstance(entity, EdgeType) or "@unique" in violation.bad.reason:
         return False
-    known = {*catalog.nodes, *catalog.edges}
-    return not refused <= known or bool(refused & {entity.name, entity.source, entity.target})
+    causes = {entity.source, entity.target}
+    if "not found in" not in violation.bad.reason:
+        causes.add(entity.name)  # a bound of @card
+    return bool(refused & causes) or not refused <= {*catalog.nodes, *catalog.edges}
 
 
 def _describe_conflict(check: CheckPlan, table_key: str, entity_id: str) -> BadRow:

@@ -15,7 +15,7 @@ from omnigraph.pipeline.staged import StagedLoad
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows
 
-ROWS_SHOWN = 5
+ROWS_SHOWN = 3
 UNKNOWN = "unknown"
 """Refused records that name no type of the schema are counted under this key."""
 

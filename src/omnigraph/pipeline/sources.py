@@ -21,6 +21,7 @@ from omnigraph.pipeline.formats.model import PlannedFile, TypedFile
 from omnigraph.pipeline.formats.table import ENDINGS, JSON, find_format
 from omnigraph.pipeline.frames import table_key
 from omnigraph.pipeline.input_files import Options, list_files, matching, plain_name, size_of
+from omnigraph.pipeline.mapping import read_mapping
 from omnigraph.pipeline.ranges import Input, is_text, plan_values
 
 PathLike: TypeAlias = str | Path
@@ -30,15 +31,27 @@ Source: TypeAlias = (
 )
 
 
-def plan_source(data: Source, catalog: Catalog, part_bytes: int, options: Options) -> Input:
+def plan_source(
+    data: Source | None,
+    catalog: Catalog,
+    part_bytes: int,
+    options: Options,
+    mapping: str | None = None,
+) -> Input:
     """Cut the input of a load into ranges. `options` are for files in an object store.
+
+    With a mapping, which names files, `data` is nothing or the directory they are in.
 
     Raises:
         BadRequestError: A file is not there or cannot be read, a pattern matches none, or its type
             is unknown.
     """
     planner = _Planner(catalog, part_bytes, options)
+    if mapping is not None:
+        return planner.plan(planner.find_mapped(mapping, data))
     match data:
+        case None:
+            raise BadRequestError("there is nothing to load — give files, records or a mapping")
         case str() if is_text(data):
             return plan_values(data, part_bytes)
         case str() | Path():
@@ -87,6 +100,16 @@ class _Planner:
             return plan_json(path, size, self.part_bytes, self.options)
         rules = rules or RowRules(self._named_type(path))
         return found.plan(TypedFile(path, size, rules), self.part_bytes, self.options)
+
+    def find_mapped(self, mapping: str, data: Source | None) -> Iterator[FoundFile]:
+        """The files that a mapping names, below a directory if one is given."""
+        if data is not None and not (isinstance(data, str | Path) and os.path.isdir(data)):
+            raise BadRequestError(
+                "a mapping names the files itself — give it alone, or with their directory"
+            )
+        for each in read_mapping(mapping, self.catalog, None if data is None else str(data)):
+            for path in self._expand([each.pattern]):
+                yield FoundFile(path, each.rules)
 
     def find_typed(self, data: Mapping[str, Files]) -> Iterator[FoundFile]:
         """The files of types that are named."""
