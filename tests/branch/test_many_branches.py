@@ -257,6 +257,48 @@ def test_a_refresh_reads_what_changed_however_many_branches_there_are(
     assert "h" not in reader.branches()
 
 
+def test_a_deletion_reads_the_branches_that_come_from_it_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a handle that has seen no branch yet."""
+    monkeypatch.setattr(file_times, "STABLE_NS", 0)
+    graph = new_people(tmp_path / "graph", self_care=False)
+    costs = []
+    for gone, names in (("x", "ab"), ("y", "cdefghij")):
+        add_branches(graph, [gone, *names])
+        reopen(graph).close()  # brings the history up to date with all branches
+        other = reopen(graph)
+        with counting() as counters:
+            other.delete_branch(gone)
+        costs.append(counters.control_reads)
+
+    assert costs[0] == costs[1]
+
+
+def test_a_deletion_keeps_what_a_branch_needs_that_took_from_it_through_another(
+    tmp_path: Path,
+) -> None:
+    """`z` merged `y`, which had merged `x`; both go, each deleted by a process of its own."""
+    graph = new_people(tmp_path / "graph", self_care=False)
+    add_branches(graph, ["x", "y", "z", "w"])
+    change(graph, "age", "x", name="carol", age=71)
+    graph.merge("x", into="y")
+    graph.merge("y", into="z")
+    taken = [each.commit_id for each in graph.commits("x") if each.branch == "x"]
+
+    for name in ("y", "x"):
+        reopen(graph).delete_branch(name)
+
+    after = reopen(graph)
+    known = {each.commit_id for each in after.log("z")}
+    assert set(taken) <= known
+    for commit in taken:
+        found = after.query("query q() { match { $p: Person } return { $p.name } }", commit=commit)
+        assert found.rows()
+    assert after.merge("z", into="w").outcome == "merged"
+    assert after.verify().errors == ()
+
+
 def test_an_open_costs_the_same_with_few_branches_and_with_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,13 +38,16 @@ from omnigraph.manifest import (
 )
 from omnigraph.manifest.branch_names import branch_of_fork, owns_lineage
 from omnigraph.manifest.coordinator import find_commit
+from omnigraph.manifest.history import list_branches_after, reconcile_changed
+from omnigraph.manifest.rows import row_to_commit
+from omnigraph.storage.control import ControlTable
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 
 log = logging.getLogger("omnigraph.branch")
 
 
-def delete_branch(environment: WriteEnvironment, branch: str) -> None:
-    """Remove a branch.
+def delete_branch(environment: WriteEnvironment, branch: str, history: ControlTable) -> None:
+    """Remove a branch. `history` tells which others come from commits of it.
 
     Raises:
         BranchNotFound: There is none of that name.
@@ -60,14 +63,16 @@ def delete_branch(environment: WriteEnvironment, branch: str) -> None:
         keys = queue_keys(state.entries, branch)
         held.enter_context(environment.queues.acquire_many(keys))
         state = environment.coordinator.fresh(branch)
-        _delete_ref(environment, state)
+        _delete_ref(environment, state, history)
         hit(Failpoint.BRANCH_DELETE_BEFORE_TABLE_CLEANUP)
         _remove_forks(environment, state.entries.values(), branch)
 
 
-def _delete_ref(environment: WriteEnvironment, state: ManifestState) -> None:
+def _delete_ref(environment: WriteEnvironment, state: ManifestState, history: ControlTable) -> None:
     coordinator, branch = environment.coordinator, state.branch
-    others = [coordinator.fresh(each) for each in coordinator.branches() if each != branch]
+    live = [each for each in coordinator.branches() if each != branch]
+    near = _list_near(environment, state, history, live)
+    others = [coordinator.fresh(each) for each in near]
     for other in others:
         _refuse_if_used(other.snapshot(), branch)
     dag = CommitDag([state, *others])
@@ -77,9 +82,31 @@ def _delete_ref(environment: WriteEnvironment, state: ManifestState) -> None:
     try:
         coordinator.delete_branch(branch)
     except ForkInUse as in_use:
+        for each in live:
+            _refuse_if_used(coordinator.fresh(each).snapshot(), branch)
         raise ConflictError(
             f"branch '{branch}' has branches that came from it — delete those first"
         ) from in_use
+
+
+def _list_near(
+    environment: WriteEnvironment, state: ManifestState, history: ControlTable, live: list[str]
+) -> list[str]:
+    """The branches that can come from a commit that only this branch may know; always `main`.
+
+    A branch without commits of its own is as near as the one that it came from, which lives as long
+    as it does. All branches are near when one of them is not in the history table.
+    """
+    coordinator = environment.coordinator
+    if not environment.tables.root.is_local:
+        return live
+    if reconcile_changed(coordinator, history, environment.texts, environment.queues):
+        return live
+    own = {each.commit_id for each in own_commits(CommitDag([state]), state)}
+    known = map(row_to_commit, state.ancestor_rows.to_pylist())
+    own |= {each.commit_id for each in known if each.branch not in live}
+    after = list_branches_after(history, own)
+    return [each for each in live if each == MAIN or each in after]
 
 
 def _bring_commits(

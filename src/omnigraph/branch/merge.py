@@ -38,6 +38,7 @@ from omnigraph.errors import (
 from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState, Snapshot
 from omnigraph.manifest.vector_models import note_models
+from omnigraph.storage.control import ControlTable
 from omnigraph.write.environment import WriteEnvironment
 
 
@@ -154,10 +155,12 @@ def merge(
     return MergeResult(source, target, joined.outcome, commit.commit_id, tables, actor=actor)
 
 
-def delete_merged(environment: WriteEnvironment, result: MergeResult) -> MergeResult:
+def delete_merged(
+    environment: WriteEnvironment, result: MergeResult, history: ControlTable
+) -> MergeResult:
     """Remove the source of a merge. The merge stands, whatever comes of this."""
     try:
-        delete_branch(environment, result.source)
+        delete_branch(environment, result.source, history)
     except OmnigraphError as error:
         return replace(result, branch_deleted=False, branch_delete_error=str(error))
     return replace(result, branch_deleted=True)

@@ -682,7 +682,7 @@ class Graph:
         branch = canonical_branch(name)
         self._session.permit(Action.BRANCH_DELETE, actor=actor, target_branch=branch)
         self._session.require_writable()
-        delete_branch(self._session.environment(), branch)
+        delete_branch(self._session.environment(), branch, self._session.store.history)
 
     @overload
     def merge(
@@ -750,7 +750,11 @@ class Graph:
             lambda: merge_branches(environment, catalog, *names, actor=who, resolution=resolve),
         )
         session.compact_if_due(target, result.tables)
-        return delete_merged(environment, result) if delete_branch else result
+        return (
+            delete_merged(environment, result, self._session.store.history)
+            if delete_branch
+            else result
+        )
 
     def diff(
         self,

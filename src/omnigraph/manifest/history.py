@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -81,8 +82,10 @@ def commits_to_rows(commits: list[GraphCommit]) -> pa.Table:
 
 def reconcile_changed(
     coordinator: Coordinator, history: ControlTable, texts: GraphTexts, queues: WriterQueues
-) -> int:
-    """Add the commits of branches that changed since this was done last; returns how many.
+) -> list[str]:
+    """Add the commits of branches that changed since this was done last.
+
+    Returns the branches that cannot be read: what they have is not known.
 
     Which ones did is known from the file system, so that none of the others is read.
     """
@@ -91,10 +94,31 @@ def reconcile_changed(
     # A clock that was set back says nothing about what came before.
     since = None if done is None or done > now else done
     branches = coordinator.list_changed(since)
-    added = reconcile(coordinator, history, queues, branches)
-    if branches != [MAIN] and texts.root.is_local:
+    unread: list[str] = []
+    reconcile(coordinator, history, queues, branches, unread)
+    # A branch that could not be read counts as changed until it can.
+    if branches != [MAIN] and texts.root.is_local and not unread:
         texts.write_text(MARK, json.dumps({"reconciled_at_ns": now}))
-    return added
+    return unread
+
+
+def list_branches_after(history: ControlTable, commit_ids: Collection[str]) -> set[str]:
+    """The branches that made a commit which comes from one of these, over either parent."""
+    columns = [KEY, "manifest_branch", "parent_commit_id", "merged_parent_commit_id"]
+    made_on: dict[str, str] = {}
+    children: dict[str, list[str]] = defaultdict(list)
+    for row in history.read(columns=columns).rows.to_pylist():
+        made_on[row[KEY]] = row["manifest_branch"] or MAIN
+        for parent in (row["parent_commit_id"], row["merged_parent_commit_id"]):
+            if parent is not None:
+                children[parent].append(row[KEY])
+    found: set[str] = set()
+    pending = list(commit_ids)
+    while pending:
+        later = [each for each in children.get(pending.pop(), ()) if each not in found]
+        found.update(later)
+        pending += later
+    return {made_on[each] for each in found}
 
 
 def _read_mark(texts: GraphTexts) -> int | None:
@@ -110,8 +134,11 @@ def reconcile(
     history: ControlTable,
     queues: WriterQueues,
     branches: Collection[str],
+    unread: list[str] | None = None,
 ) -> int:
     """Add the commits of these branches that the projection lacks; returns how many.
+
+    Those that cannot be read are left out, and added to `unread`.
 
     Handles that open at the same time all do this: rows are merged by key, so none is added twice,
     and a handle that loses the race reads again and finds the work done.
@@ -125,6 +152,8 @@ def reconcile(
         except StorageError as error:
             # A read of the branch raises it; an open is not about this branch.
             log.warning("branch '%s' is left out of the commit history table: %s", branch, error)
+            if unread is not None:
+                unread.append(branch)
     if _has_heads(history, states):
         return 0
     with queues.acquire_many([HISTORY_QUEUE]):
