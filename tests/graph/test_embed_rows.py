@@ -16,8 +16,11 @@ from omnigraph import Graph
 from omnigraph.embed import LOCAL_MODEL
 from omnigraph.embed.local import LocalEmbedder
 from omnigraph.errors import EmbeddingModelMismatch, NotFoundError
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.pipeline import embed_part
+from tests.depth import IS_TORTURE
 from tests.graph.test_embedding import NEAREST, OTHER, SCHEMA, SOUP, doc, is_local, nearest, vectors
+from tests.ready import copy_ready
 
 PROVIDER = "OMNIGRAPH_EMBED_PROVIDER"
 WORK = """
@@ -39,7 +42,12 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
     """Five texts without vectors, among rows that have none to make."""
-    graph = og.init(tmp_path / "graph", schema=SCHEMA)
+    copy_ready("unembedded", make_unembedded, tmp_path / "graph")
+    return og.open(tmp_path / "graph")
+
+
+def make_unembedded(path: Path) -> Graph:
+    graph = og.init(path, schema=SCHEMA)
     records = [doc(f"d{number}", f"{SOUP} {number}") for number in range(5)]
     graph.load([doc("none", None), *records, doc("blank", " ")], mode="append", embed=False)
     return graph
@@ -115,6 +123,19 @@ def test_another_writer_loses_nothing(graph: Graph, monkeypatch: pytest.MonkeyPa
     assert missing(graph) == ["blank", "none"]
 
 
+def test_a_run_that_fails_is_continued(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed_part, "PART_ROWS", 2)
+    point = Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT
+    with arm_failpoints({point: "raise@2"}), pytest.raises(FailpointError):
+        graph.embed()
+
+    with og.open(graph.uri) as reopened:
+        assert len(missing(reopened)) == 3
+        assert reopened.embed().rows_embedded == 1
+        assert missing(reopened) == ["blank", "none"]
+
+
+@pytest.mark.skipif(not IS_TORTURE, reason="`make torture` runs it")
 @pytest.mark.slow
 def test_a_run_that_is_killed_is_continued(graph: Graph) -> None:
     graph.close()

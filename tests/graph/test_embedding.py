@@ -20,6 +20,7 @@ from omnigraph.errors import (
     MergeConflicts,
 )
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
+from tests.ready import copy_ready
 
 SCHEMA = """
 node Doc { name: String @key  body: String?  vec: Vector(64)? @embed("body") }
@@ -62,7 +63,8 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
-    return og.init(tmp_path / "graph", schema=SCHEMA)
+    copy_ready("embedding", lambda path: og.init(path, schema=SCHEMA), tmp_path / "graph")
+    return og.open(tmp_path / "graph")
 
 
 def doc(name: str, body: str | None, vec: list[float] | None = None, kind: str = "Doc") -> Any:
