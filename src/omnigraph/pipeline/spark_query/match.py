@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from omnigraph.executor.filters import constants_hold
-from omnigraph.ir.expressions import Predicate, PropertyRef
+from omnigraph.executor.filters import constants_hold, to_stored_predicate
+from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.pipeline.spark_query.columns import FROM, TO, WEIGHT, id_of, property_of
 from omnigraph.pipeline.spark_query.row_filters import keep_rows, to_join_condition
@@ -27,6 +28,7 @@ from omnigraph.pipeline.spark_query.walk import walk_ends
 from omnigraph.planner.pattern import Hop
 from omnigraph.planner.plan import MatchPlan, NegationPlan
 from omnigraph.planner.trees import Branch, Tree
+from omnigraph.storage.predicates import And
 
 
 class Matcher:
@@ -206,7 +208,35 @@ class Matcher:
         }
         filters = self.pattern.filters.get(hop.edge_variable or "", ())
         is_set = hop.edge_variable is None and not self.exists and not is_membership
-        return self.run.ends(hop, columns, filters, distinct=is_set)
+        return self.run.ends(hop, columns, filters, distinct=is_set, at=self._named_end(hop))
+
+    def _named_end(self, hop: Hop) -> tuple[str, pa.Array] | None:
+        """An end of a hop whose key is given, and what it may be bound to."""
+        for variable, end in ((hop.source, FROM), (hop.target, TO)):
+            ids = self._ids_by_key(variable)
+            if ids is not None:
+                return end, ids
+        return None
+
+    def _ids_by_key(self, variable: str) -> pa.Array | None:
+        """What a variable may be bound to, looked up, when a filter names its key; else None."""
+        type_name = self.pattern.nodes[variable]
+        key = self.run.local.catalog.nodes[type_name].key
+        filters = [
+            each
+            for each in self.pattern.filters.get(variable, ())
+            if isinstance(each, Compare) and each.kind is CompareKind.EQUAL
+            if isinstance(each.left, PropertyRef) and key == (each.left.property,)
+        ]
+        pushed = [to_stored_predicate(self.run.local, each) for each in filters]
+        found = [each for each in pushed if each is not None]
+        if not found:
+            return None
+        table_key = f"node:{type_name}"
+        reads = self.run.local.tables.reads
+        rows = reads.scan(self.run.handle(table_key), ["id"], And(tuple(found)))
+        self.run.note(f"looked up {rows.num_rows} of {table_key} by key in the store")
+        return rows.column("id").combine_chunks()
 
     def _walk(self, hop: Hop, rows: Rows | None, near: str, far: str) -> DataFrame:
         is_far_less = far in self.pattern.filters and not self._is_filtered(rows)

@@ -22,7 +22,9 @@ from omnigraph.pipeline.spark_query.checks import to_check
 from omnigraph.pipeline.spark_query.columns import FROM, TO, property_of
 from omnigraph.pipeline.spark_query.source import TableRead, read_frame
 from omnigraph.planner.pattern import Hop
+from omnigraph.storage import predicates as stored
 from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.tables import TableStorage
 
 BROADCAST_ROWS = 100_000
@@ -59,11 +61,19 @@ class SparkRun:
         return fn.broadcast(frame) if self.row_count(key) <= BROADCAST_ROWS else frame
 
     def read(
-        self, table_key: str, columns: dict[str, str], filters: Sequence[Predicate] = ()
+        self,
+        table_key: str,
+        columns: dict[str, str],
+        filters: Sequence[Predicate] = (),
+        looked_up: IsIn | None = None,
     ) -> DataFrame:
-        """Rows of a table that meet every filter. `columns` gives each its name in the frame."""
+        """Rows of a table that meet every filter. `columns` gives each its name in the frame.
+
+        With `looked_up` one task asks an index for the few rows that have such a value.
+        """
         handle = self.handle(table_key)
-        pushed, checked = [], []
+        pushed: list[stored.Predicate] = [] if looked_up is None else [looked_up]
+        checked = []
         for each in filters:
             known = to_stored_predicate(self.local, each)
             if known is None:
@@ -80,7 +90,11 @@ class SparkRun:
             tuple(pushed),
             tuple(checked),
         )
-        return read_frame(self.spark, read, self.parts(table_key))
+        parts = self.parts(table_key)
+        if looked_up is not None and parts:
+            ids = dict.fromkeys(each for part in parts for each in part.fragment_ids)
+            parts = [Part(tuple(ids))]
+        return read_frame(self.spark, read, parts)
 
     def ends(
         self,
@@ -89,21 +103,29 @@ class SparkRun:
         filters: Sequence[Predicate] = (),
         *,
         distinct: bool,
+        at: tuple[str, pa.Array] | None = None,
     ) -> DataFrame:
-        """Both ends of every edge of a hop, seen from its source, with columns of the edge."""
+        """Both ends of every edge of a hop, seen from its source, with columns of the edge.
+
+        With `at`, an end and its ids, those of the edges at these nodes.
+        """
 
         key = f"edge:{hop.edge}"
-        stored = self.read(key, {"src": FROM, "dst": TO, **edge_columns}, filters)
+        looked_up = None
+        if at is not None and hop.direction is not Direction.BOTH:
+            is_source = (at[0] == FROM) == (hop.direction is Direction.OUT)
+            looked_up = IsIn("src" if is_source else "dst", at[1])
+        along = self.read(key, {"src": FROM, "dst": TO, **edge_columns}, filters, looked_up)
         others = [fn.col(name) for name in edge_columns.values()]
-        turned = stored.select(fn.col(TO).alias(FROM), fn.col(FROM).alias(TO), *others)
+        turned = along.select(fn.col(TO).alias(FROM), fn.col(FROM).alias(TO), *others)
         match hop.direction:
             case Direction.OUT:
-                frame = stored
+                frame = along
             case Direction.IN:
                 frame = turned
             case Direction.BOTH:
                 # A loop is one edge, whichever way it is walked.
-                frame = stored.union(turned.where(fn.col(FROM) != fn.col(TO)))
+                frame = along.union(turned.where(fn.col(FROM) != fn.col(TO)))
         if not distinct or self._has_distinct_pairs(hop):
             return frame
         return frame.select(FROM, TO).distinct()
