@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from omnigraph.graph import MutationResult as MutationResult
     from omnigraph.graph import init as init
     from omnigraph.graph import open as open  # noqa: A004 — the API's own word
+    from omnigraph.infer import InferredSchema as InferredSchema
+    from omnigraph.infer import infer_schema as infer_schema
     from omnigraph.manifest import Snapshot as Snapshot
     from omnigraph.pipeline.preview import LoadPreview as LoadPreview
     from omnigraph.syntax import parse_query as parse_query
@@ -41,6 +43,7 @@ _NAMES = {
     "compiler": ("CompiledQuery", "LintReport", "compile_query", "lint"),
     "executor": ("QueryResult",),
     "graph": ("Commit", "EmbedResult", "Graph", "LoadResult", "MutationResult", "init", "open"),
+    "infer": ("InferredSchema", "infer_schema"),
     "manifest": ("Snapshot",),
     "pipeline.preview": ("LoadPreview",),
     "syntax": ("parse_query", "parse_schema"),

@@ -41,6 +41,21 @@ def warn_deprecated(old: str, new: str) -> None:
     )
 
 
+def write_new_file(path: Path, text: str) -> None:
+    """Write a text to a file that is not there yet.
+
+    Raises:
+        BadRequestError: There is one, or it cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise BadRequestError(f"{path} exists — remove it, or name another file") from None
+    except OSError as error:
+        raise BadRequestError(f"{path} cannot be written: {error.strerror}") from None
+
+
 def read_text_file(path: Path) -> str:
     """Read a UTF-8 file that the user named."""
     try:

@@ -12,7 +12,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.output import read_text_file
+from omnigraph.cli.output import read_text_file, write_new_file
 from omnigraph.cli.step_text import describe_step
 
 if TYPE_CHECKING:
@@ -60,6 +60,36 @@ def check(
         f"{counts['interfaces']} interfaces"
     )
     call.print_result(value, [line])
+
+
+@app.command(short_help="Propose a schema for files.")
+@command("schema infer", Capability.LOCAL)
+def infer(
+    call: Call,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILES...", help="Files, patterns or directories.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the schema to this file.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", help="Write which file holds which type here.")
+    ] = None,
+) -> None:
+    """Propose a schema for CSV, JSON Lines, Parquet or Arrow files, from a sample of each.
+
+    Types, keys, enums, dates and edges are guessed, and comments say from what. Read the result
+    before you use it. Without --out it is printed. A file that exists is not overwritten.
+    """
+    from omnigraph.infer import infer_schema
+
+    found = infer_schema(files)
+    for path, text in ((out, found.schema), (mapping, found.mapping)):
+        if path is not None:
+            write_new_file(path, text)
+    lines = [] if out is not None else [found.schema.removesuffix("\n")]
+    lines += [f"wrote {path}" for path in (out, mapping) if path is not None]
+    call.print_result({"schema": found.schema, "mapping": found.mapping}, lines)
 
 
 @app.command()
