@@ -164,6 +164,28 @@ def test_a_unique_value_goes_to_the_first(graph: og.Graph) -> None:
     assert names(graph) == ["p0"]
 
 
+def test_an_edge_with_a_key_is_there_once(tmp_path: Path) -> None:
+    schema = "node Person { name: String @key }\nedge Knows: Person -> Person { @key(src, dst) }"
+    graph = new_graph(tmp_path / "graph", schema)
+    graph.load([{"type": "Person", "data": {"name": each}} for each in "abc"], mode="append")
+    query = "query q($a: String, $b: String) { insert Knows { from: $a, to: $b } }"
+    ends = [("a", "b"), ("b", "c"), ("a", "b"), ("c", "a")]
+
+    results = run_together(
+        graph, [partial(graph.mutate, query, "q", {"a": a, "b": b}) for a, b in ends]
+    )
+
+    assert len({each.commit_id for each in results}) == 4
+    shared = [results[number].manifest_version for number in (0, 1, 3)]
+    assert len(set(shared)) == 1 < results[2].manifest_version - shared[0] + 1
+    rows = graph.scan("Knows").to_arrow()
+    assert sorted(zip(rows["src"].to_pylist(), rows["dst"].to_pylist(), strict=True)) == [
+        ("a", "b"),
+        ("b", "c"),
+        ("c", "a"),
+    ]
+
+
 def test_a_condition_is_compared_with_the_commit_before(graph: og.Graph) -> None:
     head = graph.snapshot().head.commit_id
     insert = partial(graph.mutate, ADD, "person")

@@ -13,11 +13,13 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import omnigraph as og
 from omnigraph.graph import Graph
+from omnigraph.testing.together import run_together
 from tests.power.calls import MARKS
 
 SCHEMA = """
@@ -41,6 +43,15 @@ def mutate(text: str, branch: str = "main") -> Step:
     return lambda graph: graph.mutate(f"query q() {{ {text} }}", branch=branch)
 
 
+def insert_together(graph: Graph, *names: str) -> None:
+    """One commit for several callers."""
+    text = "query q($name: String) { insert Person { name: $name } insert City { name: $name } }"
+    calls = [partial(graph.mutate, text, "q", {"name": name}) for name in names]
+    for outcome in run_together(graph, calls):
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
 ALL_ANEW = people("ann", "bob", "lee")
 INSERT = mutate(
     'insert Person { name: "ann", age: 1 } insert Person { name: "bob", note: "by the sea" } '
@@ -58,6 +69,7 @@ EVERY_WRITER: dict[str, Step] = {
     "branch insert": mutate('insert Person { name: "gil" } insert City { name: "rome" }', DEEP),
     "branch update": mutate('update Person set { age: 8 } where name = "gil"', DEEP),
     "insert beside": mutate('insert Person { name: "hal" }'),
+    "insert together": lambda g: insert_together(g, "mia", "noa", "ole"),
     "merge three-way": lambda g: g.merge(DEEP),
     "create second branch": lambda g: g.create_branch(FLAT),
     "branch load": lambda g: g.load(people("ida"), mode="append", branch=FLAT, engine="inline"),
