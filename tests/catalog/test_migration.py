@@ -612,3 +612,14 @@ def test_a_refused_step_reads_as_one_line_with_its_code() -> None:
         "unsupported: [OG-MF-103] property `t` of node A is required, but rows that exist have no "
         "value for it — give it a @default or a @backfill, or declare it `I32?`"
     ]
+
+
+def test_a_rename_does_not_reorder_the_key_of_an_edge() -> None:
+    """Its order spells the ids of the edges that are there."""
+    accepted = "node A { }\nedge E: A -> A { a: I32  b: I32  @key(b, dst, a, src) }"
+    renamed = accepted.replace("a: I32", 'z: I32 @rename_from("a")').replace("dst, a,", "dst, z,")
+
+    planned = plan(accepted, renamed)
+
+    assert planned.require_supported().edges["E"].key == ("src", "dst", "z", "b")
+    assert [str(step) for step in planned.steps] == ["rename property a of edge E to z"]
