@@ -306,8 +306,8 @@ def test_the_best_few_are_the_first_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """To the last bit, whichever documents are left out because they cannot be among the best."""
-    monkeypatch.setattr("omnigraph.executor.relevance._BLOCKS", 16)
-    monkeypatch.setattr("omnigraph.executor.relevance._LOOK_UP_COST", [0, 1, 8][seed])
+    monkeypatch.setattr("omnigraph.executor.relevance.BLOCKS", 16)
+    monkeypatch.setattr("omnigraph.executor.relevance.LOOK_UP_COST", [0, 1, 8][seed])
     chance = random.Random(seed)
     words = [f"w{int(chance.paretovariate(0.9))}" for _ in range(3_000)]
     texts = {

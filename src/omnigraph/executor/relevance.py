@@ -28,8 +28,9 @@ from omnigraph.index.text_index import TextIndex
 
 K1 = 1.2
 B = 0.75
-_BLOCKS = 1_024
-_LOOK_UP_COST = 8
+BLOCKS = 1_024
+"""Of how many blocks of documents the highest score is looked at."""
+LOOK_UP_COST = 8
 """How many postings are added up in the time that a document is looked up in them."""
 _SLACK = 1 + 1e-9
 """Sums of the same numbers in another order differ by less."""
@@ -105,7 +106,7 @@ def _find_documents(
         if limit is not None and rest * _SLACK < least:
             # Whether to look up the documents that are left, or to add up all that have the token.
             left = sum(int(np.count_nonzero(each >= (least - rest) / _SLACK)) for each in totals)
-            if left * _LOOK_UP_COST < tokens[stem].having:
+            if left * LOOK_UP_COST < tokens[stem].having:
                 break
         rest -= tokens[stem].most * times[stem]
         for number, part in enumerate(text.parts):
@@ -133,11 +134,11 @@ def _find_least(totals: Sequence[np.ndarray], limit: int) -> float:
 
 def _highest(scores: np.ndarray, limit: int) -> np.ndarray:
     """Scores of different documents, the highest of each block of them."""
-    width = len(scores) // _BLOCKS
-    if width < 2 or limit > _BLOCKS:
+    width = len(scores) // BLOCKS
+    if width < 2 or limit > BLOCKS:
         return scores
-    cut = width * _BLOCKS
-    highest: np.ndarray = scores[:cut].reshape(_BLOCKS, width).max(axis=1)
+    cut = width * BLOCKS
+    highest: np.ndarray = scores[:cut].reshape(BLOCKS, width).max(axis=1)
     return np.concatenate([highest, scores[cut:]])
 
 
