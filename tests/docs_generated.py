@@ -80,6 +80,20 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
     "T22": ("`<edge>` reads an edge between two different types", "$b <borrowed> $x"),
     "T23": ("an edge variable stands where a node is needed", "$x $e:borrowed $b  $e follows $x"),
     "T24": ("a Blob is read by a query", "return { $b.cover }"),
+    "T25": ("an unknown function, or a wrong number of arguments", 'trim($b.title) = "Emma"'),
+    "T26": ("operands or arguments of a wrong type, a duration out of place", "$b.title + 1 = 2"),
+    "T27": ("`null` where it cannot stand", "$b.price != null"),
+    "T28": ("a computed column without a name", "return { $b.year + 1 }"),
+    "T29": ("`in` without a list literal or list parameter that fits", '$b.year in ["1818"]'),
+    "T30": (
+        "branches of `case` or arguments of `coalesce` of two types",
+        'coalesce($b.price, "free") = 1.0',
+    ),
+    "T31": ("a bare word that names nothing here", "$b.year = year"),
+    "T40": (
+        "a ranking or a search inside an expression",
+        'return { bm25($b.title, "sea") + 1 as s }',
+    ),
 }
 """What breaks each rule, and an example over the library schema; `$b: Book` is bound before it."""
 

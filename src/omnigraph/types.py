@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
@@ -66,7 +66,8 @@ class PropertyType:
     """The type of one property, parameter or expression.
 
     `variants` is the sorted set of an enum (whose scalar is String), `dimension` the width of a
-    Vector. Both are None for every other type.
+    Vector. `unit` makes whole milliseconds (I64) a duration: of whole days, or of any length; only
+    a part of an expression has one. All are None for every other type.
     """
 
     scalar: Scalar
@@ -74,6 +75,7 @@ class PropertyType:
     nullable: bool = False
     dimension: int | None = None
     variants: tuple[str, ...] | None = None
+    unit: Literal["days", "any"] | None = None
 
     @property
     def is_vector(self) -> bool:
@@ -90,7 +92,15 @@ class PropertyType:
     @property
     def is_numeric(self) -> bool:
         """Whether this is one number (not a list or vector of them)."""
-        return self.scalar.is_numeric and not self.is_list
+        return self.scalar.is_numeric and not self.is_list and self.unit is None
+
+    @property
+    def is_integer(self) -> bool:
+        return self.is_numeric and self.scalar.is_integer
+
+    @property
+    def is_duration(self) -> bool:
+        return self.unit is not None
 
     @property
     def is_text(self) -> bool:
@@ -103,6 +113,8 @@ class PropertyType:
             text = f"enum({', '.join(self.variants)})"
         elif self.is_vector:
             text = f"Vector({self.dimension})"
+        elif self.is_duration:
+            return "duration"
         else:
             text = self.scalar.value
         if self.is_list:
@@ -116,7 +128,7 @@ class PropertyType:
 
     def compatible_with(self, other: PropertyType) -> bool:
         """Whether two values of these types may be compared or assigned (nullability aside)."""
-        if self.is_list != other.is_list:
+        if self.is_list != other.is_list or self.is_duration != other.is_duration:
             return False
         if self.is_vector or other.is_vector:
             return self.scalar is other.scalar and self.dimension == other.dimension
@@ -218,3 +230,7 @@ def repeat(value: pa.Scalar, count: int) -> pa.Array:
 
     # pa.repeat fails when it is asked for an empty array of lists.
     return pa.repeat(value, count) if count else pa.array([], value.type)
+
+
+DAYS = PropertyType(Scalar.I64, nullable=True, unit="days")
+DURATION = PropertyType(Scalar.I64, nullable=True, unit="any")

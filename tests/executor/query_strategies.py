@@ -211,9 +211,33 @@ class _Builder:
             return "_", True
         return self.fresh(), True
 
-    def filter(self) -> str | None:
+    def filter(self, depth: int = 2) -> str | None:
+        """A condition: a test, or several that are joined or turned around."""
+        draw = self.draw
+        if depth and draw.chance(20):
+            parts = [part for part in (self.filter(depth - 1), self.filter(depth - 1)) if part]
+            word = draw.one([" and ", " or "])
+            return f"({word.join(parts)})" if parts else None
+        if depth and draw.chance(10):
+            part = self.filter(depth - 1)
+            return part and f"not ({part})"
+        return self.test()
+
+    def test(self) -> str | None:
         draw = self.draw
         readable = self.readable()
+        if readable and draw.chance(12):
+            variable, name = draw.one(readable)
+            return f"${variable}.{name} is {draw.one(['', 'not '])}null"
+        numbers = [f"${v}.{p}" for v, p in readable if p in _SUMMABLE]
+        if numbers and draw.chance(12):
+            left = f"({draw.one(numbers)} + {self.number(numbers, 1)})"
+            return f"{left} {draw.one(['=', '<', '>='])} {self.number(numbers, 1)}"
+        if readable and draw.chance(10):
+            variable, name = draw.one(readable)
+            if not PROPERTIES.get(name, ("", []))[0].startswith("["):
+                members = [self.literal(name) for _ in range(draw.whole(0, 3))]
+                return f"${variable}.{name} in [{', '.join(members)}]"
         if not readable:
             return None
         variable, name = draw.one(readable)
@@ -236,6 +260,27 @@ class _Builder:
         if draw.chance(25):
             left, right = right, left
         return f"{left} {draw.one(['=', '!=', '<', '<=', '>', '>='])} {right}"
+
+    def number(self, numbers: list[str], depth: int) -> str:
+        """A value that is computed from properties, or one of them."""
+        draw = self.draw
+        if not depth or draw.chance(30):
+            return draw.one([*numbers, "0", "(-3)", "2.5"])
+        left, right = self.number(numbers, depth - 1), self.number(numbers, depth - 1)
+        return draw.one([
+            f"({left} + {right})",
+            f"({left} - {right})",
+            f"{left} / {right}",
+            f"abs({left}) % 7",
+            f"coalesce({left}, {right}, 1)",
+            f"case when {left} > {right} then {left} else 0 end",
+            f"round({left}, 1)",
+            f"(-{left})",
+        ])  # fmt: skip
+
+    def literal(self, name: str) -> str:
+        type_name, values = PROPERTIES.get(name, ("String", ["a0", "a1", "b0"]))
+        return _literal(type_name, self.draw.one(values))
 
     def side(self, name: str, others: list[str]) -> str:
         if others and self.draw.chance(30):
@@ -266,7 +311,11 @@ class _Builder:
         sortable: list[str] = []
         is_grouped = draw.chance(45)
         for place in range(draw.whole(0 if is_grouped else 1, 2)):
-            if readable and draw.chance(75):
+            numbers = [f"${v}.{p}" for v, p in readable if p in _SUMMABLE]
+            if numbers and not is_grouped and draw.chance(20):
+                items.append(f"{self.number(numbers, 2)} as r{place}")
+                sortable.append(f"r{place}")
+            elif readable and draw.chance(75):
                 variable, name = draw.one(readable)
                 items.append(f"${variable}.{name} as r{place}")
                 if not PROPERTIES.get(name, ("", []))[0].startswith("["):

@@ -81,6 +81,13 @@ READS = {
     ),
     "no rows": query("$i.key < 0", "$i.text } order { $i.text } limit 3"),
     "nothing holds": query("1 = 2", "count($i) as n, min($i.text) as m }"),
+    "conditions joined": query(
+        "not ($i.number > 20.0 or $i.kind is null) and $i.key in [1, 2, 3, 400]", "$i.text }"
+    ),
+    "computed columns and keys": query(
+        "lower($i.text) contains $prefix",
+        "$i.key, length($i.text) as n, -$i.number as m } order { m, $i.key * 2 desc } limit 4",
+    ),
     "a limit of nothing": query("", "$i.text } limit 0"),
     "what a traversal reaches": query("$i next $o", "$o.key, $o.text } order { $o.text } limit 5"),
 }

@@ -127,6 +127,18 @@ def test_a_result_stays_on_spark_until_it_is_looked_at(spark: Any, people: og.Gr
     assert result.rows()[0]["p.seen"] == "2024-02-29T12:30:00.250Z"
 
 
+def test_a_not_within_a_not_reads_variables_of_both_levels(spark: Any, people: og.Graph) -> None:
+    text = """query q() {
+        match {
+            $a: Person
+            not { $a $e:knows $b  $b knows $c  not { $c knows $_  $a.age + 1 = $b.age } }
+        }
+        return { $a.name as name, -$a.age / 2 as half } order { half, name }
+    }"""
+
+    compare(people, text, {})
+
+
 def test_auto_leaves_this_process_when_the_tables_do_not_fit(spark: Any, people: og.Graph) -> None:
     """A graph of six rows and a cache of one byte: the smallest case there is."""
     text = "query q() { match { $p: Person $p knows $f } return { count($f) as n } }"

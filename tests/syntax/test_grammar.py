@@ -31,7 +31,10 @@ def build(file_name: str) -> lark.Lark:
 
 @pytest.mark.parametrize("file_name", ["schema.lark", "query.lark"])
 def test_a_grammar_has_no_conflicts(file_name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Lark would settle a shift/reduce conflict in silence, and so change the language."""
+    """Lark would settle a shift/reduce conflict in silence, and so change the language.
+
+    One is meant: a `-` always continues the expression before it.
+    """
     lark.logger.addHandler(caplog.handler)
     try:
         with caplog.at_level(logging.DEBUG, logger="lark"):
@@ -39,7 +42,9 @@ def test_a_grammar_has_no_conflicts(file_name: str, caplog: pytest.LogCaptureFix
     finally:
         lark.logger.removeHandler(caplog.handler)
 
-    assert [record.message for record in caplog.records] == []
+    found = {record.message for record in caplog.records if "conflict" in record.message}
+    known = {"Shift/Reduce conflict for terminal MINUS: (resolving as shift)"}
+    assert found == (known if file_name == "query.lark" else set())
 
 
 @pytest.mark.parametrize(("file_name", "builder", "words"), LANGUAGES)

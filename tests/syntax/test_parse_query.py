@@ -209,9 +209,9 @@ def test_any_word_is_a_property_without_commas_before_it(word: str, value: str) 
     assert [pair.property for pair in insert.assignments] == [word] * 3
 
 
-@pytest.mark.parametrize("word", [word for word in WORDS if word not in ("true", "false")])
+@pytest.mark.parametrize("word", [word for word in WORDS if word not in ("true", "false", "null")])
 def test_any_word_is_an_alias(word: str) -> None:
-    """`true` and `false` are literals wherever one may stand."""
+    """`true`, `false` and `null` are literals wherever one may stand."""
     declared = read(f"return {{ {word}, {word} as {word} }} order {{ {word}, {word} desc }}")
 
     assert declared.returns == (Projection(AliasExpr(word)), Projection(AliasExpr(word), word))
@@ -384,7 +384,6 @@ def test_expressions(text: str, expected: Expr) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "-1",
         "+1",
         "1e5",
         "1.5e3",
@@ -392,15 +391,13 @@ def test_expressions(text: str, expected: Expr) -> None:
         ".5",
         "1_000",
         "0x1F",
-        "- 1",
-        "-0.5",
         "'x'",
         "[1,]",
         "[1 2]",
     ],
 )
 def test_there_is_no_such_literal(text: str) -> None:
-    """No sign, no exponent, no other spelling."""
+    """No plus sign, no exponent, no other spelling."""
     refusal(f"query q() {{ match {{ $p.x = {text} }} return {{ $p }} }}")
     refusal(f"query q() {{ insert A {{ x: {text} }} }}")
 
@@ -420,7 +417,7 @@ def test_there_is_no_null_literal() -> None:
         "count()",
         "count($a, $b)",
         "now(1)",
-        "date(2020)",
+        "date()",
         "fuzzy($a, $b, $c, $d)",
         "$p.x.y",
         "$p . 1",
@@ -509,11 +506,12 @@ def test_inserts_and_deletes_may_be_written_together() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "$p.a = 1 or $p.b = 2",
-        "$p.a in [1, 2]",
-        "$p.a is null",
-        "$p.a + 1 = 2",
-        "($p.a = 1)",
+        "$p.a",
+        "$p.a in (1, 2)",
+        "$p.open or $p.b = 2",
+        "not $p.a = 1",
+        "$p.a = 1 = 2",
+        "$p.a <> 1",
         "$p.a == 1",
         "$p Cites $q",
         "$p -[cites]-> $q",

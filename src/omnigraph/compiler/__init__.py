@@ -5,6 +5,7 @@ check.py              parameters, then the constructs below; `typed.py` holds wh
   scope.py            the names a clause can see
   check_match.py      bindings and `not`; check_traversals.py, check_filters.py
   check_values.py     literals, parameters and now() against a property
+  check_expressions.py  computed values; functions.py what each function takes and gives
   check_search.py     search, fuzzy, match_text, nearest, bm25, rrf
   check_returns.py    projections and aggregates; check_order.py
   check_mutations.py  insert, update, delete

@@ -1,59 +1,164 @@
-"""Filters: comparisons between two values, and text search.
+"""Conditions: comparisons, null tests, membership and text search, joined by and, or and not.
 
 Both sides are values or lists of values (T7). Lists take `contains` only, vectors nothing; every
-other comparison needs compatible types. A search call stands alone, or as `search(...) = true`.
+other comparison needs compatible types, and none takes `null` (T27). `in` looks in a list literal
+or a list parameter (T29). A search call stands alone, or as `search(...) = true`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, TypeGuard
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeGuard, assert_never
 
+from omnigraph.compiler.check_expressions import check_scalar
 from omnigraph.compiler.check_search import text_match
-from omnigraph.compiler.check_values import plain_value
 from omnigraph.compiler.scope import Scope
 from omnigraph.errors import TypeCheckError
-from omnigraph.ir.expressions import Compare, CompareKind, Predicate
+from omnigraph.ir.expressions import (
+    And,
+    Compare,
+    CompareKind,
+    Constant,
+    IsIn,
+    IsNull,
+    Not,
+    Null,
+    Or,
+    Param,
+    Predicate,
+    PropertyRef,
+)
 from omnigraph.ir.expressions import Scalar as Operand
 from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import (
-    AggregateExpr,
-    AliasExpr,
+    AndTest,
     CompareOp,
+    Condition,
     Expr,
     FilterClause,
     FuzzyExpr,
+    ListLiteral,
     LiteralExpr,
+    NearestExpr,
+    NotTest,
+    NullExpr,
+    NullTest,
+    OrTest,
+    RrfExpr,
     TextSearchExpr,
     VariableExpr,
 )
-from omnigraph.types import PropertyType
+from omnigraph.types import PropertyType, Scalar
 
 COMPARE_KINDS: Final[Mapping[CompareOp, CompareKind]] = {
-    op: CompareKind(op.value) for op in CompareOp if op is not CompareOp.CONTAINS
+    op: CompareKind(op.value) for op in CompareOp if op not in (CompareOp.CONTAINS, CompareOp.IN)
 }
 """The comparisons that mean the same whatever their sides are; `contains` does not."""
 
 
-def check_filter(clause: FilterClause, scope: Scope) -> Predicate:
-    """Type one filter clause."""
+def check_filter(clause: Condition, scope: Scope) -> Iterator[Predicate]:
+    """Type a filter clause; what `and` joins is several filters, each as early as it can be."""
+    if isinstance(clause, AndTest):
+        for part in clause.parts:
+            yield from check_filter(part, scope)
+    else:
+        yield check_condition(clause, scope)
+
+
+def check_condition(condition: Condition, scope: Scope) -> Predicate:
+    """Type one condition."""
+    match condition:
+        case FilterClause():
+            return _check_comparison(condition, scope)
+        case NullTest(operand, is_negated):
+            found = IsNull(_tested(operand, scope))
+            return Not(found) if is_negated else found
+        case NotTest(inner):
+            return Not(check_condition(inner, scope))
+        case AndTest(parts):
+            return And(tuple(check_condition(part, scope) for part in parts))
+        case OrTest(parts):
+            return Or(tuple(check_condition(part, scope) for part in parts))
+        case _:
+            assert_never(condition)
+
+
+def find_search(condition: Condition) -> TextSearchExpr | FuzzyExpr | None:
+    """The first search call in a condition."""
+    match condition:
+        case FilterClause(left, _, right):
+            for side in (left, right):
+                if _is_text_match(side):
+                    return side
+            return None
+        case NullTest():
+            return None
+        case NotTest(inner):
+            return find_search(inner)
+        case AndTest(parts) | OrTest(parts):
+            return next((found for found in map(find_search, parts) if found), None)
+        case _:
+            assert_never(condition)
+
+
+def _check_comparison(clause: FilterClause, scope: Scope) -> Predicate:
     for call, other in ((clause.left, clause.right), (clause.right, clause.left)):
         if _is_text_match(call):
             _require_plain_search(clause, other)
             return text_match(call, scope)
+    if any(isinstance(side, NullExpr) for side in (clause.left, clause.right)):
+        raise _compared_with_null(clause)
     left = _operand(clause.left, scope)
     right = _operand(clause.right, scope)
+    if clause.op is CompareOp.IN:
+        return _check_membership(clause, left, right)
     return Compare(left, _compare_kind(clause, left.type, right.type), right)
+
+
+def _compared_with_null(clause: FilterClause) -> TypeCheckError:
+    word = "is not null" if clause.op is CompareOp.NOT_EQUAL else "is null"
+    return TypeCheckError(
+        "a comparison with null never holds", code="T27", span=clause.span, hint=f"use {word}"
+    )
+
+
+def _check_membership(clause: FilterClause, operand: Operand, values: Operand) -> IsIn:
+    if not isinstance(values, (Constant, Param)) or not values.type.is_list:
+        raise TypeCheckError(
+            "in needs a list literal or a list parameter",
+            code="T29",
+            span=clause.right.span,
+            hint=_contains_hint(clause, values),
+        )
+    element = values.type.element()
+    if isinstance(values, Constant) and values.value == ListLiteral(()):
+        # `[]` has no element to take a type from.
+        return IsIn(
+            operand, Constant(values.value, PropertyType(operand.type.scalar, is_list=True))
+        )
+    if operand.type.compatible_with(element) and not operand.type.is_vector:
+        return IsIn(operand, values)
+    raise TypeCheckError(
+        f"cannot look for {operand.type} in {values.type}", code="T29", span=clause.span
+    )
+
+
+def _contains_hint(clause: FilterClause, values: Operand) -> str | None:
+    from omnigraph.syntax.print_query import print_expression
+
+    if not isinstance(values, PropertyRef) or not values.type.is_list:
+        return None
+    return f"{print_expression(clause.right)} contains {print_expression(clause.left)}"
 
 
 def _compare_kind(clause: FilterClause, left: PropertyType, right: PropertyType) -> CompareKind:
     match clause.op:
         case CompareOp.CONTAINS:
             return _contains_kind(left, right, clause.span)
-        case CompareOp.STARTS_WITH:
+        case CompareOp.STARTS_WITH | CompareOp.ENDS_WITH:
             if not (left.is_text and right.is_text):
                 raise _mismatch(
-                    f"starts_with compares Strings, not {left} with {right}", clause.span
+                    f"{clause.op} compares Strings, not {left} with {right}", clause.span
                 )
         case _:
             _require_comparable(left, right, clause)
@@ -84,32 +189,47 @@ def _require_comparable(left: PropertyType, right: PropertyType, clause: FilterC
             clause.span,
         )
     if not left.compatible_with(right):
-        raise _mismatch(f"cannot compare {left} with {right}", clause.span)
+        days = {left.scalar, right.scalar} == {Scalar.DATE, Scalar.DATETIME}
+        hint = "write date(now()) to compare days" if days else None
+        raise _mismatch(f"cannot compare {left} with {right}", clause.span, hint)
 
 
 def _operand(expression: Expr, scope: Scope) -> Operand:
-    """One side of a comparison: a value, and not a Blob (T7)."""
-    found = plain_value(expression, scope)
-    if found is None:
-        raise _mismatch(_no_value(expression), expression.span)
+    """One side of a comparison: a value, and neither a Blob (T7) nor a duration (T26)."""
+    found = _tested(expression, scope)
+    if found.type.is_duration:
+        raise TypeCheckError(
+            "a duration cannot be compared",
+            code="T26",
+            span=expression.span,
+            hint="add it to a date, and compare the dates",
+        )
+    return found
+
+
+def _tested(expression: Expr, scope: Scope) -> Operand:
+    message = _no_value(expression, scope)
+    if message is not None:
+        raise _mismatch(message, expression.span)
+    found = check_scalar(expression, scope)
+    if isinstance(found, Null):
+        raise TypeCheckError("null is always null", code="T27", span=expression.span)
     if found.type.is_blob:
         raise _mismatch("a Blob cannot be compared", expression.span)
     return found
 
 
-def _no_value(expression: Expr) -> str:
+def _no_value(expression: Expr, scope: Scope) -> str | None:
     match expression:
-        case VariableExpr(name):
+        case VariableExpr(name) if name not in scope.params and scope.variable(name) is not None:
             return (
                 f"`${name}` is a node, and a comparison needs a value; "
                 f"name a property, as in `${name}.property`"
             )
-        case AggregateExpr(function):
-            return f"`{function}` works on groups in `return`, not in a filter"
-        case AliasExpr(name):
-            return f"`{name}` is no value here: aliases are seen by `order` only"
-        case _:
+        case NearestExpr() | RrfExpr() | TextSearchExpr():
             return "a ranking orders rows and is not compared; move it to `order`"
+        case _:
+            return None
 
 
 def _is_text_match(expression: Expr) -> TypeGuard[TextSearchExpr | FuzzyExpr]:
@@ -131,5 +251,5 @@ def _require_plain_search(clause: FilterClause, other: Expr) -> None:
     )
 
 
-def _mismatch(message: str, span: Span) -> TypeCheckError:
-    return TypeCheckError(message, code="T7", span=span)
+def _mismatch(message: str, span: Span, hint: str | None = None) -> TypeCheckError:
+    return TypeCheckError(message, code="T7", span=span, hint=hint)

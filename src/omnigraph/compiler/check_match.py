@@ -21,7 +21,6 @@ from omnigraph.syntax.query_tree import (
     ANONYMOUS,
     Binding,
     Clause,
-    FilterClause,
     Negation,
     PropertyMatch,
     Traversal,
@@ -38,7 +37,12 @@ def check_pattern(clauses: tuple[Clause, ...], scope: Scope) -> TypedPattern:
         for clause, node in bound
     )
     traversals = tuple(check_traversal(c, scope) for c in clauses if isinstance(c, Traversal))
-    filters = tuple(check_filter(c, scope) for c in clauses if isinstance(c, FilterClause))
+    filters = tuple(
+        predicate
+        for clause in clauses
+        if not isinstance(clause, (Binding, Traversal, Negation))
+        for predicate in check_filter(clause, scope)
+    )
     negations = tuple(_check_negation(c, scope) for c in clauses if isinstance(c, Negation))
     pattern = TypedPattern(bindings, traversals, filters, negations)
     mentioned = outer.intersection(_mentions(pattern))

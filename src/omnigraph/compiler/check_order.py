@@ -12,10 +12,23 @@ from omnigraph.compiler.check_returns import CheckedReturns, Typed, check_expres
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import Refusal
 from omnigraph.errors import TypeCheckError, did_you_mean
-from omnigraph.ir.expressions import AliasRef, Bm25, Nearest, NodeRef, PropertyRef, Rrf, SortKey
+from omnigraph.ir.expressions import (
+    AliasRef,
+    Arithmetic,
+    Bm25,
+    Call,
+    Case,
+    Minus,
+    Nearest,
+    NodeRef,
+    PropertyRef,
+    Rrf,
+    SortKey,
+    Truth,
+)
 from omnigraph.ir.query import OrderItem
 from omnigraph.source_text import Span
-from omnigraph.syntax.query_tree import Ordering, QueryDecl
+from omnigraph.syntax.query_tree import NullExpr, Ordering, QueryDecl
 from omnigraph.types import PropertyType
 
 
@@ -23,7 +36,7 @@ def check_order(
     query: QueryDecl, returns: CheckedReturns, scope: Scope
 ) -> tuple[tuple[OrderItem, ...], tuple[Refusal, ...]]:
     """Type the orderings of `query`. An alias that no projection has is refused with L303."""
-    typed = [(item, check_expression(item.expression, scope)) for item in query.order]
+    typed = [(item, _check_key(item, returns, scope)) for item in query.order]
     _check_rankings(typed, returns, has_limit=query.limit is not None)
     items: list[OrderItem] = []
     refusals: list[Refusal] = []
@@ -34,6 +47,12 @@ def check_order(
             key = _sort_key(expression, index, ordering.span, returns)
             items.append(OrderItem(key, ordering.descending))
     return tuple(items), tuple(refusals)
+
+
+def _check_key(ordering: Ordering, returns: CheckedReturns, scope: Scope) -> Typed:
+    if isinstance(ordering.expression, NullExpr) and "null" in returns.aliases:
+        return AliasRef("null")
+    return check_expression(ordering.expression, scope)
 
 
 def _check_rankings(
@@ -78,6 +97,11 @@ def _sort_key(expression: Typed, index: int, span: Span, returns: CheckedReturns
                 raise _ordering_error("an aggregate query has no rows left to rank", span)
             if index > 0:
                 raise _ordering_error("a ranking decides alone, so it comes first", span)
+            return expression
+        case Arithmetic() | Minus() | Call() | Case() | Truth():
+            if returns.is_aggregate:
+                raise _ordering_error("an aggregate query orders by what it projects", span)
+            _require_sortable(expression, span)
             return expression
         case NodeRef(variable):
             raise _ordering_error(f"order by a property, as in `${variable}.property`", span)

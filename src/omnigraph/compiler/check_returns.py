@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias, assert_never
 
+from omnigraph.compiler.check_expressions import check_scalar
 from omnigraph.compiler.check_search import rank_fusion, ranking_arm, text_match
 from omnigraph.compiler.check_values import NOW, constant
 from omnigraph.compiler.scope import Scope
@@ -19,24 +20,34 @@ from omnigraph.ir.expressions import (
     NOW_PARAMETER,
     Aggregate,
     AliasRef,
+    Bm25,
     Constant,
+    Nearest,
     NodeRef,
     Param,
     Projected,
     PropertyRef,
     Ranking,
+    Rrf,
     TextMatch,
 )
+from omnigraph.ir.expressions import Scalar as Value
 from omnigraph.ir.query import ReturnItem
 from omnigraph.syntax.query_tree import (
     AggregateExpr,
     AggregateFunction,
     AliasExpr,
+    ArithmeticExpr,
+    CaseExpr,
+    ConditionExpr,
     Expr,
+    FunctionExpr,
     FuzzyExpr,
     LiteralExpr,
+    MinusExpr,
     NearestExpr,
     NowExpr,
+    NullExpr,
     Projection,
     PropertyExpr,
     RrfExpr,
@@ -62,6 +73,10 @@ class CheckedReturns:
         return any(isinstance(item.expression, Aggregate) for item in self.items)
 
 
+COMPUTED = (ArithmeticExpr, MinusExpr, FunctionExpr, CaseExpr, ConditionExpr)
+"""What is computed has no name of its own."""
+
+
 def check_returns(projections: tuple[Projection, ...], scope: Scope) -> CheckedReturns:
     """Type every projection; beside an aggregate each one is a property or a variable (T9)."""
     typed = [
@@ -73,13 +88,21 @@ def check_returns(projections: tuple[Projection, ...], scope: Scope) -> CheckedR
     refusals: list[Refusal] = []
     for projection, expression in typed:
         match expression:
-            case Constant() | Param() | PropertyRef() | NodeRef() | Aggregate():
-                column = projection.alias or column_name(expression)
-                items.append(ReturnItem(expression, column, projection.alias))
-            case _:
+            case Nearest() | Bm25() | Rrf() | TextMatch() | AliasRef():
                 refusals.append(_unexecutable(projection))
+            case _:
+                column = projection.alias or _name_column(expression, projection)
+                items.append(ReturnItem(expression, column, projection.alias))
     aliases = {p.alias: expression for p, expression in typed if p.alias is not None}
     return CheckedReturns(tuple(items), aliases, tuple(refusals))
+
+
+def _name_column(expression: Projected, projection: Projection) -> str:
+    if isinstance(projection.expression, COMPUTED):
+        raise TypeCheckError(
+            "a computed column needs a name", code="T28", span=projection.span, hint="add as …"
+        )
+    return column_name(expression)
 
 
 def check_expression(expression: Expr, scope: Scope) -> Typed:
@@ -103,8 +126,26 @@ def check_expression(expression: Expr, scope: Scope) -> Typed:
             return rank_fusion(expression, scope)
         case AliasExpr():
             return AliasRef(expression.name)
+        case NullExpr():
+            return _lone_null(expression)
+        case ArithmeticExpr() | MinusExpr() | FunctionExpr() | CaseExpr() | ConditionExpr():
+            return _readable_value(check_scalar(expression, scope), expression)
         case _:
             assert_never(expression)
+
+
+def _lone_null(expression: NullExpr) -> AliasRef:
+    raise TypeCheckError(
+        "null alone has no type", code="T30", span=expression.span, hint="leave the column out"
+    )
+
+
+def _readable_value(found: Value, expression: Expr) -> Value:
+    if found.type.is_duration:
+        raise TypeCheckError(
+            "a duration cannot be returned or ordered by", code="T26", span=expression.span
+        )
+    return found
 
 
 def column_name(expression: Projected) -> str:
@@ -121,7 +162,7 @@ def column_name(expression: Projected) -> str:
         case Aggregate(argument=argument):
             return column_name(argument)
         case _:
-            assert_never(expression)
+            raise AssertionError("what is computed has an alias")
 
 
 def _readable(

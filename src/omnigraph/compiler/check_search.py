@@ -17,7 +17,7 @@ from omnigraph.compiler.check_values import plain_value
 from omnigraph.compiler.scope import Scope
 from omnigraph.errors import TypeCheckError
 from omnigraph.ir.expressions import Bm25, Constant, Nearest, PropertyRef, Rrf, TextMatch
-from omnigraph.ir.expressions import Scalar as Operand
+from omnigraph.ir.expressions import Plain as Operand
 from omnigraph.syntax.query_tree import (
     Expr,
     FuzzyExpr,

@@ -12,7 +12,7 @@ from omnigraph.compiler.scope import Scope, variable_hint
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NOW_PARAMETER, Constant, NodeRef, Param
-from omnigraph.ir.expressions import Scalar as Operand
+from omnigraph.ir.expressions import Plain as Operand
 from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import (
     DateText,

@@ -104,6 +104,11 @@ class Scope:
         )
 
 
+def type_of(name: str, scope: Scope) -> EntityType | None:
+    """The type of the node or edge that a bare `$name` means; a parameter of that name hides it."""
+    return None if name in scope.params else scope.variable(name)
+
+
 def variable_hint(name: str, known: list[str]) -> str | None:
     """Suggest the variable nearest to `$name`."""
     return did_you_mean(f"${name}", [f"${other}" for other in known if other != name])

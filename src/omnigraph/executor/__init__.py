@@ -6,6 +6,8 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     run.py        what one execution reads through; the trace that `explain` prints
     values.py     literals and parameters as Arrow scalars
     filters.py    predicates over one variable → selections; over several → rows to keep
+    evaluate.py   expressions → columns; conditions → where they are true, where known
+    functions.py  arithmetic and the functions of the language, over columns
     compare.py    two columns row by row, by the rules of the language
     match.py      reduce → not → enumerate → apply
     reduce.py     what each variable can still be bound to, before any row is made

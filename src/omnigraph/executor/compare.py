@@ -30,10 +30,35 @@ def compare(left: Side, kind: CompareKind, right: Side, rows: int) -> BoolArray:
             return _by_distinct_pair(left, right, rows, lambda text, part: part in text)
         case CompareKind.STARTS_WITH:
             return _by_distinct_pair(left, right, rows, lambda text, part: text.startswith(part))
+        case CompareKind.ENDS_WITH:
+            return _by_distinct_pair(left, right, rows, lambda text, part: text.endswith(part))
         case CompareKind.LIST_CONTAINS:
             return _list_contains(_array(left, rows), _array(right, rows))
         case _:
             return _compare_values(_array(left, rows), kind, _array(right, rows))
+
+
+def is_member(values: pa.Array, members: pa.Array) -> BoolArray:
+    """Whether each value equals a member; numbers compare by value, whatever their types."""
+    if pa.types.is_string(values.type):
+        return np.asarray(pc.is_in(values, value_set=members).to_numpy(zero_copy_only=False))
+    found, wanted = to_numbers(values), to_numbers(members.drop_null())
+    if found.dtype.kind != wanted.dtype.kind:
+        wanted = _to_kind(wanted, found.dtype)
+    answer = np.isin(found, wanted)
+    if found.dtype.kind == "f" and np.isnan(wanted).any():
+        answer |= np.isnan(found)
+    return np.asarray(answer & values.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _to_kind(numbers: np.ndarray, wanted: np.dtype) -> np.ndarray:
+    """Those of the numbers that a column of this type can hold, as it holds them."""
+    exact = [each for each in numbers.tolist() if each == each]
+    if wanted.kind == "f":
+        return np.array([each for each in exact if float(each) == each], dtype=wanted)
+    limits = np.iinfo(wanted)
+    whole = [each for each in exact if limits.min <= each <= limits.max and each == int(each)]
+    return np.array([int(each) for each in whole], dtype=wanted)
 
 
 def _array(side: Side, rows: int) -> pa.Array:
@@ -76,11 +101,12 @@ def _compare_values(left: pa.Array, kind: CompareKind, right: pa.Array) -> BoolA
         function = _ARROW_COMPARISONS[kind]
         return np.asarray(function(left, right).fill_null(False).to_numpy(zero_copy_only=False))
     answer = np.zeros(len(left), dtype=bool)
-    answer[known] = _compare_numbers(_numbers(left)[known], kind, _numbers(right)[known])
+    answer[known] = _compare_numbers(to_numbers(left)[known], kind, to_numbers(right)[known])
     return answer
 
 
-def _numbers(array: pa.Array) -> np.ndarray:
+def to_numbers(array: pa.Array) -> np.ndarray:
+    """The values as numbers that compare as they do; 0 for null."""
     plain = to_comparable(array)
     return np.asarray(plain.fill_null(0).to_numpy(zero_copy_only=False))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,8 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.embed import EmbedSource
+from omnigraph.executor.evaluate import evaluate
+from omnigraph.executor.filters import RowColumns
 from omnigraph.executor.grouping import (
     Groups,
     Key,
@@ -31,12 +33,13 @@ from omnigraph.executor.stream import is_streamed, stream_columns
 from omnigraph.executor.values import Value, Values, column_type, values_of
 from omnigraph.executor.weights import Payload
 from omnigraph.index import RuntimeCache
-from omnigraph.index.arrays import IntArray
+from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.columns import to_sort_keys
 from omnigraph.index.keys import PlanKey
 from omnigraph.index.notes import notes_to
 from omnigraph.ir.expressions import (
     Aggregate,
+    AliasRef,
     Bm25,
     Constant,
     Nearest,
@@ -46,8 +49,10 @@ from omnigraph.ir.expressions import (
     PropertyRef,
     Rrf,
     SortKey,
+    TextMatch,
 )
 from omnigraph.ir.query import QueryIR
+from omnigraph.ir.variables import expression_refs
 from omnigraph.manifest.model import Snapshot
 from omnigraph.nonblocking import may_block
 from omnigraph.planner import Plan, Statistics, make_plan
@@ -184,9 +189,12 @@ def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: b
         case NodeRef(variable):
             view = run.view_of(variable, plan.match.pattern)
             return property_column(view, "id", rows.nodes[variable], descending=descending)
-        case _:
+        case Constant() | Param() | Aggregate() | AliasRef() | Nearest() | Bm25() | Rrf():
             # A literal or a parameter is the same in every row.
             return array_column(np.zeros(rows.count, dtype=np.int8))
+        case _:
+            values = evaluate(expression, RowColumns(run, plan.match.pattern, rows))
+            return array_column(to_sort_keys(values), descending=descending)
 
 
 def _columns(run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows) -> list[pa.Array]:
@@ -194,11 +202,10 @@ def _columns(run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows)
     pattern = plan.match.pattern
     names: dict[str, dict[str, None]] = {}
     for expression in expressions:
-        match expression:
-            case PropertyRef(variable, name):
-                names.setdefault(variable, {})[name] = None
-            case NodeRef(variable):
-                names.setdefault(variable, {})["id"] = None
+        if isinstance(expression, NodeRef):
+            names.setdefault(expression.variable, {})["id"] = None
+        for ref in expression_refs(expression):
+            names.setdefault(ref.variable, {})[ref.property] = None
     fetched = {
         variable: run.view_of(variable, pattern).values(list(wanted), rows.positions(variable))
         for variable, wanted in names.items()
@@ -220,7 +227,31 @@ def _column(
         case Aggregate():
             raise AssertionError("groups are projected elsewhere")
         case _:
-            assert_never(expression)
+            values = evaluate(expression, FetchedColumns(run.values, fetched, rows))
+            return values.cast(column_type(expression))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedColumns:
+    """The columns of a result's rows, by variable and property."""
+
+    values: Values
+    fetched: Mapping[str, Mapping[str, pa.Array]]
+    count: int
+
+    def property(self, ref: PropertyRef) -> pa.Array:
+        return self.fetched[ref.variable][ref.property]
+
+    def search(self, match: TextMatch) -> BoolArray:
+        raise AssertionError(f"{match} is no value")
+
+    def take(self, indices: IntArray) -> FetchedColumns:
+        places = pa.array(indices)
+        taken = {
+            variable: {name: column.take(places) for name, column in columns.items()}
+            for variable, columns in self.fetched.items()
+        }
+        return FetchedColumns(self.values, taken, len(indices))
 
 
 # Groups

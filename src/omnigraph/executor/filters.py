@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
-from omnigraph.executor.compare import Side, compare
+from omnigraph.executor.evaluate import decide, evaluate
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
+from omnigraph.executor.values import Values
 from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.expressions import (
+    And,
     Compare,
     CompareKind,
     Constant,
+    IsIn,
+    IsNull,
+    Not,
+    Or,
     Param,
+    Plain,
     Predicate,
     PropertyRef,
-    SameNode,
-    Scalar,
     TextMatch,
 )
 from omnigraph.planner.pattern import Pattern
@@ -68,11 +74,7 @@ def select_positions(run: Run, view: TableView, predicates: Iterable[Predicate])
 
 def constants_hold(run: Run, predicates: Iterable[Predicate]) -> bool:
     """Whether every predicate that reads no variable is TRUE."""
-    return all(
-        isinstance(each, Compare)
-        and bool(compare(_value(run, each.left), each.kind, _value(run, each.right), 1)[0])
-        for each in predicates
-    )
+    return all(bool(decide(each, NoColumns(run.values))[0][0]) for each in predicates)
 
 
 def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> BoolArray:
@@ -84,15 +86,8 @@ def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> 
             # Of one type, equal keys are one node.
             compare_nodes = np.not_equal if kind is CompareKind.NOT_EQUAL else np.equal
             return np.asarray(compare_nodes(rows.nodes[left.variable], rows.nodes[right.variable]))
-        case Compare(left, kind, right):
-            sides = [_side(run, pattern, side, rows) for side in (left, right)]
-            return compare(sides[0], kind, sides[1], rows.count)
-        case TextMatch():
-            return _text_rows(run, pattern, predicate, rows)
-        case SameNode():
-            raise AssertionError("the planner turns these into closing hops")
         case _:
-            assert_never(predicate)
+            return decide(predicate, RowColumns(run, pattern, rows))[0]
 
 
 def _is_one_key(
@@ -112,13 +107,7 @@ def property_values(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) ->
     return view.values([ref.property], rows.positions(ref.variable))[ref.property]
 
 
-def _side(run: Run, pattern: Pattern, side: Scalar, rows: Rows) -> Side:
-    if isinstance(side, PropertyRef):
-        return property_values(run, pattern, side, rows)
-    return run.values.scalar(side)
-
-
-def _value(run: Run, side: Scalar) -> pa.Scalar:
+def _value(run: Run, side: Plain) -> pa.Scalar:
     if isinstance(side, PropertyRef):
         raise BadRequestError(
             f"`${side.variable}.{side.property}` differs from row to row — "
@@ -130,6 +119,8 @@ def _value(run: Run, side: Scalar) -> pa.Scalar:
 def to_stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | None:
     """The same predicate for the storage layer; None when it has no such predicate."""
     match predicate:
+        case Compare(_, CompareKind.ENDS_WITH):
+            return None
         case Compare(PropertyRef(_, column), kind, Constant() | Param() as side):
             return _to_stored_compare(column, kind, run.values.scalar(side))
         case Compare(Constant() | Param() as side, kind, PropertyRef(_, column)):
@@ -138,14 +129,38 @@ def to_stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | No
                 return stored.Compare(column, _MIRRORED[_OPERATORS[kind]], value)
             if kind is CompareKind.LIST_CONTAINS and value.is_valid:
                 return stored.IsIn(column, value.values)
+        case IsIn(PropertyRef(_, column), values):
+            members = run.values.scalar(values)
+            return stored.IsIn(column, members.values) if members.is_valid else _unknown(column)
+        case IsNull(PropertyRef(_, column)):
+            return stored.IsNull(column)
+        case Not(part):
+            inner = to_stored_predicate(run, part)
+            return None if inner is None else stored.Not(inner)
+        case And(parts):
+            all_known = _to_stored_parts(run, parts)
+            return None if all_known is None else stored.And(all_known)
+        case Or(parts):
+            all_known = _to_stored_parts(run, parts)
+            return None if all_known is None else stored.Or(all_known)
     return None
+
+
+def _to_stored_parts(run: Run, parts: Iterable[Predicate]) -> tuple[stored.Predicate, ...] | None:
+    known = [to_stored_predicate(run, part) for part in parts]
+    return None if None in known else tuple(filter(None, known))
+
+
+def _unknown(column: str) -> stored.Predicate:
+    """Unknown in every row, whatever is said about it."""
+    return stored.Known(column, None)
 
 
 def _to_stored_compare(column: str, kind: CompareKind, value: pa.Scalar) -> stored.Predicate:
     if kind in _OPERATORS:
         return stored.Compare(column, _OPERATORS[kind], value)
     if not value.is_valid:
-        return stored.Known(column, False)
+        return _unknown(column)
     if kind is CompareKind.LIST_CONTAINS:
         return stored.ListContains(column, value)
     if kind is CompareKind.TEXT_CONTAINS:
@@ -167,19 +182,10 @@ def _check(run: Run, view: TableView, predicate: Predicate, selection: Selection
                     matching = _select_text(run, view, predicate, text).mask()
                     found |= matching & (queries.codes == rank)
             return Selection(view.size, mask=found)
-        case Compare(left, kind, right):
-            positions = selection.positions()
-            sides = [_at(run, view, side, positions) for side in (left, right)]
-            kept = compare(sides[0], kind, sides[1], len(positions))
-            return Selection(view.size, positions=positions[kept])
         case _:
-            raise AssertionError(f"{predicate} reads no single variable")
-
-
-def _at(run: Run, view: TableView, side: Scalar, positions: IntArray) -> Side:
-    if isinstance(side, PropertyRef):
-        return view.values([side.property], positions)[side.property]
-    return run.values.scalar(side)
+            positions = selection.positions()
+            kept, _ = decide(predicate, ViewColumns(run, view, positions))
+            return Selection(view.size, positions=positions[kept])
 
 
 def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None) -> Selection:
@@ -197,15 +203,86 @@ def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None)
     return Selection(view.size, positions=np.sort(positions))
 
 
-def _text_rows(run: Run, pattern: Pattern, match: TextMatch, rows: Rows) -> BoolArray:
-    """A search whose text is a property of another variable: once for each distinct text."""
-    assert isinstance(match.query, PropertyRef)
-    view = run.view_of(match.target.variable, pattern)
-    positions = rows.nodes[match.target.variable]
-    queries = property_values(run, pattern, match.query, rows).dictionary_encode()
-    codes = queries.indices.fill_null(-1).to_numpy()
-    answer = np.zeros(rows.count, dtype=bool)
-    for code, query in enumerate(queries.dictionary.to_pylist()):
+def _search_rows(
+    run: Run, view: TableView, match: TextMatch, positions: IntArray, queries: pa.Array
+) -> BoolArray:
+    """Where a search finds the text beside it: once for each distinct text."""
+    texts = queries.dictionary_encode()
+    codes = texts.indices.fill_null(-1).to_numpy()
+    answer = np.zeros(len(positions), dtype=bool)
+    for code, query in enumerate(texts.dictionary.to_pylist()):
         here = codes == code
         answer[here] = _select_text(run, view, match, query).contains(positions[here])
     return answer
+
+
+@dataclass(frozen=True, slots=True)
+class NoColumns:
+    """One row that binds nothing: for what is the same in all rows."""
+
+    values: Values
+    count: int = 1
+
+    def property(self, ref: PropertyRef) -> pa.Array:
+        raise AssertionError(f"{ref} differs from row to row")
+
+    def search(self, match: TextMatch) -> BoolArray:
+        raise AssertionError(f"{match} differs from row to row")
+
+    def take(self, indices: IntArray) -> NoColumns:
+        return NoColumns(self.values, len(indices))
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumns:
+    """Positions of one table: every property is one of its columns."""
+
+    run: Run
+    view: TableView
+    positions: IntArray
+
+    @property
+    def values(self) -> Values:
+        return self.run.values
+
+    @property
+    def count(self) -> int:
+        return len(self.positions)
+
+    def property(self, ref: PropertyRef) -> pa.Array:
+        return self.view.values([ref.property], self.positions)[ref.property]
+
+    def search(self, match: TextMatch) -> BoolArray:
+        queries = evaluate(match.query, self)
+        return _search_rows(self.run, self.view, match, self.positions, queries)
+
+    def take(self, indices: IntArray) -> ViewColumns:
+        return ViewColumns(self.run, self.view, self.positions[indices])
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumns:
+    """Rows of bindings: every property is a column of its variable's table."""
+
+    run: Run
+    pattern: Pattern
+    rows: Rows
+
+    @property
+    def values(self) -> Values:
+        return self.run.values
+
+    @property
+    def count(self) -> int:
+        return self.rows.count
+
+    def property(self, ref: PropertyRef) -> pa.Array:
+        return property_values(self.run, self.pattern, ref, self.rows)
+
+    def search(self, match: TextMatch) -> BoolArray:
+        view = self.run.view_of(match.target.variable, self.pattern)
+        positions = self.rows.positions(match.target.variable)
+        return _search_rows(self.run, view, match, positions, evaluate(match.query, self))
+
+    def take(self, indices: IntArray) -> RowColumns:
+        return RowColumns(self.run, self.pattern, self.rows.take(indices))

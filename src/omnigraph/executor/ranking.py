@@ -19,7 +19,7 @@ from omnigraph.executor.search import RRF_K, fuse, rank
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
 from omnigraph.index import TableView
 from omnigraph.index.arrays import IntArray, sort_distinct
-from omnigraph.ir.expressions import Bm25, Nearest, PropertyRef, Ranking, Rrf, Scalar
+from omnigraph.ir.expressions import Bm25, Nearest, Plain, PropertyRef, Ranking, Rrf
 from omnigraph.ir.variables import ranking_variable
 from omnigraph.planner.pattern import Pattern
 
@@ -114,7 +114,7 @@ def _embed(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[f
     return embed_query_text(run.embedder, text, column)
 
 
-def fusion_constant(run: Run, k: Scalar | None) -> int:
+def fusion_constant(run: Run, k: Plain | None) -> int:
     if k is None:
         return RRF_K
     if isinstance(k, PropertyRef):

@@ -15,26 +15,32 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.executor.compare import Side, compare
+from omnigraph.dataclass import dataclass
+from omnigraph.executor.evaluate import decide, evaluate
 from omnigraph.executor.filters import constants_hold, to_stored_predicate
 from omnigraph.executor.run import Run
 from omnigraph.executor.sorting import SortColumn, array_column, sort_indices
 from omnigraph.executor.stream_groups import Partials
-from omnigraph.executor.values import column_type
+from omnigraph.executor.values import Values, column_type
 from omnigraph.index import TableView
-from omnigraph.index.arrays import IntArray
+from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.columns import to_sort_keys
 from omnigraph.ir.expressions import (
     Aggregate,
-    Compare,
+    AliasRef,
+    Bm25,
     Constant,
+    Nearest,
     NodeRef,
     Param,
     Predicate,
     Projected,
     PropertyRef,
-    Scalar,
+    Rrf,
+    SortKey,
+    TextMatch,
 )
+from omnigraph.ir.variables import expression_refs, has_search, predicate_refs
 from omnigraph.planner.plan import Plan
 from omnigraph.storage import predicates as stored
 from omnigraph.types import repeat
@@ -52,12 +58,10 @@ def is_streamed(run: Run, plan: Plan) -> bool:
         return False
     root = match.trees[0].root
     predicates = pattern.filters.get(root or "", ())
-    if root is None or not all(isinstance(each, Compare) for each in predicates):
+    if root is None or any(map(has_search, predicates)):
         return False
     order = [plan.resolve_alias(item.expression) for item in plan.order]
-    if not all(
-        isinstance(key, (PropertyRef, NodeRef, Aggregate, Constant, Param)) for key in order
-    ):
+    if any(isinstance(key, (Nearest, Bm25, Rrf)) for key in order):
         return False
     view = run.view_of(root, pattern)
     return any(view.is_too_wide(name) for name in _names(plan, predicates))
@@ -90,9 +94,8 @@ class _Scan:
         self._run = run
         self._is_empty = is_empty
         self._pushed: list[stored.Predicate] = []
-        self._checked: list[Compare] = []
+        self._checked: list[Predicate] = []
         for each in predicates:
-            assert isinstance(each, Compare)
             pushed = to_stored_predicate(run, each)
             if pushed is None:
                 self._checked.append(each)
@@ -113,31 +116,52 @@ class _Scan:
 
     def _filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for each in self._checked:
-            sides = [self._side(batch, side) for side in (each.left, each.right)]
-            batch = batch.filter(pa.array(compare(sides[0], each.kind, sides[1], batch.num_rows)))
+            true, _ = decide(each, TableColumns(self._run.values, batch))
+            batch = batch.filter(pa.array(true))
         return batch
 
-    def _side(self, batch: pa.RecordBatch, side: Scalar) -> Side:
-        if isinstance(side, PropertyRef):
-            return batch.column(side.property)
-        return self._run.values.scalar(side)
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The rows of one table, at hand."""
+
+    values: Values
+    table: pa.Table | pa.RecordBatch
+
+    @property
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    def property(self, ref: PropertyRef) -> pa.Array:
+        column = self.table.column(ref.property)
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def search(self, match: TextMatch) -> BoolArray:
+        raise AssertionError(f"{match} is not streamed")
+
+    def take(self, indices: IntArray) -> TableColumns:
+        return TableColumns(self.values, self.table.take(pa.array(indices)))
 
 
 def _names(plan: Plan, predicates: Sequence[Predicate]) -> list[str]:
-    read: list[object] = [item.expression for item in plan.returns]
+    read: list[Projected | SortKey] = [item.expression for item in plan.returns]
     read += [plan.resolve_alias(item.expression) for item in plan.order]
-    arguments = [each.argument if isinstance(each, Aggregate) else each for each in read]
-    return [*_property_names(predicates), *filter(None, map(_name, arguments))]
+    return [*_property_names(predicates), *(name for each in read for name in _columns_of(each))]
 
 
 def _property_names(predicates: Sequence[Predicate]) -> list[str]:
-    return [
-        side.property
-        for each in predicates
-        if isinstance(each, Compare)
-        for side in (each.left, each.right)
-        if isinstance(side, PropertyRef)
-    ]
+    return [ref.property for each in predicates for ref in predicate_refs(each)]
+
+
+def _columns_of(expression: Projected | SortKey) -> Iterator[str]:
+    """The columns of the table that an expression is made of."""
+    match expression:
+        case NodeRef() | Aggregate(argument=NodeRef()):
+            yield "id"
+        case AliasRef() | Nearest() | Bm25() | Rrf():
+            return
+        case _:
+            yield from (ref.property for ref in expression_refs(expression))
 
 
 def _name(expression: object) -> str | None:
@@ -158,7 +182,7 @@ def _rows(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array]:
     keys = [plan.resolve_alias(item.expression) for item in plan.order]
     # Ties are broken by the id of the only variable.
     wanted = [*expressions, *keys] if not plan.order else [*expressions, *keys, NodeRef("", "")]
-    names = list(dict.fromkeys(filter(None, map(_name, wanted))))
+    names = list(dict.fromkeys(name for each in wanted for name in _columns_of(each)))
     held: list[pa.Table] = []
     count = 0
     for batch in scan.batches(names):
@@ -167,40 +191,38 @@ def _rows(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array]:
         if plan.limit is not None and not plan.order and count >= plan.limit:
             break
         if plan.limit is not None and count > _ROWS_BEFORE_CUTTING * max(plan.limit, 1_024):
-            held = [_order(plan, pa.concat_tables(held))]
+            held = [_order(run, plan, pa.concat_tables(held))]
             count = held[0].num_rows
     run.note("streamed", count)
     if not held:
         return [pa.array([], column_type(expression)) for expression in expressions]
-    rows = _order(plan, pa.concat_tables(held)).slice(0, plan.limit)
+    rows = _order(run, plan, pa.concat_tables(held)).slice(0, plan.limit)
     return [_project(run, expression, rows) for expression in expressions]
 
 
-def _order(plan: Plan, rows: pa.Table) -> pa.Table:
+def _order(run: Run, plan: Plan, rows: pa.Table) -> pa.Table:
     """The rows in order, at most as many as the limit."""
     if not plan.order:
         return rows
     columns: list[SortColumn] = []
     for item in plan.order:
-        name = _name(plan.resolve_alias(item.expression))
-        if name is not None:
-            columns.append(_sort_column(rows, name, descending=item.descending))
-    columns.append(_sort_column(rows, "id"))
+        key = plan.resolve_alias(item.expression)
+        if not isinstance(key, (Constant, Param, Aggregate, AliasRef, Nearest, Bm25, Rrf)):
+            numbers = to_sort_keys(_project(run, key, rows))
+            columns.append(array_column(numbers, descending=item.descending))
+    columns.append(array_column(to_sort_keys(rows.column("id").combine_chunks())))
     indices: IntArray = sort_indices(columns, rows.num_rows, plan.limit)[: plan.limit]
     return rows.take(pa.array(indices))
-
-
-def _sort_column(rows: pa.Table, name: str, *, descending: bool = False) -> SortColumn:
-    numbers = to_sort_keys(rows.column(name).combine_chunks())
-    return array_column(numbers, descending=descending)
 
 
 def _project(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
     name = _name(expression)
     if name is not None:
         return rows.column(name).combine_chunks()
-    assert isinstance(expression, (Constant, Param))
-    return repeat(run.values.to_column_type(expression), rows.num_rows)
+    assert not isinstance(expression, (NodeRef, Aggregate))
+    if isinstance(expression, (Constant, Param)):
+        return repeat(run.values.to_column_type(expression), rows.num_rows)
+    return evaluate(expression, TableColumns(run.values, rows)).cast(column_type(expression))
 
 
 # Groups

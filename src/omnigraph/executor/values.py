@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import BadRequestError
-from omnigraph.ir.expressions import Constant, NodeRef, Param, Projected, PropertyRef
+from omnigraph.ir.expressions import Constant, NodeRef, Param, Projected, PropertyRef, TextMatch
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
@@ -107,23 +107,25 @@ def _natural(scalar: Scalar) -> pa.DataType:
 
 def values_of(part: object) -> Iterator[Value]:
     """Every literal and parameter that a query, or a part of it, mentions."""
-    if isinstance(part, (Constant, Param)):
-        yield part
-    elif isinstance(part, tuple):
-        for each in part:
-            yield from values_of(each)
-    elif is_dataclass(part):
-        for field in fields(part):
-            yield from values_of(getattr(part, field.name))
+    yield from _parts_of(part, (Constant, Param))
 
 
 def properties_of(part: object) -> Iterator[PropertyRef]:
     """Every property that a query, or a part of it, reads."""
-    if isinstance(part, PropertyRef):
+    yield from _parts_of(part, (PropertyRef,))
+
+
+def searches_of(part: object) -> Iterator[TextMatch]:
+    """Every text search of a query, or a part of it."""
+    yield from _parts_of(part, (TextMatch,))
+
+
+def _parts_of(part: object, kinds: tuple[type, ...]) -> Iterator[Any]:
+    if isinstance(part, kinds):
         yield part
     elif isinstance(part, tuple):
         for each in part:
-            yield from properties_of(each)
+            yield from _parts_of(each, kinds)
     elif is_dataclass(part):
         for field in fields(part):
-            yield from properties_of(getattr(part, field.name))
+            yield from _parts_of(getattr(part, field.name), kinds)

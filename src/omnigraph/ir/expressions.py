@@ -1,6 +1,6 @@
 """Typed expressions and predicates: what a checked query computes and what it requires.
 
-Predicates are a closed union, so that `or`, `in` and null tests can join it as new members.
+Predicates have three values: true, false, and unknown where a null keeps them from being either.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from omnigraph.dataclass import dataclass
 from omnigraph.languages import DEFAULT_LANGUAGE
-from omnigraph.syntax.query_tree import AggregateFunction, LiteralValue
+from omnigraph.syntax.query_tree import AggregateFunction, ArithmeticOp, LiteralValue
 from omnigraph.types import PropertyType
 
 NOW_PARAMETER = "__nanograph_now"
@@ -29,6 +29,7 @@ class CompareKind(StrEnum):
     LIST_CONTAINS = "list_contains"
     TEXT_CONTAINS = "text_contains"
     STARTS_WITH = "starts_with"
+    ENDS_WITH = "ends_with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,57 @@ class NodeRef:
 
     variable: str
     type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The literal `null`, in the type that its place asks for."""
+
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`first op operand op operand …`, from left to right."""
+
+    first: Scalar
+    rest: tuple[tuple[ArithmeticOp, Scalar], ...]
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    operand: Scalar
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the language, with as many arguments as it takes."""
+
+    function: str
+    arguments: tuple[Scalar, ...]
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value of the first arm whose predicate is TRUE; no other arm is computed."""
+
+    arms: tuple[tuple[Predicate, Scalar], ...]
+    otherwise: Scalar
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A predicate as a Bool, null where it is unknown."""
+
+    predicate: Predicate
+    type: PropertyType
+
+
+Computed: TypeAlias = Null | Arithmetic | Minus | Call | Case | Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +158,11 @@ class AliasRef:
     alias: str
 
 
-Scalar: TypeAlias = Constant | Param | PropertyRef
+Plain: TypeAlias = Constant | Param | PropertyRef
+Scalar: TypeAlias = Plain | Computed
 Ranking: TypeAlias = Nearest | Bm25 | Rrf
-Projected: TypeAlias = Constant | Param | PropertyRef | NodeRef | Aggregate
-SortKey: TypeAlias = PropertyRef | AliasRef | Ranking
+Projected: TypeAlias = Scalar | NodeRef | Aggregate
+SortKey: TypeAlias = PropertyRef | Computed | AliasRef | Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +183,8 @@ class TextMatch:
 
     function: Literal["search", "match_text", "fuzzy"]
     target: PropertyRef
-    query: Scalar
-    max_edits: Scalar | None = None
+    query: Plain
+    max_edits: Plain | None = None
     language: str = DEFAULT_LANGUAGE
 
 
@@ -143,4 +196,36 @@ class SameNode:
     right: str
 
 
-Predicate: TypeAlias = Compare | TextMatch | SameNode
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """TRUE where `operand` equals a member of the list; unknown where either is null."""
+
+    operand: Scalar
+    values: Constant | Param
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """TRUE where there is no value; never unknown."""
+
+    operand: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """TRUE where the part is FALSE."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Predicate, ...]
+
+
+Predicate: TypeAlias = Compare | TextMatch | SameNode | IsIn | IsNull | Not | And | Or

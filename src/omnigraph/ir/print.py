@@ -15,11 +15,21 @@ from omnigraph.ir.expressions import (
     NOW_PARAMETER,
     Aggregate,
     AliasRef,
+    And,
+    Arithmetic,
     Bm25,
+    Call,
+    Case,
     Compare,
     Constant,
+    IsIn,
+    IsNull,
+    Minus,
     Nearest,
     NodeRef,
+    Not,
+    Null,
+    Or,
     Param,
     Predicate,
     Projected,
@@ -28,6 +38,7 @@ from omnigraph.ir.expressions import (
     SameNode,
     SortKey,
     TextMatch,
+    Truth,
 )
 from omnigraph.ir.query import (
     HIDDEN_PREFIX,
@@ -68,6 +79,16 @@ def format_predicate(predicate: Predicate) -> str:
             return _call(function, arguments)
         case SameNode(left, right):
             return f"{format_variable(left)} is {format_variable(right)}"
+        case IsIn(operand, values):
+            return f"{format_expression(operand)} in {format_expression(values)}"
+        case IsNull(operand):
+            return f"{format_expression(operand)} is null"
+        case Not(part):
+            return f"not ({format_predicate(part)})"
+        case And(parts):
+            return f"({' and '.join(map(format_predicate, parts))})"
+        case Or(parts):
+            return f"({' or '.join(map(format_predicate, parts))})"
         case _:
             assert_never(predicate)
 
@@ -94,6 +115,23 @@ def format_expression(expression: Projected | SortKey) -> str:
         case Rrf(first, second, k):
             arguments: list[Projected | SortKey] = [first, second]
             return _call("rrf", arguments + ([k] if k is not None else []))
+        case Null():
+            return "null"
+        case Arithmetic(operand, rest):
+            terms = "".join(f" {op} {format_expression(each)}" for op, each in rest)
+            return f"({format_expression(operand)}{terms})"
+        case Minus(operand):
+            return f"-{format_expression(operand)}"
+        case Call(name, values):
+            return _call(name, values)
+        case Case(arms, otherwise):
+            whens = (
+                f"when {format_predicate(condition)} then {format_expression(value)}"
+                for condition, value in arms
+            )
+            return f"case {' '.join(whens)} else {format_expression(otherwise)} end"
+        case Truth(predicate):
+            return format_predicate(predicate)
         case _:
             assert_never(expression)
 

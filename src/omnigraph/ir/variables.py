@@ -1,4 +1,7 @@
-"""Which variables an expression or predicate reads. What reads none is the same for every row."""
+"""Which properties and variables an expression or predicate reads.
+
+What reads none is the same for every row.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,36 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from omnigraph.ir.expressions import (
+    Aggregate,
+    And,
+    Arithmetic,
+    Call,
+    Case,
     Compare,
     Constant,
+    IsIn,
+    IsNull,
+    Minus,
+    NodeRef,
+    Not,
+    Null,
+    Or,
     Param,
     Predicate,
+    Projected,
     PropertyRef,
     Ranking,
     Rrf,
     SameNode,
-    Scalar,
     TextMatch,
+    Truth,
 )
 
 
 def predicate_variables(predicate: Predicate) -> frozenset[str]:
     """The variables whose bindings decide whether `predicate` is TRUE."""
-    return frozenset(_predicate_variables(predicate))
+    same_nodes = (predicate.left, predicate.right) if isinstance(predicate, SameNode) else ()
+    return frozenset([*same_nodes, *(ref.variable for ref in predicate_refs(predicate))])
 
 
 def ranking_variable(ranking: Ranking) -> str:
@@ -29,28 +46,67 @@ def ranking_variable(ranking: Ranking) -> str:
     return (ranking.first if isinstance(ranking, Rrf) else ranking).target.variable
 
 
-def _predicate_variables(predicate: Predicate) -> Iterator[str]:
+def has_search(predicate: Predicate) -> bool:
+    """Whether a text search is part of a predicate."""
+    match predicate:
+        case TextMatch():
+            return True
+        case Not(part):
+            return has_search(part)
+        case And(parts) | Or(parts):
+            return any(map(has_search, parts))
+        case _:
+            return False
+
+
+def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
+    """The properties that a predicate reads."""
     match predicate:
         case Compare(left, _, right):
-            yield from _scalar_variables(left)
-            yield from _scalar_variables(right)
+            yield from expression_refs(left)
+            yield from expression_refs(right)
         case TextMatch(_, target, query, max_edits):
-            yield target.variable
-            yield from _scalar_variables(query)
+            yield target
+            yield from expression_refs(query)
             if max_edits is not None:
-                yield from _scalar_variables(max_edits)
-        case SameNode(left, right):
-            yield left
-            yield right
+                yield from expression_refs(max_edits)
+        case IsIn(operand) | IsNull(operand):
+            yield from expression_refs(operand)
+        case Not(part):
+            yield from predicate_refs(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from predicate_refs(part)
+        case SameNode():
+            return
         case _:
             assert_never(predicate)
 
 
-def _scalar_variables(scalar: Scalar) -> Iterator[str]:
-    match scalar:
-        case PropertyRef(variable):
-            yield variable
-        case Constant() | Param():
+def expression_refs(expression: Projected) -> Iterator[PropertyRef]:
+    """The properties that an expression reads."""
+    match expression:
+        case PropertyRef():
+            yield expression
+        case Constant() | Param() | Null() | NodeRef():
             return
+        case Arithmetic(first, rest):
+            yield from expression_refs(first)
+            for _, operand in rest:
+                yield from expression_refs(operand)
+        case Minus(operand):
+            yield from expression_refs(operand)
+        case Call(_, arguments):
+            for argument in arguments:
+                yield from expression_refs(argument)
+        case Case(arms, otherwise):
+            for condition, value in arms:
+                yield from predicate_refs(condition)
+                yield from expression_refs(value)
+            yield from expression_refs(otherwise)
+        case Truth(predicate):
+            yield from predicate_refs(predicate)
+        case Aggregate(_, argument):
+            yield from expression_refs(argument)
         case _:
-            assert_never(scalar)
+            assert_never(expression)

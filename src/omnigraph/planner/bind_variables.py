@@ -21,23 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import assert_never
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
     Bm25,
-    Constant,
     Nearest,
     NodeRef,
-    Param,
     Projected,
     PropertyRef,
     Rrf,
     SortKey,
 )
-from omnigraph.ir.variables import predicate_variables, ranking_variable
+from omnigraph.ir.variables import expression_refs, predicate_variables, ranking_variable
 from omnigraph.planner.pattern import Pattern
 from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan, Statistics
 from omnigraph.planner.trees import AS_WRITTEN, grow_trees
@@ -98,19 +95,17 @@ def _projection_variables(expression: Projected, pattern: Pattern) -> Iterator[s
         case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_hops():
             # Edges send nothing: their values are taken from rows.
             yield variable
-        case Constant() | Param() | Aggregate():
+        case Aggregate():
             return
         case _:
-            assert_never(expression)
+            yield from (ref.variable for ref in expression_refs(expression))
 
 
 def _sort_key_variables(key: SortKey) -> Iterator[str]:
     match key:
-        case PropertyRef(variable):
-            yield variable
         case Nearest() | Bm25() | Rrf():
             yield ranking_variable(key)
         case AliasRef():
             return
         case _:
-            assert_never(key)
+            yield from (ref.variable for ref in expression_refs(key))

@@ -12,23 +12,34 @@ from typing import assert_never
 from omnigraph.syntax.query_tree import (
     AggregateExpr,
     AliasExpr,
+    AndTest,
+    ArithmeticExpr,
     Binding,
+    CaseArm,
+    CaseExpr,
     Clause,
-    CompareOp,
+    Condition,
+    ConditionExpr,
     DateText,
     DateTimeText,
     DeleteStatement,
     Expr,
     FilterClause,
+    FunctionExpr,
     FuzzyExpr,
     InsertStatement,
     ListLiteral,
     LiteralExpr,
     LiteralValue,
+    MinusExpr,
     NearestExpr,
     Negation,
+    NotTest,
     NowExpr,
+    NullExpr,
+    NullTest,
     Ordering,
+    OrTest,
     ParamDecl,
     Predicate,
     Projection,
@@ -42,6 +53,7 @@ from omnigraph.syntax.query_tree import (
     Traversal,
     UpdateStatement,
     VariableExpr,
+    is_text_search,
 )
 from omnigraph.syntax.write_literals import write_literal, write_string
 
@@ -98,8 +110,10 @@ def _clause(clause: Clause) -> Iterator[str]:
             yield f"${variable}: {type_name}{braces}"
         case Traversal():
             yield _traversal(clause)
-        case FilterClause():
-            yield _filter(clause)
+        case FilterClause() | NullTest() | NotTest() | AndTest() | OrTest():
+            text = _condition(clause)
+            # A sign at the start of a clause would continue the clause before it.
+            yield f"({text})" if text.startswith("-") else text
         case Negation(clauses):
             inner = (line for clause in clauses for line in _clause(clause))
             yield from _block("not", inner)
@@ -117,30 +131,55 @@ def _traversal(traversal: Traversal) -> str:
     return f"${traversal.source} {edge} ${traversal.target}"
 
 
-def _filter(clause: FilterClause) -> str:
-    if _is_text_search(clause):
-        return _expression(clause.left)
-    return f"{_expression(clause.left)} {clause.op} {_expression(clause.right)}"
+def _condition(condition: Condition) -> str:
+    match condition:
+        case FilterClause():
+            return _comparison(condition)
+        case NullTest(operand, is_negated):
+            return f"{print_expression(operand)} is {'not ' if is_negated else ''}null"
+        case NotTest(inner):
+            return f"not ({_condition(inner)})"
+        case AndTest(parts):
+            return " and ".join(_enclose(part, (AndTest, OrTest)) for part in parts)
+        case OrTest(parts):
+            return " or ".join(_enclose(part, (OrTest,)) for part in parts)
+        case unreachable:
+            assert_never(unreachable)
 
 
-def _is_text_search(clause: FilterClause) -> bool:
-    match clause:
-        case FilterClause(
-            TextSearchExpr("search" | "match_text") | FuzzyExpr(),
-            CompareOp.EQUAL,
-            LiteralExpr(True),
-        ):
-            return True
-    return False
+def _enclose(part: Condition, weaker: tuple[type[Condition], ...]) -> str:
+    """A part of a condition, in parentheses when it would fall apart without."""
+    return f"({_condition(part)})" if isinstance(part, weaker) else _condition(part)
+
+
+def _comparison(clause: FilterClause) -> str:
+    left, right = print_expression(clause.left), print_expression(clause.right)
+    if is_text_search(clause):
+        return left
+    # Behind a bare variable, a word that is followed by another variable is an edge.
+    if clause.op.is_word and isinstance(clause.left, VariableExpr) and not _is_constant(clause):
+        left = f"({left})"
+    if left.endswith("null") and clause.op.value.startswith(">"):
+        # `<null>` is an edge, so `null` before a `>` is a name.
+        left = f"({left})"
+    if left.endswith("null") and clause.op.value.startswith(">"):
+        # `<null>` is an edge, so `null` before a `>` is a name.
+        left = f"({left})"
+    return f"{left} {clause.op} {right}"
+
+
+def _is_constant(clause: FilterClause) -> bool:
+    """Whether the right side is one atom that no variable starts."""
+    return isinstance(clause.right, (LiteralExpr, NowExpr)) and not _has_sign(clause.right)
 
 
 def _projection(projection: Projection) -> str:
     alias = "" if projection.alias is None else f" as {projection.alias}"
-    return f"{_expression(projection.expression)}{alias}"
+    return f"{print_expression(projection.expression)}{alias}"
 
 
 def _ordering(ordering: Ordering) -> str:
-    return f"{_expression(ordering.expression)}{' desc' if ordering.descending else ''}"
+    return f"{print_expression(ordering.expression)}{' desc' if ordering.descending else ''}"
 
 
 def _statement(statement: Statement) -> str:
@@ -156,15 +195,16 @@ def _statement(statement: Statement) -> str:
 
 
 def _assignments(assignments: Iterable[PropertyMatch]) -> str:
-    pairs = (f"{pair.property}: {_expression(pair.value)}" for pair in assignments)
+    pairs = (f"{pair.property}: {print_expression(pair.value)}" for pair in assignments)
     return f"{{ {', '.join(pairs)} }}"
 
 
 def _where(predicate: Predicate) -> str:
-    return f"where {predicate.property} {predicate.op} {_expression(predicate.value)}"
+    return f"where {predicate.property} {predicate.op} {print_expression(predicate.value)}"
 
 
-def _expression(expression: Expr) -> str:
+def print_expression(expression: Expr) -> str:
+    """Return the text of one expression."""
     match expression:
         case LiteralExpr(value):
             return _literal(value)
@@ -186,12 +226,50 @@ def _expression(expression: Expr) -> str:
             return _call(function, argument)
         case AliasExpr(name):
             return name
+        case NullExpr():
+            return "null"
+        case ArithmeticExpr():
+            return _arithmetic(expression)
+        case MinusExpr(operand):
+            return f"-{_operand(operand, ArithmeticExpr)}"
+        case FunctionExpr(name, arguments):
+            return _call(name, *arguments)
+        case CaseExpr(arms, otherwise):
+            return _case(arms, otherwise)
+        case ConditionExpr(condition):
+            return _condition(condition)
         case unreachable:
             assert_never(unreachable)
 
 
+def _arithmetic(expression: ArithmeticExpr) -> str:
+    def write(operand: Expr) -> str:
+        is_stronger = isinstance(operand, ArithmeticExpr) and not operand.is_additive
+        if expression.is_additive and is_stronger:
+            return print_expression(operand)
+        return _operand(operand, ArithmeticExpr)
+
+    rest = (f" {op} {write(operand)}" for op, operand in expression.rest)
+    return write(expression.first) + "".join(rest)
+
+
+def _operand(operand: Expr, weaker: type[Expr]) -> str:
+    text = print_expression(operand)
+    return f"({text})" if isinstance(operand, weaker) else text
+
+
+def _case(arms: tuple[CaseArm, ...], otherwise: Expr | None) -> str:
+    whens = (f"when {_condition(arm.condition)} then {print_expression(arm.value)}" for arm in arms)
+    last = "" if otherwise is None else f" else {print_expression(otherwise)}"
+    return f"case {' '.join(whens)}{last} end"
+
+
+def _has_sign(literal: LiteralExpr | NowExpr) -> bool:
+    return isinstance(literal, LiteralExpr) and _literal(literal.value).startswith("-")
+
+
 def _call(function: str, *arguments: Expr | None) -> str:
-    written = (_expression(argument) for argument in arguments if argument is not None)
+    written = (print_expression(argument) for argument in arguments if argument is not None)
     return f"{function}({', '.join(written)})"
 
 

@@ -6,7 +6,9 @@ say (sizes, escapes, duplicates) is checked here, where the token is still at ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from omnigraph.errors import ParseError
 from omnigraph.source_text import Span
@@ -16,6 +18,7 @@ from omnigraph.syntax.literals import (
     read_dimension,
     read_float,
     read_integer,
+    read_number,
     read_string,
     span_of,
 )
@@ -24,20 +27,35 @@ from omnigraph.syntax.query_tree import (
     AggregateExpr,
     AggregateFunction,
     AliasExpr,
+    AndTest,
+    ArithmeticExpr,
+    ArithmeticOp,
     Binding,
+    CaseArm,
+    CaseExpr,
     CompareOp,
+    Condition,
+    ConditionExpr,
     DateText,
     DateTimeText,
     DeleteStatement,
+    Expr,
     FilterClause,
+    FunctionExpr,
     FuzzyExpr,
     InsertStatement,
     ListLiteral,
     LiteralExpr,
+    LiteralValue,
+    MinusExpr,
     NearestExpr,
     Negation,
+    NotTest,
     NowExpr,
+    NullExpr,
+    NullTest,
     Ordering,
+    OrTest,
     ParamDecl,
     Predicate,
     Projection,
@@ -50,12 +68,17 @@ from omnigraph.syntax.query_tree import (
     Traversal,
     UpdateStatement,
     VariableExpr,
+    is_text_search,
 )
+from omnigraph.syntax.source import NESTING_MAX
 
 if TYPE_CHECKING:
     from lark import Token
 
 _OPERATORS = {op.value: op for op in CompareOp}
+_OPERANDS_MAX = 1_000
+_LEVELS_MAX = 4 * NESTING_MAX
+"""Of tree nodes and the tuples between them."""
 _AGGREGATES = {function.value: function for function in AggregateFunction}
 
 
@@ -186,7 +209,7 @@ class QueryBuilder:
         assert minimum is not None
         return _hops(minimum), None if maximum is None else _hops(maximum)
 
-    def filter(self, children: list[Any]) -> FilterClause:
+    def comparison(self, children: list[Any]) -> FilterClause:
         left, op, right = children
         # A clause that starts with a bare variable may still become a traversal or a binding, so
         # the grammar leaves the token, a kind of str, as it is.
@@ -194,9 +217,30 @@ class QueryBuilder:
             left = self.variable(children[:1])
         return FilterClause(left, _OPERATORS[op], right, span=Span(left.span.start, right.span.end))
 
-    def text_search(self, children: list[TextSearchExpr | FuzzyExpr]) -> FilterClause:
+    def text_test(self, children: list[TextSearchExpr | FuzzyExpr]) -> FilterClause:
         call = children[0]
         return FilterClause(call, CompareOp.EQUAL, LiteralExpr(True), span=call.span)
+
+    def null_test(self, children: list[Any]) -> NullTest:
+        operand, words = children
+        span = Span(operand.span.start, words.end_pos)
+        return NullTest(operand, "not" in words.split(), span=span)
+
+    def not_test(self, children: list[Any]) -> NotTest:
+        start, condition, end = children
+        return NotTest(condition, span=from_to(start, end))
+
+    def and_test(self, children: list[Condition]) -> AndTest:
+        return AndTest(tuple(children), span=_around(children))
+
+    def or_test(self, children: list[Condition]) -> OrTest:
+        return OrTest(tuple(children), span=_around(children))
+
+    def condition_value(self, children: list[Condition]) -> Expr:
+        (condition,) = children
+        if isinstance(condition, FilterClause) and is_text_search(condition):
+            return condition.left
+        return ConditionExpr(condition, span=condition.span)
 
     def projection(self, children: list[Any]) -> Projection:
         expression, alias = children
@@ -236,7 +280,7 @@ class QueryBuilder:
         start, target, query, end = children
         return NearestExpr(target, query, span=from_to(start, end))
 
-    def text_call(self, children: list[Any]) -> TextSearchExpr:
+    def text_search(self, children: list[Any]) -> TextSearchExpr:
         function, target, query, end = children
         return TextSearchExpr(function.value, target, query, span=from_to(function, end))
 
@@ -252,6 +296,47 @@ class QueryBuilder:
         function, argument, end = children
         return AggregateExpr(_AGGREGATES[function], argument, span=from_to(function, end))
 
+    def null(self, children: list[Token]) -> NullExpr:
+        return NullExpr(span=span_of(children[0]))
+
+    def arithmetic(self, children: list[Any]) -> ArithmeticExpr:
+        left, sign, right = children
+        op = ArithmeticOp(sign.value)
+        chain: tuple[tuple[ArithmeticOp, Expr], ...] = ()
+        first = left
+        if isinstance(left, ArithmeticExpr) and left.is_additive == op.is_additive:
+            first, chain = left.first, left.rest
+        if len(chain) >= _OPERANDS_MAX:
+            raise ParseError(f"more than {_OPERANDS_MAX} operands in a row", span=span_of(sign))
+        span = Span(left.span.start, right.span.end)
+        return ArithmeticExpr(first, (*chain, (op, right)), span=span)
+
+    def minus(self, children: list[Any]) -> MinusExpr | LiteralExpr:
+        sign, operand = children
+        span = Span(sign.start_pos, operand.span.end)
+        if isinstance(operand, LiteralExpr) and _is_unsigned(operand.value):
+            return LiteralExpr(-operand.value, span=span)
+        return _require_shallow(MinusExpr(operand, span=span))
+
+    def negative(self, children: list[Token]) -> LiteralExpr:
+        sign, digits = children
+        value = read_number(digits.update(value=f"-{digits}"))
+        return LiteralExpr(value, span=from_to(sign, digits))
+
+    def function_call(self, children: list[Any]) -> FunctionExpr:
+        name, *arguments, end = children
+        return FunctionExpr(name.value, tuple(arguments), span=from_to(name, end))
+
+    def when(self, children: list[Any]) -> CaseArm:
+        return CaseArm(*children)
+
+    def else_value(self, children: list[Expr]) -> Expr:
+        return children[0]
+
+    def case(self, children: list[Any]) -> CaseExpr:
+        start, *arms, otherwise, end = children
+        return _require_shallow(CaseExpr(tuple(arms), otherwise, span=from_to(start, end)))
+
     def string(self, children: list[Token]) -> LiteralExpr:
         return LiteralExpr(read_string(children[0]), span=span_of(children[0]))
 
@@ -264,9 +349,11 @@ class QueryBuilder:
     def bool(self, children: list[Token]) -> LiteralExpr:
         return LiteralExpr(children[0] == "true", span=span_of(children[0]))
 
-    def date(self, children: list[Token]) -> LiteralExpr:
-        start, text, end = children
-        return LiteralExpr(DateText(read_string(text)), span=from_to(start, end))
+    def date(self, children: list[Any]) -> LiteralExpr | FunctionExpr:
+        start, argument, end = children
+        if isinstance(argument, LiteralExpr) and isinstance(argument.value, str):
+            return LiteralExpr(DateText(argument.value), span=from_to(start, end))
+        return FunctionExpr(start.value, (argument,), span=from_to(start, end))
 
     def datetime(self, children: list[Token]) -> LiteralExpr:
         start, text, end = children
@@ -274,9 +361,46 @@ class QueryBuilder:
 
     def list(self, children: list[Any]) -> LiteralExpr:
         start, *items, end = children
+        for item in items:
+            if not isinstance(item, LiteralExpr):
+                raise ParseError("a list literal holds literals only", span=item.span)
         return LiteralExpr(
             ListLiteral(tuple(item.value for item in items)), span=from_to(start, end)
         )
+
+
+def _around(parts: list[Any]) -> Span:
+    """From the start of the first of these nodes to the end of the last."""
+    return Span(parts[0].span.start, parts[-1].span.end)
+
+
+def _is_unsigned(value: LiteralValue) -> TypeGuard[int | float]:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and not str(value).startswith("-")
+
+
+Deep = TypeVar("Deep", MinusExpr, CaseExpr)
+
+
+def _require_shallow(node: Deep) -> Deep:
+    """Refuse what nests too deep without a bracket that `source.admit` would have counted."""
+    level: list[object] = [node]
+    for _ in range(_LEVELS_MAX):
+        level = [part for each in level for part in _parts(each)]
+        if not level:
+            return node
+    raise ParseError(
+        "nested too deeply",
+        span=node.span,
+        hint="write it as several queries, or compute it in the caller",
+    )
+
+
+def _parts(node: object) -> Iterator[object]:
+    if isinstance(node, tuple):
+        yield from node
+    elif is_dataclass(node) and not isinstance(node, Span):
+        yield from (getattr(node, field.name) for field in fields(node))
 
 
 def _variable(token: Token) -> str:

@@ -30,6 +30,25 @@ class CompareOp(StrEnum):
     LESS_EQUAL = "<="
     CONTAINS = "contains"
     STARTS_WITH = "starts_with"
+    ENDS_WITH = "ends_with"
+    IN = "in"
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is spelled as an edge could be: between two bare variables it is one."""
+        return self.value.isidentifier()
+
+
+class ArithmeticOp(StrEnum):
+    PLUS = "+"
+    MINUS = "-"
+    TIMES = "*"
+    OVER = "/"
+    MODULO = "%"
+
+    @property
+    def is_additive(self) -> bool:
+        return self in (ArithmeticOp.PLUS, ArithmeticOp.MINUS)
 
 
 class AggregateFunction(StrEnum):
@@ -141,6 +160,65 @@ class AliasExpr(Spanned):
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class NullExpr(Spanned):
+    """`null`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArithmeticExpr(Spanned):
+    """`first op operand op operand …`, from left to right; all operators bind equally strong.
+
+    A chain is one node, so that a long one is not a deep one. Parentheses around its start change
+    nothing and are not kept.
+    """
+
+    first: Expr
+    rest: tuple[tuple[ArithmeticOp, Expr], ...]
+
+    @property
+    def is_additive(self) -> bool:
+        return self.rest[0][0].is_additive
+
+
+@dataclass(frozen=True, slots=True)
+class MinusExpr(Spanned):
+    """`-operand`. Before an unsigned number it is part of the literal instead."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionExpr(Spanned):
+    """`name(argument, …)`; the checker knows the functions."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseArm:
+    """`when condition then value`."""
+
+    condition: Condition
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class CaseExpr(Spanned):
+    """`case when … then … else … end`."""
+
+    arms: tuple[CaseArm, ...]
+    otherwise: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionExpr(Spanned):
+    """A condition as a value: a Bool, or null when it is unknown."""
+
+    condition: Condition
+
+
 Value: TypeAlias = LiteralExpr | VariableExpr | NowExpr
 Expr: TypeAlias = (
     LiteralExpr
@@ -153,6 +231,12 @@ Expr: TypeAlias = (
     | RrfExpr
     | AggregateExpr
     | AliasExpr
+    | NullExpr
+    | ArithmeticExpr
+    | MinusExpr
+    | FunctionExpr
+    | CaseExpr
+    | ConditionExpr
 )
 
 
@@ -203,6 +287,50 @@ class FilterClause(Spanned):
     right: Expr
 
 
+def is_text_search(clause: FilterClause) -> bool:
+    """Whether a comparison only says that a text search finds something."""
+    match clause:
+        case FilterClause(
+            TextSearchExpr(function="search" | "match_text") | FuzzyExpr(),
+            CompareOp.EQUAL,
+            LiteralExpr(True),
+        ):
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest(Spanned):
+    """`operand is null`, or `is not null`."""
+
+    operand: Expr
+    is_negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotTest(Spanned):
+    """`not (condition)`: the truth value turned around, unknown stays unknown."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class AndTest(Spanned):
+    """`a and b and …`."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrTest(Spanned):
+    """`a or b or …`."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition: TypeAlias = FilterClause | NullTest | NotTest | AndTest | OrTest
+
+
 @dataclass(frozen=True, slots=True)
 class Negation(Spanned):
     """`not { clauses }`."""
@@ -210,7 +338,7 @@ class Negation(Spanned):
     clauses: tuple[Clause, ...]
 
 
-Clause: TypeAlias = Binding | Traversal | FilterClause | Negation
+Clause: TypeAlias = Binding | Traversal | Condition | Negation
 
 
 @dataclass(frozen=True, slots=True)

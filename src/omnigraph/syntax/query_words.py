@@ -16,22 +16,23 @@ from omnigraph.syntax.unexpected import (
     quote_words,
 )
 
-_LITERALS = frozenset({"STRING", "INT", "FLOAT", "BOOL", "DATE", "DATETIME", "LSQB"})
+_LITERALS = frozenset({"STRING", "INT", "FLOAT", "BOOL", "DATE", "DATETIME", "LSQB", "MINUS"})
 _VALUES = _LITERALS | {"VAR", "NOW"}
-_COMPUTED = _LITERALS | {
-    "NOW", "AGGREGATE", "NEAREST", "SEARCH", "FUZZY", "MATCH_TEXT", "BM25", "RRF", "IDENT",
+_RANKINGS = frozenset({"NEAREST", "BM25", "RRF"})
+_SEARCHES = frozenset({"SEARCH", "FUZZY", "MATCH_TEXT"})
+_ATOMS = (_LITERALS - {"MINUS"}) | _RANKINGS | {
+    "NOW", "AGGREGATE", "IDENT", "NULL", "FUNCTION", "CASE", "LPAR",
 }  # fmt: skip
-_EXPRESSIONS = _COMPUTED | {"VAR"}
+_SUMS = _ATOMS | {"VAR", "MINUS"}
+_EXPRESSIONS = _SUMS | _SEARCHES
+_CONDITIONS = _EXPRESSIONS | {"NOT_TEST"}
 _SYMBOLS = frozenset({"COMPARE", "LESS", "MORE"})
+_TESTS = _SYMBOLS | {"WORD_OP", "IS_NULL"}
+_SIGNS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 
 _ABSENT = {
-    "and": "the clauses of a `match` all have to hold; leave out `and`",
-    "&&": "the clauses of a `match` all have to hold; leave out `&&`",
-    "or": "there is no `or`; run one query for each side",
-    "||": "there is no `or`; run one query for each side",
-    "in": "there is no `in`; run one query per value, or use `list contains value`",
-    "is": "there is no null test",
-    "null": "there is no null literal; pass an optional parameter, or leave the property out",
+    "&&": "write `and`; clauses side by side all have to hold as well",
+    "||": "write `or`",
     "distinct": "there is no `distinct`; group with an aggregate instead",
     "group": "there is no `group`; every projection beside an aggregate is a group key",
     "having": "there is no `having`; filter the rows that come back",
@@ -39,13 +40,11 @@ _ABSENT = {
     "skip": "there is no `skip`; filter on the order key instead",
     "optional": "there is no optional match; run a second query",
     "by": "the keys go in braces: `order { … }`",
+    "where": "filters stand in `match`, beside the pattern",
     "==": "equality is a single `=`",
     "<>": "write `!=`",
-    "!": "negation is written `not { … }`",
-    "*": "there is no `*` and no arithmetic; name what you want",
-    "+": "there is no arithmetic; compute the value and pass it as a parameter",
-    "/": "there is no arithmetic; compute the value and pass it as a parameter",
-    "%": "there is no arithmetic; compute the value and pass it as a parameter",
+    "!": "`not ( … )` negates a test, `not { … }` asks that a pattern does not exist",
+    "*": "name the properties that you want",
 }
 _FUNCTIONS = frozenset({
     "not", "now", "nearest", "search", "fuzzy", "match_text", "bm25", "rrf", "count", "sum", "avg",
@@ -55,6 +54,7 @@ _KEYWORDS = (
     "query", "match", "return", "order", "limit", "insert", "update", "delete", "set", "where",
     "as",
 )  # fmt: skip
+_JOINING = ("and", "or", "when", "then", "else")
 
 
 def _hint_absent(situation: Situation) -> str | None:
@@ -62,17 +62,31 @@ def _hint_absent(situation: Situation) -> str | None:
     after_where = "_INSERT" in situation.expected and "_MATCH" not in situation.expected
     if after_where and situation.found in (",", "and", "or", "&&", "||"):
         return "`where` takes a single comparison"
-    if situation.found == "-":
-        if "INT" in situation.expected:
-            return "there is no negative literal; pass a parameter"
-        return "there is no arithmetic; compute the value and pass it as a parameter"
-    if situation.found in ("contains", "starts_with") and situation.expected >= _SYMBOLS:
+    if situation.found in _WORD_OPERATORS and situation.expected >= _SYMBOLS:
         return "`where` compares with `=`, `!=`, `<`, `<=`, `>` or `>=`"
     for word in (situation.found.lower(), situation.previous.lower()):
         if word in _ABSENT:
             return _ABSENT[word]
     if situation.found == "=" and situation.before.rstrip().endswith("="):
         return _ABSENT["=="]
+    return None
+
+
+_WORD_OPERATORS = ("contains", "starts_with", "ends_with", "in")
+
+
+def _hint_condition(situation: Situation) -> str | None:
+    """Where a condition was begun and is none."""
+    if situation.found in (",", ")") and re.search(r"\bin\s*\([^()]*\Z", situation.before):
+        return "write the list in square brackets: expected ["
+    if situation.found == ">" and situation.before.rstrip().endswith("<"):
+        return _ABSENT["<>"]
+    if situation.previous == "not":
+        return "`not ( … )` negates a test, `not { … }` asks that a pattern does not exist"
+    if situation.found == "null":
+        return "test with `is null`; to leave a property empty, leave it out"
+    if "IS_NULL" in situation.expected and situation.found in ("or", "and", ")", "}", "then"):
+        return "compare it: `… = true`"
     return None
 
 
@@ -115,13 +129,18 @@ def _hint_keyword(situation: Situation) -> str | None:
 
 QUERY_WORDS = Vocabulary(
     groups=(
-        (_EXPRESSIONS | {"NOT"}, "a clause"),
+        (_CONDITIONS | {"NOT"}, "a clause"),
+        (_CONDITIONS, "an expression"),
         (_EXPRESSIONS, "an expression"),
-        (_COMPUTED, "an expression"),
+        (_SUMS, "an expression"),
+        (_ATOMS, "an expression"),
         (_VALUES, "a value"),
         (_LITERALS, "a literal"),
+        (_TESTS | _SIGNS, "a comparison"),
         (_SYMBOLS | {"WORD_OP"}, "a comparison"),
         (_SYMBOLS, "a comparison"),
+        (_SIGNS, "an operator"),
+        (frozenset({"STAR", "SLASH", "PERCENT"}), "an operator"),
         (frozenset({"NEAREST", "BM25"}), "`nearest(…)` or `bm25(…)`"),
         (frozenset({"BASE_TYPE", "LSQB", "VECTOR"}), "a type"),
     ),
@@ -139,11 +158,16 @@ QUERY_WORDS = Vocabulary(
     ),
     terminals={
         **quote_words(_KEYWORDS),
+        **quote_words(_JOINING),
+        **dict.fromkeys(sorted(_SIGNS), "an operator"),
+        "IS_NULL": "a comparison",
+        "END": "`end`",
+        "NOT_TEST": "a condition",
         "TYPE_NAME": "a type name",
         "IDENT": "a name",
         "VAR": "a variable",
         "BASE_TYPE": "a scalar type",
-        **dict.fromkeys(sorted(_EXPRESSIONS - {"IDENT", "VAR"}), "an expression"),
+        **dict.fromkeys(sorted(_EXPRESSIONS - {"IDENT", "VAR", "LPAR", "MINUS"}), "an expression"),
         "NOT": "a clause",
         "STRING": "a string",
         "INT": "an integer",
@@ -156,6 +180,7 @@ QUERY_WORDS = Vocabulary(
     },
     hints=(
         hint_character,
+        _hint_condition,
         _hint_absent,
         _hint_body,
         _hint_edge,

@@ -18,13 +18,21 @@ from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
+    Arithmetic,
+    Call,
+    Case,
     Compare,
     Constant,
+    Minus,
     NodeRef,
+    Null,
     Param,
+    Predicate,
     PropertyRef,
     SameNode,
+    Truth,
 )
+from omnigraph.ir.expressions import Scalar as Operand
 from omnigraph.ir.query import (
     HIDDEN_PREFIX,
     AntiJoin,
@@ -38,6 +46,7 @@ from omnigraph.ir.query import (
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
+from omnigraph.testing.computed import compute, decide
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
 Entity = dict[str, Any]
@@ -162,24 +171,41 @@ class _Evaluator:
                 break
         return emitted
 
-    def holds(self, predicate: object, row: Row) -> bool:
+    def holds(self, predicate: Predicate, row: Row) -> bool:
+        return self.decide(predicate, row) is True
+
+    def decide(self, predicate: Predicate, row: Row) -> bool | None:
+        def is_equal(operand: Operand, wanted: Any, member: Any) -> bool:
+            is_stored = isinstance(operand, PropertyRef)
+            return bool(wanted == (_at_width(member, operand.type) if is_stored else member))
+
+        return decide(
+            predicate,
+            lambda each: self.value(each, row),
+            lambda leaf: self.compare(leaf, row),
+            is_equal,
+        )
+
+    def compare(self, predicate: Predicate, row: Row) -> bool | None:
         if isinstance(predicate, SameNode):
             return bool(row[predicate.left]["id"] == row[predicate.right]["id"])
         assert isinstance(predicate, Compare), "text search has tests of its own"
         left, right = self.value(predicate.left, row), self.value(predicate.right, row)
         if left is None or right is None:
-            return False
+            return None
         match predicate.kind.value:
             case "text_contains":
                 return right in left
             case "starts_with":
                 return bool(left.startswith(right))
+            case "ends_with":
+                return bool(left.endswith(right))
             case "list_contains":
                 return self.contains(predicate, left, right)
         # A float that is given, not stored, is rounded to the width of the column it meets.
-        if not isinstance(predicate.right, PropertyRef):
+        if isinstance(predicate.left, PropertyRef) and _is_given(predicate.right):
             right = _at_width(right, predicate.left.type)
-        if not isinstance(predicate.left, PropertyRef):
+        if isinstance(predicate.right, PropertyRef) and _is_given(predicate.left):
             left = _at_width(left, predicate.right.type)
         return _compared(left, predicate.kind.value, right)
 
@@ -200,6 +226,12 @@ class _Evaluator:
                 return _plain(literal, type_)
             case Param(name, type_):
                 return _plain(self.params[name], type_)
+            case Null() | Arithmetic() | Minus() | Call() | Case() | Truth():
+                return compute(
+                    expression,
+                    lambda each: self.value(each, row),
+                    lambda condition: self.decide(condition, row),
+                )
         raise AssertionError(expression)
 
     def grouped(self, ir: QueryIR, rows: list[Row]) -> list[dict[str, Any]]:
@@ -272,6 +304,10 @@ def _at_width(value: Any, column: PropertyType) -> Any:
     if column.scalar is Scalar.F32 and isinstance(value, float):
         return float(struct.unpack("f", struct.pack("f", value))[0])
     return value
+
+
+def _is_given(expression: Operand) -> bool:
+    return isinstance(expression, (Constant, Param))
 
 
 def _compared(left: Any, kind: str, right: Any) -> bool:

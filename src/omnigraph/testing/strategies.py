@@ -15,23 +15,36 @@ from omnigraph.syntax.query_tree import (
     AggregateExpr,
     AggregateFunction,
     AliasExpr,
+    AndTest,
+    ArithmeticExpr,
+    ArithmeticOp,
     Binding,
+    CaseArm,
+    CaseExpr,
     Clause,
     CompareOp,
+    Condition,
+    ConditionExpr,
     DateText,
     DateTimeText,
     DeleteStatement,
     Expr,
     FilterClause,
+    FunctionExpr,
     FuzzyExpr,
     InsertStatement,
     ListLiteral,
     LiteralExpr,
     LiteralValue,
+    MinusExpr,
     NearestExpr,
     Negation,
+    NotTest,
     NowExpr,
+    NullExpr,
+    NullTest,
     Ordering,
+    OrTest,
     ParamDecl,
     Predicate,
     Projection,
@@ -46,6 +59,7 @@ from omnigraph.syntax.query_tree import (
     UpdateStatement,
     Value,
     VariableExpr,
+    is_text_search,
 )
 from omnigraph.syntax.schema_tree import (
     Annotation,
@@ -67,6 +81,10 @@ _T = TypeVar("_T")
 
 _BOOLEANS = ("true", "false")
 _CONSTRAINTS = ("key", "unique", "index", "range", "check")
+_LANGUAGE_WORDS = frozenset({
+    "true", "false", "contains", "starts_with", "ends_with", "in", "and", "or", "is", "null",
+    "case", "when", "then", "else", "end", "not", "as", "asc", "desc", "insert", "update", "delete",
+})  # fmt: skip
 _INFIX_WORDS = ("contains", "starts_with", "as", "asc", "desc", "insert", "update", "delete")
 
 HOSTILE_NAMES = (
@@ -194,8 +212,9 @@ schema_trees = st.builds(SchemaTree, _tuples(declarations))
 
 # ---- queries ---------------------------------------------------------------------------------
 
+_numbers = st.integers(-(2**63) + 1, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 _literal_values: st.SearchStrategy[LiteralValue] = st.recursive(
-    st.one_of(_literals, st.builds(DateText, _texts), st.builds(DateTimeText, _texts)),
+    st.one_of(_literals, _numbers, st.builds(DateText, _texts), st.builds(DateTimeText, _texts)),
     lambda items: st.builds(ListLiteral, _tuples(items)),
     max_leaves=4,
 )
@@ -207,35 +226,78 @@ _now = st.just(NowExpr())
 values: st.SearchStrategy[Value] = st.one_of(_literal_exprs, _variable_exprs, _now)
 """What an assignment or a predicate may hold."""
 
+_FUNCTION_NAMES = ("lower", "length", "coalesce", "year", "days", "in", "or", "is")
+
+
+def _is_minus(expression: MinusExpr) -> bool:
+    # `-1` is a literal.
+    match expression.operand:
+        case LiteralExpr(bool()):
+            return True
+        case LiteralExpr(int() | float() as number):
+            return str(number).startswith("-")
+    return True
+
+
+def _is_one_chain(chain: ArithmeticExpr) -> bool:
+    """Whether all operators are of one strength, and the first operand goes not on with them."""
+    strengths = {op.is_additive for op, _ in chain.rest}
+    first = chain.first
+    goes_on = isinstance(first, ArithmeticExpr) and first.is_additive == chain.is_additive
+    return len(strengths) == 1 and not goes_on
+
+
+def _tests(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Condition]:
+    search = st.builds(TextSearchExpr, st.sampled_from(["search", "match_text"]), inner, inner)
+    fuzzy = st.builds(FuzzyExpr, inner, inner, st.none() | inner)
+    is_true = st.just(CompareOp.EQUAL), st.just(LiteralExpr(True))
+    return st.one_of(
+        st.builds(FilterClause, inner, st.sampled_from(CompareOp), inner),
+        st.builds(FilterClause, search | fuzzy, *is_true),
+        st.builds(NullTest, inner, st.booleans()),
+    )
+
+
+def _join_tests(parts: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+    return st.one_of(
+        st.builds(NotTest, parts),
+        st.builds(AndTest, _tuples(parts, least=2)),
+        st.builds(OrTest, _tuples(parts, least=2)),
+    )
+
 
 def _calls(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     nearest = st.builds(NearestExpr, _property_exprs, inner)
     bm25 = st.builds(TextSearchExpr, st.just("bm25"), inner, inner)
+    steps = _tuples(st.tuples(st.sampled_from(ArithmeticOp), inner), least=1)
+    arms = st.builds(CaseArm, _join_tests(_tests(inner)) | _tests(inner), inner)
     return st.one_of(
         nearest,
         bm25,
-        st.builds(TextSearchExpr, st.sampled_from(["search", "match_text"]), inner, inner),
-        st.builds(FuzzyExpr, inner, inner, st.none() | inner),
         st.builds(RrfExpr, nearest | bm25, nearest | bm25, st.none() | inner),
         st.builds(AggregateExpr, st.sampled_from(AggregateFunction), inner),
+        st.builds(FunctionExpr, st.sampled_from(_FUNCTION_NAMES), _tuples(inner)),
+        st.builds(ArithmeticExpr, inner, steps).filter(_is_one_chain),
+        st.builds(MinusExpr, inner).filter(_is_minus),
+        st.builds(CaseExpr, _tuples(arms, least=1, most=2), st.none() | inner),
     )
 
 
-expressions: st.SearchStrategy[Expr] = st.recursive(
-    st.one_of(values, _property_exprs, st.builds(AliasExpr, _words)), _calls, max_leaves=4
+_sums: st.SearchStrategy[Expr] = st.recursive(
+    st.one_of(values, _property_exprs, st.just(NullExpr())), _calls, max_leaves=4
+)
+_filters = st.recursive(_tests(st.deferred(lambda: _sums)), _join_tests, max_leaves=3)
+# A word that may follow an expression goes on with the one before it.
+_aliases = st.builds(AliasExpr, names.filter(lambda name: name not in _LANGUAGE_WORDS))
+expressions: st.SearchStrategy[Expr] = st.one_of(
+    _sums,
+    _aliases,
+    st.builds(TextSearchExpr, st.sampled_from(["search", "match_text"]), _sums, _sums),
+    _filters.filter(lambda each: not (isinstance(each, FilterClause) and is_text_search(each))).map(
+        ConditionExpr
+    ),
 )
 """Every expression, calls within calls included."""
-
-
-def _is_filter(clause: FilterClause) -> bool:
-    match clause:
-        case FilterClause(AliasExpr(name)):
-            # `1 = 2  contains = 3`: behind a literal these words go on with what came before.
-            return name not in _INFIX_WORDS
-        case FilterClause(VariableExpr(), CompareOp.CONTAINS | CompareOp.STARTS_WITH, right):
-            # `$a contains $b` is a traversal.
-            return not isinstance(right, VariableExpr)
-    return True
 
 
 _bindings = st.builds(Binding, names, type_names, _tuples(st.builds(PropertyMatch, names, values)))
@@ -256,10 +318,6 @@ _bounded = st.builds(
     edge_variable=_edge_variables,
     has_bounds=st.just(True),
 )
-_filters = st.builds(FilterClause, expressions, st.sampled_from(CompareOp), expressions).filter(
-    _is_filter
-)
-
 clauses: st.SearchStrategy[Clause] = st.recursive(
     st.one_of(_bindings, _hops, _bounded, _filters),
     lambda inner: st.builds(Negation, _tuples(inner, least=1)),
@@ -277,13 +335,11 @@ _params = st.builds(
     ),
     st.booleans(),
 )
-_orderings = st.builds(Ordering, expressions, st.booleans()).filter(
+_orderings = st.builds(Ordering, _sums | _aliases, st.booleans()).filter(
     lambda ordering: not (ordering.descending and isinstance(ordering.expression, NearestExpr))
 )
 _assignments = _tuples(st.builds(PropertyMatch, names, values), least=1)
-_symbols = st.sampled_from(
-    [op for op in CompareOp if op not in (CompareOp.CONTAINS, CompareOp.STARTS_WITH)]
-)
+_symbols = st.sampled_from([op for op in CompareOp if not op.is_word])
 _predicates = st.builds(Predicate, names, _symbols, values)
 _statements: st.SearchStrategy[Statement] = st.one_of(
     st.builds(InsertStatement, type_names, _assignments),

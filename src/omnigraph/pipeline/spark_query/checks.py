@@ -6,25 +6,19 @@ numbers of different types, and texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
-from omnigraph.executor.compare import Side, compare
-from omnigraph.index.arrays import BoolArray
-from omnigraph.ir.expressions import (
-    Compare,
-    CompareKind,
-    Predicate,
-    PropertyRef,
-    SameNode,
-    Scalar,
-    TextMatch,
-)
+from omnigraph.executor.evaluate import decide
+from omnigraph.executor.values import searches_of, values_of
+from omnigraph.index.arrays import BoolArray, IntArray
+from omnigraph.ir.expressions import Constant, Param, Plain, Predicate, PropertyRef, TextMatch
+from omnigraph.ir.variables import predicate_refs
 from omnigraph.pipeline.spark_query.columns import property_of
 from omnigraph.pipeline.spark_query.texts import match_texts
 
@@ -33,22 +27,6 @@ if TYPE_CHECKING:
 
 Operand: TypeAlias = str | pa.Scalar
 """The name of a column, or a value."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompareCheck:
-    left: Operand
-    kind: CompareKind
-    right: Operand
-
-    def columns(self) -> list[str]:
-        return [side for side in (self.left, self.right) if isinstance(side, str)]
-
-    def holds(self, column: Callable[[str], pa.Array], rows: int) -> BoolArray:
-        def side(operand: Operand) -> Side:
-            return column(operand) if isinstance(operand, str) else operand
-
-        return compare(side(self.left), self.kind, side(self.right), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,38 +58,86 @@ class TextCheck:
         return match_texts(texts, self.match, query, self.max_edits)
 
 
-Check: TypeAlias = CompareCheck | TextCheck
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What the literals, parameters and searches of a query stand for, as values that travel."""
+
+    scalars: Mapping[Constant | Param, pa.Scalar]
+    searches: Mapping[TextMatch, TextCheck]
+    is_by_variable: bool
+
+    def scalar(self, value: Constant | Param) -> pa.Scalar:
+        return self.scalars[value]
+
+    def name(self, ref: PropertyRef) -> str:
+        return column_name(ref, by_variable=self.is_by_variable)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchColumns:
+    """The rows of a batch, for the functions of the local engine."""
+
+    values: Filled
+    column: Callable[[str], pa.Array]
+    count: int
+
+    def property(self, ref: PropertyRef) -> pa.Array:
+        return self.column(self.values.name(ref))
+
+    def search(self, match: TextMatch) -> BoolArray:
+        return self.values.searches[match].holds(self.column, self.count)
+
+    def take(self, indices: IntArray) -> BatchColumns:
+        places = pa.array(indices)
+        return BatchColumns(self.values, lambda name: self.column(name).take(places), len(indices))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A predicate with its values filled in."""
+
+    predicate: Predicate
+    filled: Filled
+
+    def columns(self) -> list[str]:
+        return [self.filled.name(ref) for ref in predicate_refs(self.predicate)]
+
+    def holds(self, column: Callable[[str], pa.Array], rows: int) -> BoolArray:
+        return decide(self.predicate, BatchColumns(self.filled, column, rows))[0]
 
 
 def to_check(predicate: Predicate, values: Values, *, by_variable: bool) -> Check:
     """Fill the values in. Columns are named as in rows with `by_variable`, else as in the table."""
+    return Check(predicate, fill_values(predicate, values, by_variable=by_variable))
 
-    def operand(side: Scalar) -> Operand:
-        if isinstance(side, PropertyRef):
-            return column_name(side, by_variable=by_variable)
-        return values.scalar(side)
 
-    match predicate:
-        case Compare(left, kind, right):
-            return CompareCheck(operand(left), kind, operand(right))
-        case TextMatch(_, target, query, max_edits):
-            edits = None if max_edits is None else _edits(max_edits, values)
-            asked = operand(query)
-            is_null = not isinstance(asked, str) and not asked.is_valid
-            is_never = is_null or (max_edits is not None and edits is None)
-            name = column_name(target, by_variable=by_variable)
-            return TextCheck(predicate, name, asked, edits, is_never)
-        case SameNode():
-            raise AssertionError("the planner turns these into closing hops")
-        case _:
-            assert_never(predicate)
+def fill_values(part: object, values: Values, *, by_variable: bool) -> Filled:
+    """What a part of a query mentions, as values."""
+    return Filled(
+        {each: values.scalar(each) for each in values_of(part)},
+        {each: _to_text_check(each, values, by_variable) for each in searches_of(part)},
+        by_variable,
+    )
+
+
+def _to_text_check(match: TextMatch, values: Values, by_variable: bool) -> TextCheck:
+    edits = None if match.max_edits is None else _edits(match.max_edits, values)
+    asked: Operand
+    if isinstance(match.query, PropertyRef):
+        asked = column_name(match.query, by_variable=by_variable)
+    else:
+        asked = values.scalar(match.query)
+    is_null = not isinstance(asked, str) and not asked.is_valid
+    is_never = is_null or (match.max_edits is not None and edits is None)
+    name = column_name(match.target, by_variable=by_variable)
+    return TextCheck(match, name, asked, edits, is_never)
 
 
 def column_name(ref: PropertyRef, *, by_variable: bool) -> str:
     return property_of(ref.variable, ref.property) if by_variable else ref.property
 
 
-def _edits(max_edits: Scalar, values: Values) -> int | None:
+def _edits(max_edits: Plain, values: Values) -> int | None:
     if isinstance(max_edits, PropertyRef):
         raise BadRequestError(
             f"`${max_edits.variable}.{max_edits.property}` differs from row to row — "

@@ -26,6 +26,7 @@ from omnigraph.ir.expressions import Aggregate, Bm25, Constant, Nearest, Param, 
 from omnigraph.ir.query import QueryIR
 from omnigraph.manifest.model import Snapshot
 from omnigraph.pipeline.spark_query.columns import to_local
+from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column, with_computed
 from omnigraph.pipeline.spark_query.failures import spark_failures
 from omnigraph.pipeline.spark_query.group import (
     aggregate_column,
@@ -104,12 +105,15 @@ def build_answer(
 def _answer(run: SparkRun, plan: Plan) -> DataFrame:
     payload = payload_of(plan)
     rows = Matcher(run, plan.match, needs_of_plan(plan), payload).match()
+    keys = [plan.resolve_alias(item.expression) for item in plan.order]
+    rows = rows.keep(with_computed(run, plan, rows.frame, keys))
     if plan.is_grouped:
         frame = order_groups(plan, group_rows(run, plan, rows))
     elif plan.order and isinstance(plan.order[0].expression, (Nearest, Bm25, Rrf)):
         frame = order_by_ranking(run, plan, plan.order[0].expression, rows)
     else:
         frame = order_rows(plan, rows)
+    frame = with_computed(run, plan, frame, [item.expression for item in plan.returns])
     shown = [
         _column(run, plan, item.expression).alias(f"c{place}")
         for place, item in enumerate(plan.returns)
@@ -123,6 +127,8 @@ def _column(run: SparkRun, plan: Plan, expression: Projected) -> Column:
         return to_literal(run, expression)
     if isinstance(expression, Aggregate):
         return fn.col(aggregate_column(expression, plan))
+    if isinstance(expression, COMPUTED):
+        return fn.col(f"`{computed_column(expression)}`")
     return fn.col(key_column(expression))
 
 

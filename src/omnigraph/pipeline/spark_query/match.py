@@ -86,7 +86,8 @@ class Matcher:
     def match_variable(self, variable: str) -> Rows:
         """The matches of a pattern that hangs on one outer variable, whatever that is bound to."""
         hanging, *others = self.plan.trees
-        self.plan = replace(self.plan, trees=(replace(hanging, root=variable), *others))
+        if hanging.root is None:
+            self.plan = replace(self.plan, trees=(replace(hanging, root=variable), *others))
         return self.match()
 
     def _grow(self, tree: Tree, rows: Rows | None) -> Rows:

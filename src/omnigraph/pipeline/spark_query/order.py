@@ -17,6 +17,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.index.columns import to_comparable
 from omnigraph.ir.expressions import Aggregate, NodeRef, Projected, PropertyRef, SortKey
 from omnigraph.pipeline.spark_query.columns import WEIGHT, id_of, to_local
+from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column
 from omnigraph.pipeline.spark_query.group import Key, aggregate_column, key_column, keys_of
 from omnigraph.pipeline.spark_query.rows import Rows
 from omnigraph.planner.plan import Plan
@@ -37,7 +38,7 @@ class _Sort:
         return self.column if self.list_type is None else f"*text {self.column}"
 
     def to_column(self) -> Column:
-        column = fn.col(self.shown)
+        column = fn.col(f"`{self.shown}`")
         return column.desc_nulls_last() if self.is_descending else column.asc_nulls_first()
 
 
@@ -100,6 +101,8 @@ def _keys(plan: Plan) -> Iterator[_Sort]:
             yield _Sort(aggregate_column(key, plan), item.descending)
         elif isinstance(key, (PropertyRef, NodeRef)):
             yield _key(key, is_descending=item.descending)
+        elif isinstance(key, COMPUTED):
+            yield _Sort(computed_column(key), item.descending)
 
 
 def _key(key: Key, *, is_descending: bool = False) -> _Sort:

@@ -13,8 +13,11 @@ from omnigraph.pipeline.spark_query.run import SparkRun
 
 def to_literal(run: SparkRun, value: Constant | Param) -> Column:
     """The value in the type that its result column has on Spark."""
+    return scalar_to_literal(run.local.values.to_column_type(value))
 
-    scalar = run.local.values.to_column_type(value)
+
+def scalar_to_literal(scalar: pa.Scalar) -> Column:
+    """A value of the local engine as a column."""
     struct = to_struct(pa.schema([("value", scalar.type)])).fields[0].dataType
     if pa.types.is_date64(scalar.type) and scalar.is_valid:
         return fn.timestamp_millis(fn.lit(scalar.cast(pa.int64()).as_py()))

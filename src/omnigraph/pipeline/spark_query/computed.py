@@ -1,0 +1,95 @@
+"""Computed: expressions as columns of a frame, by the functions of the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from hashlib import sha256
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from omnigraph.executor.evaluate import evaluate
+from omnigraph.executor.filters import NoColumns
+from omnigraph.ir.expressions import (
+    Arithmetic,
+    Call,
+    Case,
+    Computed,
+    Minus,
+    Null,
+    Projected,
+    SortKey,
+    Truth,
+)
+from omnigraph.ir.variables import expression_refs
+from omnigraph.pipeline.datasource import spark_batch, spark_schema
+from omnigraph.pipeline.spark_query.checks import BatchColumns, Filled, fill_values
+from omnigraph.pipeline.spark_query.columns import property_of, to_local, to_struct
+from omnigraph.pipeline.spark_query.run import SparkRun
+from omnigraph.pipeline.spark_query.values import scalar_to_literal
+from omnigraph.planner.plan import Plan
+
+COMPUTED = (Null, Arithmetic, Minus, Call, Case, Truth)
+
+
+def computed_column(expression: Computed) -> str:
+    """The column of a frame that holds an expression."""
+    return f"*value {sha256(repr(expression).encode()).hexdigest()[:16]}"
+
+
+def with_computed(
+    run: SparkRun, plan: Plan, frame: DataFrame, expressions: Sequence[Projected | SortKey]
+) -> DataFrame:
+    """The frame with a column for each of the expressions that is computed and not there yet."""
+    wanted: dict[str, Computed] = {}
+    for each in expressions:
+        if not isinstance(each, COMPUTED) or computed_column(each) in frame.columns:
+            continue
+        if any(expression_refs(each)):
+            wanted[computed_column(each)] = each
+        else:
+            frame = frame.withColumn(computed_column(each), _to_constant(run, each))
+    if not wanted:
+        return frame
+    added = pa.schema([(name, each.type.arrow_type()) for name, each in wanted.items()])
+    types = {}
+    for each in wanted.values():
+        for ref in expression_refs(each):
+            view = run.local.view_of(ref.variable, plan.match.pattern)
+            types[property_of(ref.variable, ref.property)] = view.types[ref.property]
+    filled = fill_values(tuple(wanted.values()), run.local.values, by_variable=True)
+    placeholders = [
+        fn.lit(None).cast(field.dataType).alias(field.name) for field in to_struct(added).fields
+    ]
+    schema = frame.select("*", *placeholders).schema
+    return frame.mapInArrow(partial(_add_columns, wanted, added, types, filled), schema)
+
+
+def _to_constant(run: SparkRun, expression: Computed) -> Column:
+    """What reads no property is the same in every row: also in a frame that has no column."""
+    (value,) = evaluate(expression, NoColumns(run.local.values))
+    return scalar_to_literal(value.cast(expression.type.arrow_type()))
+
+
+def _add_columns(
+    wanted: dict[str, Computed],
+    added: pa.Schema,
+    types: dict[str, pa.DataType],
+    filled: Filled,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        local = {name: to_local(batch.column(name), type_) for name, type_ in types.items()}
+        columns = BatchColumns(filled, local.__getitem__, batch.num_rows)
+        values = [
+            evaluate(each, columns).cast(field.type)
+            for each, field in zip(wanted.values(), added, strict=True)
+        ]
+        computed = spark_batch(
+            pa.RecordBatch.from_arrays(values, schema=added), spark_schema(added)
+        )
+        for name, column in zip(computed.schema.names, computed.columns, strict=True):
+            batch = batch.append_column(name, column)
+        yield batch
