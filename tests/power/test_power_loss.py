@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.testing.crash import CrashRunner
-from tests.depth import IS_TORTURE, depth, sample
+from tests.depth import IS_TORTURE, depth
 from tests.power.calls import Call
 from tests.power.disk import Disk
 from tests.power.recording import Recording, record, replay
@@ -157,7 +157,8 @@ def is_sync_of_staged_rows(call: Call, disk: Disk) -> bool:
 PLANTED = [is_sync_of_manifest_version, is_sync_of_versions_directory, is_sync_of_staged_rows]
 
 
-@pytest.mark.parametrize("is_planted", sample(PLANTED, 3), ids=lambda each: each.__name__)
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
+@pytest.mark.parametrize("is_planted", PLANTED, ids=lambda each: each.__name__)
 def test_one_sync_that_is_missing_is_seen_to_lose(
     short: Recording, runner: CrashRunner, is_planted: object
 ) -> None:
