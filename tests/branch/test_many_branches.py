@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -342,9 +341,12 @@ def test_the_history_table_has_the_commits_of_all_branches_after_an_open(
     monkeypatch.setattr(history, "FRAGMENTS_MAX", 2)
     graph = new_people(tmp_path / "graph", self_care=False)
     add_branches(graph, ["b", "c"])
-    later = json.dumps({"reconciled_at_ns": time.time_ns() + 10**15})
-    for mark in (None, None, "", "{}", '{"reconciled_at_ns": "x"}', later):
+    later = history.write_mark(time.time_ns() + 10**15)
+    for mark in (None, None, "", "{}", '{"reconciled_at_ns": "x"}', later, "damaged"):
         change(graph, "age", "b", name="dan", age=7)
+        if mark == "damaged":  # in a way that would hide this change
+            time.sleep(0.1)
+            mark = history.write_mark(1).replace("1", str(time.time_ns()), 1)
         if mark is not None:
             (tmp_path / "graph" / history.MARK).write_text(mark)
 

@@ -36,6 +36,10 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "doctor": {},
     "edges": {"type": "Knows"},
+    "embed": {
+        "branch": "main", "types": None, "reembed_all": False, "actor": None, "engine": "auto",
+        "progress": None,
+    },
     "ensure_indices": {"branch": "main"},
     "entity_at": {"table_key": "node:Person", "id": "ann", "version": 1, "branch": "main"},
     "explain": {"source": READ, "name": "q", "params": {}, "branch": "main", "analyze": True,

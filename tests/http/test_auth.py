@@ -58,7 +58,7 @@ def test_the_actor_is_the_one_of_the_token_whatever_the_client_says(graph_path: 
             json={"query": INSERT, "params": {"slug": "x"}, "actor_id": "act-bob"},
             headers={"X-Actor-Id": "act-bob", "X-Omnigraph-Actor": "act-bob"},
         )
-        loaded = client.load([ADA])
+        loaded = client.load([{"type": "Person", "data": {"slug": "new", "name": "New"}}])
         commits = client.get("/commits").json()["commits"]
 
     assert done.json()["actor_id"] == "act-ada"

@@ -197,9 +197,13 @@ def test_permission_to_delete_branches_does_not_include_protected_ones(graph: og
 FRAME = pa.table({"name": ["ann"]})
 ABSENT = Path("/absent/file")
 DENIED: dict[str, Callable[[og.Graph], object]] = {
+    "algorithm": lambda graph: graph.algorithm(
+        "degrees", node="Person", edge="Knows", write_to="age", actor="eve"
+    ),
     "apply_schema": lambda graph: graph.apply_schema("", actor="eve"),
     "create_branch": lambda graph: graph.create_branch("work", actor="eve"),
     "delete_branch": lambda graph: graph.delete_branch("work", actor="eve"),
+    "embed": lambda graph: graph.embed(actor="eve"),
     "ingest": lambda graph: graph.ingest(ABSENT, branch="work", actor="eve"),
     "load": lambda graph: graph.load(ABSENT, mode="merge", actor="eve"),
     "load_dataframe": lambda graph: graph.load_dataframe(

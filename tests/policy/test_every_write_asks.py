@@ -51,6 +51,7 @@ WRITES = {
     "apply_schema",
     "create_branch",
     "delete_branch",
+    "embed",
     "ingest",
     "load",
     "load_dataframe",

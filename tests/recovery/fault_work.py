@@ -40,6 +40,7 @@ WRITERS: dict[str, FaultWriter] = {
     "update": _of_work("update", "plain", WriterKind.MUTATION),
     "delete": _of_work("delete", "plain", WriterKind.MUTATION),
     "conditional": _of_work("conditional", "plain", WriterKind.MUTATION),
+    "group": _of_work("group", "plain", WriterKind.MUTATION_GROUP),
     "load append": _of_work("load append", "plain", WriterKind.LOAD),
     "load merge": _of_work("load merge", "plain", WriterKind.LOAD),
     "load overwrite": _of_work("load overwrite", "plain", WriterKind.LOAD),

@@ -29,7 +29,7 @@ edge Knows: Person -> Person
 WALK = """query q() { match { $p: Person $p knows{1,2} $f } return { count($f) as n } }"""
 DEATHS = depth(1, 3)
 in_torture = pytest.mark.skipif(not IS_TORTURE, reason="it starts many processes: `make torture`")
-read_parts = source._read_parts
+read_parts = source.read_parts
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def before_each_read(action: Callable[[], object]) -> Iterator[None]:
         return read_parts(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "_read_parts", read)
+        patch.setattr(source, "read_parts", read)
         # Every hop is a job of its own, and its frame is kept.
         patch.setattr(walk, "LOOKED_UP_PAIRS", 0)
         yield

@@ -95,7 +95,18 @@ def clean_by_self_care(path: str) -> None:
 def unindexed(path: str) -> None:
     """The same graph as if no index had been built on it."""
     graph = open_graph(path)
-    graph.load(list(graph.export()), mode="overwrite")
+    records = list(graph.export())
+    # What is there already would not be written again.
+    graph.load([_rename_ends(record) for record in records], mode="overwrite")
+    graph.load(records, mode="overwrite")
+
+
+def _rename_ends(record: dict[str, Any]) -> dict[str, Any]:
+    """The same record about other nodes."""
+    if "edge" in record:
+        ends = {end: f"other {record[end]}" for end in ("from", "to")}
+        return {"edge": record["edge"], **ends, "data": {}}
+    return {"type": record["type"], "data": {"name": f"other {record['data']['name']}"}}
 
 
 def recover(path: str, arm: str = "") -> str:

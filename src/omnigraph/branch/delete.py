@@ -24,6 +24,7 @@ from omnigraph.errors import (
     ConflictError,
     ForkInUse,
     OmnigraphError,
+    StorageFull,
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import (
@@ -95,12 +96,17 @@ def _list_near(
     """The branches that can come from a commit that only this branch may know; always `main`.
 
     A branch without commits of its own is as near as the one that it came from, which lives as long
-    as it does. All branches are near when one of them is not in the history table.
+    as it does. All branches are near when the history table may not have all of
+    them.
     """
     coordinator = environment.coordinator
     if not environment.tables.root.is_local:
         return live
-    if reconcile_changed(coordinator, history, environment.texts, environment.queues):
+    try:
+        unread = reconcile_changed(coordinator, history, environment.texts, environment.queues)
+    except StorageFull:
+        return live  # deleting a branch is how one gets room
+    if unread:
         return live
     own = {each.commit_id for each in own_commits(CommitDag([state]), state)}
     known = map(row_to_commit, state.ancestor_rows.to_pylist())

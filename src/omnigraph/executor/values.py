@@ -76,8 +76,10 @@ def _scalar(type_: PropertyType, value: Any) -> pa.Scalar:
         element = _natural(type_.scalar)
         if items is None:
             return pa.scalar(None, pa.list_(element))
+        # Not by way of Python's values: a date of Python has no time of day.
         stored = [_scalar(type_.element(), item) for item in items]
-        return pa.scalar([item.as_py() for item in stored], pa.list_(element))
+        members = pa.array(stored, element)
+        return pa.ListArray.from_arrays(pa.array([0, len(stored)], pa.int32()), members)[0]
     return _one(type_.scalar, value)
 
 

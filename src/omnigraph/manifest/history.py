@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -98,7 +99,7 @@ def reconcile_changed(
     reconcile(coordinator, history, queues, branches, unread)
     # A branch that could not be read counts as changed until it can.
     if branches != [MAIN] and texts.root.is_local and not unread:
-        texts.write_text(MARK, json.dumps({"reconciled_at_ns": now}))
+        texts.write_text(MARK, write_mark(now))
     return unread
 
 
@@ -121,11 +122,22 @@ def list_branches_after(history: ControlTable, commit_ids: Collection[str]) -> s
     return {made_on[each] for each in found}
 
 
+def write_mark(now: int) -> str:
+    """The text of a mark. It carries a checksum: a time that is too late hides commits."""
+    return json.dumps({"reconciled_at_ns": now, "checksum": _sum_up(now)})
+
+
+def _sum_up(now: int) -> str:
+    return sha256(str(now).encode()).hexdigest()[:16]
+
+
 def _read_mark(texts: GraphTexts) -> int | None:
     """When the projection was last up to date; None when that cannot be told."""
     text = texts.read_text_if_exists(MARK)
     with suppress(ValueError, KeyError, TypeError):
-        return int(json.loads(text or "")["reconciled_at_ns"])
+        mark = json.loads(text or "")
+        found = int(mark["reconciled_at_ns"])
+        return found if mark["checksum"] == _sum_up(found) else None
     return None
 
 

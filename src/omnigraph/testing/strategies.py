@@ -105,7 +105,9 @@ HOSTILE_VARIANTS = (
 _HEADS = st.sampled_from("abcxyz_")
 _TAILS = st.text("abcXYZ019_", max_size=6)
 
-names = st.sampled_from(HOSTILE_NAMES) | st.builds(str.__add__, _HEADS, _TAILS)
+# Deferred: Hypothesis shows a strategy by all of its parts, which are many.
+_all_names = st.sampled_from(HOSTILE_NAMES) | st.builds(str.__add__, _HEADS, _TAILS)
+names: st.SearchStrategy[str] = st.deferred(lambda: _all_names)
 """Property, parameter, query, edge, annotation and alias names."""
 
 type_names = st.sampled_from(
@@ -223,28 +225,29 @@ _variable_exprs = st.builds(VariableExpr, names)
 _property_exprs = st.builds(PropertyExpr, names, names)
 _now = st.just(NowExpr())
 
-values: st.SearchStrategy[Value] = st.one_of(_literal_exprs, _variable_exprs, _now)
+_all_values: st.SearchStrategy[Value] = st.one_of(_literal_exprs, _variable_exprs, _now)
+values: st.SearchStrategy[Value] = st.deferred(lambda: _all_values)
 """What an assignment or a predicate may hold."""
 
 _FUNCTION_NAMES = ("lower", "length", "coalesce", "year", "days", "in", "or", "is")
 
 
-def _is_minus(expression: MinusExpr) -> bool:
-    # `-1` is a literal.
-    match expression.operand:
+def _negate(operand: Expr) -> Expr:
+    """`-operand`; before an unsigned number the sign is part of the literal."""
+    match operand:
         case LiteralExpr(bool()):
-            return True
-        case LiteralExpr(int() | float() as number):
-            return str(number).startswith("-")
-    return True
+            return MinusExpr(operand)
+        case LiteralExpr(int() | float() as number) if not str(number).startswith("-"):
+            return LiteralExpr(-number)
+    return MinusExpr(operand)
 
 
-def _is_one_chain(chain: ArithmeticExpr) -> bool:
-    """Whether all operators are of one strength, and the first operand goes not on with them."""
-    strengths = {op.is_additive for op, _ in chain.rest}
-    first = chain.first
-    goes_on = isinstance(first, ArithmeticExpr) and first.is_additive == chain.is_additive
-    return len(strengths) == 1 and not goes_on
+def _chain(first: Expr, ops: list[ArithmeticOp], operands: list[Expr]) -> ArithmeticExpr:
+    """A chain of operators of one strength; a start that goes on with it is part of it."""
+    rest = tuple(zip(ops, operands, strict=False))
+    if isinstance(first, ArithmeticExpr) and first.is_additive == ops[0].is_additive:
+        return ArithmeticExpr(first.first, (*first.rest, *rest))
+    return ArithmeticExpr(first, rest)
 
 
 def _tests(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Condition]:
@@ -269,7 +272,11 @@ def _join_tests(parts: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condit
 def _calls(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     nearest = st.builds(NearestExpr, _property_exprs, inner)
     bm25 = st.builds(TextSearchExpr, st.just("bm25"), inner, inner)
-    steps = _tuples(st.tuples(st.sampled_from(ArithmeticOp), inner), least=1)
+    sums = [op for op in ArithmeticOp if op.is_additive]
+    products = [op for op in ArithmeticOp if not op.is_additive]
+    ops = st.one_of(
+        *(st.lists(st.sampled_from(each), min_size=2, max_size=2) for each in (sums, products))
+    )
     arms = st.builds(CaseArm, _join_tests(_tests(inner)) | _tests(inner), inner)
     return st.one_of(
         nearest,
@@ -277,19 +284,22 @@ def _calls(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(RrfExpr, nearest | bm25, nearest | bm25, st.none() | inner),
         st.builds(AggregateExpr, st.sampled_from(AggregateFunction), inner),
         st.builds(FunctionExpr, st.sampled_from(_FUNCTION_NAMES), _tuples(inner)),
-        st.builds(ArithmeticExpr, inner, steps).filter(_is_one_chain),
-        st.builds(MinusExpr, inner).filter(_is_minus),
+        st.builds(_chain, inner, ops, st.lists(inner, min_size=1, max_size=2)),
+        st.builds(_negate, inner),
         st.builds(CaseExpr, _tuples(arms, least=1, most=2), st.none() | inner),
     )
 
 
-_sums: st.SearchStrategy[Expr] = st.recursive(
-    st.one_of(values, _property_exprs, st.just(NullExpr())), _calls, max_leaves=4
+_leaves = st.one_of(values, _property_exprs, st.just(NullExpr()))
+_all_sums: st.SearchStrategy[Expr] = st.recursive(
+    st.deferred(lambda: _leaves), _calls, max_leaves=4
 )
-_filters = st.recursive(_tests(st.deferred(lambda: _sums)), _join_tests, max_leaves=3)
+_sums: st.SearchStrategy[Expr] = st.deferred(lambda: _all_sums)
+_all_filters = st.recursive(_tests(_sums), _join_tests, max_leaves=3)
+_filters: st.SearchStrategy[Condition] = st.deferred(lambda: _all_filters)
 # A word that may follow an expression goes on with the one before it.
 _aliases = st.builds(AliasExpr, names.filter(lambda name: name not in _LANGUAGE_WORDS))
-expressions: st.SearchStrategy[Expr] = st.one_of(
+_all_expressions: st.SearchStrategy[Expr] = st.one_of(
     _sums,
     _aliases,
     st.builds(TextSearchExpr, st.sampled_from(["search", "match_text"]), _sums, _sums),
@@ -297,6 +307,7 @@ expressions: st.SearchStrategy[Expr] = st.one_of(
         ConditionExpr
     ),
 )
+expressions: st.SearchStrategy[Expr] = st.deferred(lambda: _all_expressions)
 """Every expression, calls within calls included."""
 
 

@@ -92,11 +92,11 @@ def map_parts(
         frame = spark.createDataFrame([], struct)
         return frame
     numbers = spark.range(0, len(parts), 1, len(parts))
-    frame = numbers.mapInArrow(partial(_read_parts, read, tuple(parts), change), struct)
+    frame = numbers.mapInArrow(partial(read_parts, read, tuple(parts), change), struct)
     return frame
 
 
-def _read_parts(
+def read_parts(
     read: TableRead,
     parts: tuple[Part, ...],
     change: Callable[[pa.RecordBatch], pa.RecordBatch],
