@@ -11,6 +11,7 @@ by publishing it, by reading it, or from the writer of another process, which no
                                                         it is unknown         cache below misses
     SnapshotCache.probe, .get  the branch as it is now  attributes of 4 to 6  queries of a local
                                                         files; opens none     graph
+    BranchStates.read_anew     what the files say now   a scan                verifying them
     Coordinator.at_version,    the past                 a scan                time travel, diffs,
       .snapshot_of                                                            merge bases
     BranchStates.notify        what another process     nothing               `after_publish`
@@ -119,6 +120,16 @@ class BranchStates:
             read_stamp(self._control)
             found = self._control.read(lance_branch(branch))
             return self.remember(rows_to_state(branch, found.version, found.rows, branch_id))
+
+    def read_anew(self, branch: str) -> ManifestState:
+        """The branch as its files are now, whatever this handle knows; it is not remembered.
+
+        Raises:
+            BranchNotFound: There is no such branch.
+        """
+        branch_id = self.read_branch_id(branch)
+        found = self._control.read(lance_branch(branch))
+        return rows_to_state(branch, found.version, found.rows, branch_id)
 
     def refresh(self) -> None:
         """Look again at every known branch; one that is gone is forgotten."""

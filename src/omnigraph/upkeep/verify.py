@@ -32,6 +32,7 @@ from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, list_
 from omnigraph.errors import NotFoundError, OmnigraphError, StorageError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import ref_file
 from omnigraph.storage.tables import TableStorage
@@ -130,8 +131,9 @@ class _Verifier:
         damaged = self.files.manifest_problem(branch)
         if damaged is not None:
             raise StorageError(f"'{damaged}' is damaged")
-        coordinator = self.environment.coordinator
-        return coordinator.fresh(branch).snapshot(), list(coordinator.commits(branch))
+        # Not what the handle remembers: it may have read a file before or while it was damaged.
+        state = self.environment.coordinator.states.read_anew(branch)
+        return state.snapshot(), list(commits_newest_first(state.commit_rows))
 
     def _sidecars(self) -> Iterator[Finding]:
         texts = self.environment.texts
