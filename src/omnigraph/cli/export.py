@@ -18,6 +18,9 @@ from omnigraph.cli.options import BranchOption, EngineOption, SchemaOfOption, Ty
 from omnigraph.cli.progress import track
 from omnigraph.errors import BadRequestError
 
+_IN_FILES = ("parquet", "csv")
+"""The formats that standard output does not take: a file per type."""
+
 
 @command("export", Capability.ANY, uri="argument", has_json=False)
 def export(
@@ -42,8 +45,11 @@ def export(
     """Write the records of a snapshot, in the form that `load` reads."""
     if jsonl:
         print("warning: --jsonl has no effect; export writes JSON lines", file=sys.stderr)
-    if out is None and format_ != "jsonl":
+    if out is None and format_ in _IN_FILES:
         raise BadRequestError(f"{format_} needs --out <file>")
+    if out is None and format_ != "jsonl":
+        known = ", ".join(("jsonl", *_IN_FILES))
+        raise BadRequestError(f"format is '{format_}', expected one of {known}")
     call.refuse_served(
         snapshot=snapshot,
         schema_of=schema_of,

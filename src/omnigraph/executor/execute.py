@@ -265,7 +265,9 @@ def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
         if isinstance(item.expression, (PropertyRef, NodeRef))
     ]
     told_apart = frozenset(key.variable for key in keys)
-    rows = match_rows(run, plan.match, Wanted(payload=_to_payload(plan), groups_by=told_apart))
+    rows = match_rows(
+        run, plan.match, Wanted(payload=Payload(*asked_of_counted(plan)), groups_by=told_apart)
+    )
     run.note("matched", rows.count)
     if rows.count == 0:
         return _groups_of_nothing(run, plan)
@@ -289,8 +291,8 @@ def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
     ]
 
 
-def _to_payload(plan: Plan) -> Payload:
-    """What the aggregates need of variables that are only counted."""
+def asked_of_counted(plan: Plan) -> tuple[frozenset[PropertyRef], frozenset[Aggregate]]:
+    """What aggregates need of variables that are only counted: sums, and extremes."""
     aggregates = [
         item.expression
         for item in plan.returns
@@ -303,7 +305,7 @@ def _to_payload(plan: Plan) -> Payload:
         for each in aggregates
         if each not in extremes and isinstance(each.argument, PropertyRef)
     )
-    return Payload(sums, extremes)
+    return sums, extremes
 
 
 def _groups_of_nothing(run: Run, plan: Plan) -> list[pa.Array]:

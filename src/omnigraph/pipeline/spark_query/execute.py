@@ -18,7 +18,7 @@ from pyspark.sql import functions as fn
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import EmbedSource
-from omnigraph.executor.execute import prepare_query
+from omnigraph.executor.execute import asked_of_counted, prepare_query
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
 from omnigraph.index import RuntimeCache
@@ -28,16 +28,12 @@ from omnigraph.manifest.model import Snapshot
 from omnigraph.pipeline.spark_query.columns import to_local
 from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column, with_computed
 from omnigraph.pipeline.spark_query.failures import spark_failures
-from omnigraph.pipeline.spark_query.group import (
-    aggregate_column,
-    group_rows,
-    key_column,
-    payload_of,
-)
+from omnigraph.pipeline.spark_query.group import aggregate_column, group_rows, key_column
 from omnigraph.pipeline.spark_query.match import Matcher
 from omnigraph.pipeline.spark_query.needs import needs_of_plan
 from omnigraph.pipeline.spark_query.order import order_groups, order_rows
 from omnigraph.pipeline.spark_query.rank import order_by_ranking
+from omnigraph.pipeline.spark_query.rows import Payload
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.pipeline.spark_query.session import query_session
 from omnigraph.pipeline.spark_query.values import to_literal
@@ -103,7 +99,7 @@ def build_answer(
 
 
 def _answer(run: SparkRun, plan: Plan) -> DataFrame:
-    payload = payload_of(plan)
+    payload = Payload(*asked_of_counted(plan))
     rows = Matcher(run, plan.match, needs_of_plan(plan), payload).match()
     keys = [plan.resolve_alias(item.expression) for item in plan.order]
     rows = rows.keep(with_computed(run, plan, rows.frame, keys))

@@ -9,14 +9,7 @@ from pyspark.sql import functions as fn
 
 from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
 from omnigraph.pipeline.spark_query.columns import id_of, property_of
-from omnigraph.pipeline.spark_query.rows import (
-    Payload,
-    Rows,
-    extreme_name,
-    known_name,
-    sum_name,
-    summand,
-)
+from omnigraph.pipeline.spark_query.rows import Rows, extreme_name, known_name, sum_name, summand
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.planner.plan import Plan
 from omnigraph.syntax.query_tree import AggregateFunction
@@ -25,23 +18,6 @@ Key: TypeAlias = PropertyRef | NodeRef
 
 _EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
 _MATCHES = "*matches"
-
-
-def payload_of(plan: Plan) -> Payload:
-    """What the aggregates ask of variables that are only counted."""
-    wanted = [
-        item.expression
-        for item in plan.returns
-        if isinstance(item.expression, Aggregate)
-        and isinstance(item.expression.argument, PropertyRef)
-    ]
-    extremes = frozenset(each for each in wanted if each.function in _EXTREMES)
-    sums = frozenset(
-        each.argument
-        for each in wanted
-        if each not in extremes and isinstance(each.argument, PropertyRef)
-    )
-    return Payload(sums, extremes)
 
 
 def key_column(key: Key) -> str:
