@@ -7,16 +7,17 @@ every age find theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.dataclass import dataclass
+from omnigraph.errors import MergeConflict
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from omnigraph.errors import MergeConflict
-    from omnigraph.executor import QueryResult
+    from omnigraph.branch.merge import MergePreview
+    from omnigraph.executor import Explanation, QueryResult
     from omnigraph.graph import Commit, LoadResult, MutationResult
     from omnigraph.manifest import Snapshot
     from omnigraph.pipeline.preview import LoadPreview
@@ -229,6 +230,44 @@ def conflict_to_json(conflict: MergeConflict) -> Json:
         **entity_of(conflict.table_key),
         "entity_id": conflict.row_id,
     }
+
+
+def parse_conflict(item: Mapping[str, Any]) -> MergeConflict:
+    """The conflict that `conflict_to_json` wrote."""
+    return MergeConflict(
+        kind=str(item["kind"]),
+        table_key=str(item["table_key"]),
+        row_id=item.get("row_id"),
+        message=str(item.get("message", "")),
+        base=item.get("base"),
+        ours=item.get("ours"),
+        theirs=item.get("theirs"),
+    )
+
+
+def merge_preview_to_json(preview: MergePreview) -> Json:
+    """What a merge would do. The changes are an iterator, since there can be many."""
+    return {
+        "source": preview.source,
+        "target": preview.target,
+        "outcome": preview.outcome.value,
+        "changes": preview.changes.to_stream(),
+        "conflicts": [conflict_to_json(each) for each in preview.conflicts],
+    }
+
+
+def explanation_to_json(explained: Explanation) -> Json:
+    """The stages of a read as text, and what running it did."""
+    stages = [
+        {"text": stage.text, "rows": stage.rows, "elapsed_ms": stage.elapsed_ms}
+        for stage in explained.stages
+    ]
+    value: Json = {"ir": explained.ir, "plan": explained.plan, "stages": stages}
+    if explained.row_count is not None:
+        value["row_count"] = explained.row_count
+    if explained.spark is not None:
+        value["spark"] = explained.spark
+    return value
 
 
 def entity_of(table_key: str) -> Json:

@@ -156,8 +156,6 @@ def test_a_flag_that_does_not_apply_is_an_error(
 def test_what_only_works_on_a_store_is_refused_over_a_server(url: str) -> None:
     for command in (
         ("query", "-e", PEOPLE, "--at", "2020-01-01"),
-        ("branch", "merge", "dev", "--preview"),
-        ("branch", "merge", "dev", "--resolve", "ours"),
         ("export", "--snapshot", "x"),
         ("load", "--data", "x", "--mode", "merge", "--on-error", "quarantine"),
     ):

@@ -189,7 +189,7 @@ def test_lines_break_at_newlines_and_nowhere_else() -> None:
     lines = ['{"a":"x\u2028y\x85z"}', '{"b":"\u00e4"}', '{"c":1}']
 
     with server(lambda _: (200, {}, "\n".join(lines).encode())) as odd:
-        found = list(Http(odd.url).lines("/export", {}))
+        found = list(Http(odd.url).lines("POST", "/export", json={}))
 
     assert found == lines
 
@@ -198,7 +198,7 @@ def test_a_truncated_response_is_an_error() -> None:
     cut = (200, {"Content-Length": "100"}, b'{"a":1}\n')
 
     with server(lambda _: cut) as odd, pytest.raises(RemoteError, match="broke off"):
-        list(Http(odd.url).lines("/export", {}))
+        list(Http(odd.url).lines("POST", "/export", json={}))
 
 
 def test_failed_preconditions_and_merge_conflicts_are_raised_as_such() -> None:

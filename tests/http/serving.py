@@ -152,7 +152,7 @@ class Client:
         return response
 
     def get(self, path: str, **params: Any) -> httpx.Response:
-        return self.send("GET", path, params=params)
+        return self.send("GET", path, params=params or None)
 
     def post(self, path: str, body: Any, **options: Any) -> httpx.Response:
         return self.send("POST", path, json=body, **options)

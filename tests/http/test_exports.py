@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from omnigraph.pipeline import export as export_module
+from omnigraph.pipeline.export import to_line
 from omnigraph.server.settings import Limits
-from omnigraph.server.streaming import CHUNK_BYTES, chunks_of
+from omnigraph.server.streaming import CHUNK_BYTES, join_parts
 from tests.http.serving import INSERT, SCHEMA, Client, Served, make_graph, new_graph, served, single
 
 PEOPLE_MANY = 40_000
@@ -232,7 +233,7 @@ def test_an_export_that_fails_midway_is_not_a_complete_response(
 def test_chunks_are_small_whatever_the_records_are() -> None:
     records = [{"type": "T", "data": {"text": "x" * size}} for size in (10, 200_000, 5, 70_000)]
 
-    chunks = list(chunks_of(iter(records)))
+    chunks = list(join_parts(map(to_line, records)))
 
     assert max(map(len, chunks)) <= CHUNK_BYTES
     assert [json.loads(line) for line in b"".join(chunks).splitlines()] == records

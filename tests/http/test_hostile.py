@@ -291,3 +291,42 @@ def test_a_half_character_in_a_load_is_named(victim: Client) -> None:
 
     assert answer.status_code == 400
     assert "1" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/branches/merge", {"source": "x", "previw": True}, "did you mean `preview`?"),
+        ("/branches", {"name": "x", "form": "main"}, "did you mean `from`?"),
+        ("/mutate", {"query": INSERT, "param": {}}, "did you mean `params`?"),
+        ("/load", {"data": "", "mod": "merge"}, "did you mean `mode`?"),
+        ("/schema/apply", {"schema_source": "", "loss": 1}, "`loss` is not known here"),
+        ("/explain", {"query": PEOPLE, "analyse": True}, "did you mean `analyze`?"),
+    ],
+)
+def test_a_member_that_a_write_does_not_know_is_refused(
+    client: Client, path: str, body: dict[str, object], words: str
+) -> None:
+    """It would be ignored otherwise, and a misspelt `preview` would merge."""
+    answer = client.post(path, body)
+
+    assert (answer.status_code, words in answer.json()["error"]) == (400, True), answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/diff", "`from` is missing"),
+        ("/diff?from=main&from=main", "is given 2 times"),
+        ("/diff?from=main&types=Person", "did you mean `type`?"),
+        ("/diff?from=main&format=xml", "expected json, jsonl, html"),
+        ("/diff?from=main&op=upsert", "there is no op 'upsert'"),
+        ("/log?limit=0", "expected a number from 1 on"),
+        ("/log?limit=-1", "expected a number from 1 on"),
+        ("/log?limit=x", "expected a number from 1 on"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(client: Client, path: str, words: str) -> None:
+    answer = client.get(path)
+
+    assert (answer.status_code, words in answer.json()["error"]) == (400, True), answer.text

@@ -11,7 +11,7 @@ from omnigraph.errors import PolicyError
 from omnigraph.policy import load_policy
 from omnigraph.server.auth import Tokens
 from omnigraph.server.settings import ServedGraph, ServerSettings
-from tests.http.serving import ADA, INSERT, make_graph, ndjson, served, single
+from tests.http.serving import ADA, INSERT, PEOPLE, make_graph, ndjson, served, single
 
 TOKENS = {"act-ada": "ada-token", "act-bob": "bob-token", "act-eve": "eve-token"}
 POLICY = """
@@ -196,3 +196,30 @@ def test_a_graph_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
         assert client.get("/graphs/good/snapshot").status_code == 200
         assert client.get("/graphs/gone/snapshot").status_code == 404
         assert client.get("/graphs").status_code == 403  # also when everything else is open
+
+
+def test_a_review_is_as_readable_as_the_branches_it_compares(graph_path: Path) -> None:
+    with og.open(graph_path) as graph:
+        graph.create_branch("open")
+        graph.create_branch("other")
+        on_main = graph.commits("main")[0].commit_id
+
+    with (
+        served(single(graph_path, tokens=TOKENS, policy_text=READ_OFF_MAIN)) as server,
+        server.client("bob-token") as bob,
+        server.client("eve-token") as eve,
+    ):
+        assert bob.get("/diff?from=open&to=other").status_code == 200
+        for hidden in ("main", on_main, "main@2", "@2026-01-01"):
+            assert bob.get(f"/diff?from=open&to={hidden}").status_code == 403, hidden
+        preview = {"source": "open", "target": "main"}
+        assert bob.post("/branches/merge/preview", preview).status_code == 403
+        assert bob.post("/branches/merge", {**preview, "preview": True}).status_code == 403
+        assert (
+            bob.post("/branches/merge/preview", {**preview, "target": "other"}).status_code == 200
+        )
+        assert bob.get("/log").status_code == 403
+        assert bob.get("/log?branch=open").status_code == 200
+        assert bob.post("/explain", {"query": PEOPLE}).status_code == 403
+        # Who may read nothing does not learn which branches there are.
+        assert eve.get("/diff?from=nope&to=open").status_code == 403

@@ -73,6 +73,11 @@ def test_every_core_operation_answers_on_flat_and_nested_paths(own: Served, base
             client.get("/commits"),
             client.get(f"/commits/{head}"),
             client.get("/queries"),
+            client.get("/diff?from=main"),
+            client.get("/log"),
+            client.post("/explain", {"query": PEOPLE}),
+            client.post("/branches", {"name": "other"}),
+            client.post("/branches/merge/preview", {"source": "other"}),
         ]
 
     assert [answer.status_code for answer in answers] == [200] * len(answers)

@@ -76,8 +76,15 @@ class Surface(Protocol):
     def create_branch(self, name: str, source: str = "main") -> Answer: ...
     def delete_branch(self, name: str) -> Answer: ...
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer: ...
+    def preview_merge(self, source: str, target: str = "main", resolve: Any = None) -> Answer: ...
+    def merge_resolved(self, source: str, resolve: Any) -> Answer: ...
+    def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer: ...
+    def diff_lines(self, before: str, after: str = "main") -> Answer: ...
+    def diff_html(self, before: str, after: str = "main") -> Answer: ...
     def commits(self, branch: str = "main") -> Answer: ...
     def commit(self, commit_id: str) -> Answer: ...
+    def log(self, branch: str = "main", limit: int = 30) -> Answer: ...
+    def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +162,40 @@ class Library:
 
         return self._answer(call)
 
+    def preview_merge(self, source: str, target: str = "main", resolve: Any = None) -> Answer:
+        return self._answer(
+            lambda graph: self._local(graph).preview_merge(source, target, resolve=resolve)
+        )
+
+    def merge_resolved(self, source: str, resolve: Any) -> Answer:
+        return self._answer(lambda graph: graph.merge(source, resolve=resolve).to_json())
+
+    def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer:
+        return self._answer(lambda graph: graph.diff(before, after, types=types).to_json())
+
+    def diff_lines(self, before: str, after: str = "main") -> Answer:
+        return self._answer(
+            lambda graph: [json.loads(each) for each in graph.diff(before, after).to_jsonl()]
+        )
+
+    def diff_html(self, before: str, after: str = "main") -> Answer:
+        return self._answer(lambda graph: graph.diff_html(before, after))
+
     def commits(self, branch: str = "main") -> Answer:
         return self._answer(lambda graph: wire.commits_to_json(graph.commits(branch)))
 
     def commit(self, commit_id: str) -> Answer:
         return self._answer(lambda graph: wire.commit_to_json(graph.commit(commit_id)))
+
+    def log(self, branch: str = "main", limit: int = 30) -> Answer:
+        return self._answer(lambda graph: wire.commits_to_json(graph.log(branch, limit=limit)))
+
+    def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
+        return self._answer(
+            lambda graph: wire.explanation_to_json(
+                graph.explain(source, params=params, analyze=analyze)
+            )
+        )
 
     def _local(self, graph: og.Graph) -> LocalGraph:
         return LocalGraph(graph, str(self.path))
@@ -237,11 +273,49 @@ class CommandLine:
         gone = ["--delete-branch"] if delete else []
         return self._answer("branch", "merge", source, "--into", target, *gone)
 
+    def preview_merge(self, source: str, target: str = "main", resolve: Any = None) -> Answer:
+        choices = [] if resolve is None else ["--resolve", self._choices(resolve)]
+        return self._answer("branch", "merge", source, "--into", target, "--preview", *choices)
+
+    def merge_resolved(self, source: str, resolve: Any) -> Answer:
+        return self._answer("branch", "merge", source, "--resolve", self._choices(resolve))
+
+    def _choices(self, resolve: Any) -> str:
+        if isinstance(resolve, str):
+            return resolve
+        file = self.folder / "choices.json"
+        file.write_text(json.dumps(resolve), encoding="utf-8")
+        return str(file)
+
+    def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer:
+        flags = [flag for each in types or [] for flag in ("--type", each)]
+        return self._answer("branch", "diff", before, after, *flags)
+
+    def diff_lines(self, before: str, after: str = "main") -> Answer:
+        outcome = run("branch", "diff", before, after, "--jsonl", *self.address)
+        if outcome.code:
+            return self._failure(outcome.code, outcome.err, outcome.out)
+        return Answer([json.loads(line) for line in outcome.out.splitlines()])
+
+    def diff_html(self, before: str, after: str = "main") -> Answer:
+        page = self.folder / "diff.html"
+        outcome = run("branch", "diff", before, after, "--html", str(page), *self.address)
+        if outcome.code:
+            return self._failure(outcome.code, outcome.err, outcome.out)
+        return Answer(page.read_text(encoding="utf-8"))
+
     def commits(self, branch: str = "main") -> Answer:
         return self._answer("commit", "list", "--branch", branch)
 
     def commit(self, commit_id: str) -> Answer:
         return self._answer("commit", "show", commit_id)
+
+    def log(self, branch: str = "main", limit: int = 30) -> Answer:
+        return self._answer("log", "--branch", branch, "--limit", str(limit))
+
+    def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
+        flags = ["--analyze"] if analyze else []
+        return self._answer("explain", *self._asked(source, None, params), *flags)
 
     @staticmethod
     def _asked(source: str, name: str | None, params: Any) -> list[str]:
@@ -312,11 +386,45 @@ class Http:
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
         return self._post("/branches/merge", source=source, target=target, delete_branch=delete)
 
+    def preview_merge(self, source: str, target: str = "main", resolve: Any = None) -> Answer:
+        body = {"source": source, "target": target, "resolve": resolve}
+        own_path = self._post("/branches/merge/preview", **body)
+        as_member = self._post("/branches/merge", **body, preview=True)
+        assert as_member == own_path
+        return own_path
+
+    def merge_resolved(self, source: str, resolve: Any) -> Answer:
+        return self._post("/branches/merge", source=source, resolve=resolve)
+
+    def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer:
+        params = {"from": before, "to": after, "type": types or []}
+        return self._send("GET", "/diff", params=params)
+
+    def diff_lines(self, before: str, after: str = "main") -> Answer:
+        response = self._diff(before, after, "jsonl")
+        if response.is_success:
+            return Answer([json.loads(line) for line in response.text.splitlines()])
+        return self._answer(response)
+
+    def diff_html(self, before: str, after: str = "main") -> Answer:
+        response = self._diff(before, after, "html")
+        return Answer(response.text) if response.is_success else self._answer(response)
+
+    def _diff(self, before: str, after: str, form: str) -> httpx.Response:
+        params = {"from": before, "to": after, "format": form}
+        return httpx.get(f"{self.url}/diff", params=params, timeout=60, verify=False)
+
     def commits(self, branch: str = "main") -> Answer:
         return self._send("GET", "/commits", params={"branch": branch})
 
     def commit(self, commit_id: str) -> Answer:
         return self._send("GET", f"/commits/{commit_id}")
+
+    def log(self, branch: str = "main", limit: int = 30) -> Answer:
+        return self._send("GET", "/log", params={"branch": branch, "limit": limit})
+
+    def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
+        return self._post("/explain", query=source, params=params, analyze=analyze)
 
     def _post(self, path: str, **body: Any) -> Answer:
         return self._send("POST", path, json=body)

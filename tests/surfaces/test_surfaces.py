@@ -357,6 +357,73 @@ def test_a_conflict_is_reported_and_the_target_is_unchanged(surface: Surface) ->
         assert (conflict["ours"]["age"], conflict["theirs"]["age"]) == (2, 1)
 
 
+def test_a_merge_is_previewed_then_resolved_choice_by_choice(surface: Surface) -> None:
+    """The whole review of a branch, without the disk of the graph."""
+    surface.create_branch("dev").done()
+    surface.mutate(UPDATE, params={"slug": "ada", "age": 1}, branch="dev").done()
+    surface.mutate(INSERT, params={"slug": "lin", "age": 3}, branch="dev").done()
+    surface.mutate(UPDATE, params={"slug": "ada", "age": 2}).done()
+    before = head(surface)
+
+    differs = surface.diff("main", "dev").json
+    lines = surface.diff_lines("main", "dev").json
+    page = surface.diff_html("main", "dev").json
+    conflicting = surface.preview_merge("dev").json
+    settled = surface.preview_merge("dev", resolve="theirs").json
+
+    assert differs["stats"] == {
+        "inserts": 1,
+        "updates": 1,
+        "deletes": 0,
+        "types_affected": ["Person"],
+    }
+    assert lines == differs["changes"]
+    updated = next(each for each in lines if each["op"] == "update")
+    assert (updated["changed"], updated["before"]["age"], updated["after"]["age"]) == (
+        ["age"],
+        2,
+        1,
+    )
+    assert "<html" in page
+    assert "lin" in page
+    [conflict] = conflicting["conflicts"]
+    sides = conflict["base"]["age"], conflict["ours"]["age"], conflict["theirs"]["age"]
+    assert (conflict["entity_id"], sides) == ("ada", (36, 2, 1))
+    assert settled["conflicts"] == []
+    assert settled["changes"]["stats"]["updates"] == 1
+    assert (head(surface), ages(surface)["ada"]) == (before, 2), "a preview writes nothing"
+
+    surface.merge_resolved("dev", [{"table_key": "node:Person"}]).refused(
+        400, "cannot resolve with"
+    )
+    choice = {"table_key": "node:Person", "row_id": "ada", "take": "theirs"}
+    merged = surface.merge_resolved("dev", [choice]).json
+    assert merged["outcome"] == "merged"
+    assert ages(surface) == {"ada": 1, "grace": 45, "lin": 3}
+    drawn = surface.log().json["commits"]
+    assert drawn[0]["merged_parent_commit_id"] is not None
+    assert "dev" in {each["manifest_branch"] for each in drawn}
+    assert len(surface.log(limit=1).json["commits"]) == 1
+
+
+def test_comparisons_of_what_is_not_there_are_refused(standing: Surface) -> None:
+    standing.diff("nope").refused(404, "branch 'nope' not found")
+    standing.diff("main", types=["Nope"]).refused(400, "there is no type 'Nope'")
+    standing.preview_merge("nope").refused(404, "branch 'nope' not found")
+    standing.log("nope").refused(404, "branch 'nope' not found")
+
+
+def test_a_read_is_explained(standing: Surface) -> None:
+    planned = standing.explain(PEOPLE).json
+    analyzed = standing.explain(PEOPLE, analyze=True).json
+
+    assert "Person" in planned["plan"]
+    assert planned["stages"] == []
+    assert analyzed["row_count"] == 2
+    assert analyzed["stages"]
+    standing.explain("query q() {").refused(400, "parse error")
+
+
 def test_a_merge_of_nothing_says_so(surface: Surface) -> None:
     surface.merge("nope").refused(404, "branch 'nope' not found")
     surface.create_branch("dev").done()

@@ -84,6 +84,7 @@ class EntityChange:
                 "endpoints": None if ends is None else {"src": ends[0], "dst": ends[1]},
                 "before": None if self.before is None else dict(self.before),
                 "after": None if self.after is None else dict(self.after),
+                "changed": self.properties if self.op is ChangeOp.UPDATE else None,
             }
         )
 
@@ -150,14 +151,19 @@ class ChangeSet(JsonForm):
         return ChangeStats(inserts, updates, deletes, tuple(sorted(affected)))
 
     def to_json(self) -> dict[str, Any]:
-        """Everything at once; `to_jsonl` streams."""
+        """Everything at once; `to_stream` and `to_jsonl` read as they are iterated."""
+        document = self.to_stream()
+        return {**document, "changes": list(document["changes"])}
+
+    def to_stream(self) -> dict[str, Any]:
+        """The document of `to_json`, whose changes are an iterator."""
         return {
             "from_version": self.from_version,
             "to_version": self.to_version,
             "branch": self.branch,
             "from_schema": self.from_schema,
             "to_schema": self.to_schema,
-            "changes": [each.to_json() for each in self],
+            "changes": (each.to_json() for each in self),
             "stats": self.stats.to_json(),
         }
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.graph_commands import Json, StoreOptions
+from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import TypesOption
 from omnigraph.cli.output import print_error, print_json, read_text_file
 from omnigraph.errors import BadRequestError, MergeConflicts
-from omnigraph.wire import conflict_to_json
-
-if TYPE_CHECKING:
-    from omnigraph.branch.changes import ChangeSet
-    from omnigraph.branch.merge import MergePreview
+from omnigraph.wire import conflict_to_json, parse_conflict
 
 app = make_group("Create, compare, merge and delete branches.")
 
@@ -82,17 +78,16 @@ def merge(
     ] = None,
 ) -> None:
     """Merge the changes of one branch into another, as one commit or not at all."""
-    call.refuse_served(preview=preview, resolve=resolve)
+    choices = _read_resolution(resolve)
     if preview:
-        with call.open_store("r") as graph:
-            found = graph.merge(source, into, preview=True, resolve=_read_resolution(resolve))
-            call.print_result(found.to_json(), _preview_lines(found))
+        with call.open_graph("r", doing="comparing") as graph:
+            found = graph.preview_merge(source, into, resolve=choices)
+        call.print_result(found, _preview_lines(found))
         return
     call.announce()
-    options = StoreOptions(resolve=_read_resolution(resolve))
     try:
-        with call.open_graph("rw", options, doing="merging") as graph:
-            result = graph.merge(source, into, delete_branch=delete_branch)
+        with call.open_graph("rw", doing="merging") as graph:
+            result = graph.merge(source, into, delete_branch=delete_branch, resolve=choices)
     except MergeConflicts as error:
         if call.as_json:
             conflicts = [conflict_to_json(each) for each in error.conflicts]
@@ -122,20 +117,20 @@ def _merge_lines(result: Json) -> Iterator[str]:
         yield f"deleted branch {result['source']}"
 
 
-def _preview_lines(result: MergePreview) -> Iterator[str]:
-    yield f"merging {result.source} into {result.target} would be: {result.outcome}"
-    yield _count_changes(result.changes)
-    for conflict in result.conflicts:
+def _preview_lines(result: Json) -> Iterator[str]:
+    yield f"merging {result['source']} into {result['target']} would be: {result['outcome']}"
+    yield _count_changes(result["changes"])
+    for conflict in map(parse_conflict, result["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"
 
 
-def _count_changes(changes: ChangeSet) -> str:
-    stats = changes.stats
-    return f"+{stats.inserts} ~{stats.updates} -{stats.deletes}"
+def _count_changes(changes: Json) -> str:
+    stats = changes["stats"]
+    return f"+{stats['inserts']} ~{stats['updates']} -{stats['deletes']}"
 
 
 @app.command()
-@command("branch diff", Capability.DIRECT, uri="option")
+@command("branch diff", Capability.ANY, uri="option")
 def diff(
     call: Call,
     before: Annotated[
@@ -151,18 +146,19 @@ def diff(
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON line per change.")] = False,
 ) -> None:
     """Print the differences between two states of the graph."""
-    with call.open_store("r", doing="comparing") as graph:
-        changes = graph.diff(before, after, types=types)
+    with call.open_graph("r", doing="comparing") as graph:
         if html is not None:
             html.write_text(graph.diff_html(before, after, types=types), encoding="utf-8")
             print(f"wrote {html}")
         elif as_jsonl:
-            for line in changes.to_jsonl():
+            for line in graph.diff_lines(before, after, types=types):
                 print(line)
-        elif call.as_json:
-            print_json(changes.to_json())
         else:
-            print(f"{before} → {after}: {_count_changes(changes)}")
-            for change in changes:
-                properties = f" ({', '.join(change.properties)})" if change.op == "update" else ""
-                print(f"{_SIGNS[change.op]} {change.table_key} {change.id!r}{properties}")
+            found = graph.diff(before, after, types=types)
+            counts = f"{before} → {after}: {_count_changes(found)}"
+            call.print_result(found, [counts, *map(_describe_change, found["changes"])])
+
+
+def _describe_change(change: Json) -> str:
+    properties = f" ({', '.join(change.get('changed', ()))})" if change["op"] == "update" else ""
+    return f"{_SIGNS[change['op']]} {change['kind']}:{change['type']} {change['id']!r}{properties}"

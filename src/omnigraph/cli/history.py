@@ -12,45 +12,47 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import BranchOption
 from omnigraph.cli.progress import show_spinner
-from omnigraph.wire import commits_to_json
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Commit
     from omnigraph.upkeep.findings import Verification
 
 
-@command("log", Capability.DIRECT, uri="argument")
+@command("log", Capability.ANY, uri="argument")
 def log(
     call: Call,
     branch: BranchOption = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of commits.")] = 30,
 ) -> None:
     """Draw the history of a branch, newest first; merges show both parents."""
-    with call.open_store("r") as graph:
-        commits = graph.log(call.branch(branch), limit=limit)
-    call.print_result(commits_to_json(commits), draw(commits))
+    with call.open_graph("r") as graph:
+        found = graph.log(call.branch(branch), limit)
+    call.print_result(found, draw(found["commits"]))
 
 
-def draw(commits: list[Commit]) -> Iterator[str]:
+def draw(commits: list[Json]) -> Iterator[str]:
     """Draw one line per commit, with a column for every line of history open at that point."""
     columns: list[str] = []
     for commit in commits:
-        if commit.commit_id not in columns:
-            columns.append(commit.commit_id)
-        position = columns.index(commit.commit_id)
+        commit_id = commit["graph_commit_id"]
+        if commit_id not in columns:
+            columns.append(commit_id)
+        position = columns.index(commit_id)
         marks = " ".join("*" if at == position else "|" for at in range(len(columns)))
         yield f"{marks} {_describe(commit)}"
-        parents = [each for each in (commit.parent_id, commit.merged_parent_id) if each]
+        links = commit["parent_commit_id"], commit["merged_parent_commit_id"]
+        parents = [each for each in links if each]
         columns = list(dict.fromkeys(columns[:position] + parents + columns[position + 1 :]))
 
 
-def _describe(commit: Commit) -> str:
-    when = datetime.fromtimestamp(commit.created_at / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    by = f" by {commit.actor}" if commit.actor else ""
-    merged = " (merge)" if commit.merged_parent_id is not None else ""
-    return f"{commit.commit_id} {when} {commit.branch} v{commit.manifest_version}{by}{merged}"
+def _describe(commit: Json) -> str:
+    made = datetime.fromtimestamp(commit["created_at"] / 1_000_000, UTC)
+    when, branch = made.strftime("%Y-%m-%d %H:%M:%S"), commit["manifest_branch"] or "main"
+    by = f" by {commit['actor_id']}" if commit["actor_id"] else ""
+    merged = " (merge)" if commit["merged_parent_commit_id"] is not None else ""
+    return f"{commit['graph_commit_id']} {when} {branch} v{commit['manifest_version']}{by}{merged}"
 
 
 @command("changes", Capability.DIRECT, uri="argument")

@@ -105,16 +105,42 @@ class LocalGraph:
         self.graph.delete_branch(name)
         return wire.branch_deleted_to_json(self.uri, name, self.actor)
 
-    def merge(self, source: str, target: str, *, delete_branch: bool) -> Json:
-        resolve = self.options.resolve
+    def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
         result = self.graph.merge(source, target, delete_branch=delete_branch, resolve=resolve)
         return result.to_json()
+
+    def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json:
+        found = self.graph.merge(source, target, preview=True, resolve=resolve)
+        return {**wire.merge_preview_to_json(found), "changes": found.changes.to_json()}
+
+    def diff(self, before: str, after: str, *, types: Sequence[str] | None) -> Json:
+        return self.graph.diff(before, after, types=types).to_json()
+
+    def diff_lines(self, before: str, after: str, *, types: Sequence[str] | None) -> Iterator[str]:
+        return self.graph.diff(before, after, types=types).to_jsonl()
+
+    def diff_html(self, before: str, after: str, *, types: Sequence[str] | None) -> str:
+        return self.graph.diff_html(before, after, types=types)
 
     def commits(self, branch: str) -> Json:
         return wire.commits_to_json(self.graph.commits(branch))
 
     def commit(self, commit_id: str) -> Json:
         return wire.commit_to_json(self.graph.commit(commit_id))
+
+    def log(self, branch: str, limit: int) -> Json:
+        return wire.commits_to_json(self.graph.log(branch, limit=limit))
+
+    def explain(self, query: wire.QueryCall, *, analyze: bool) -> Json:
+        explained = self.graph.explain(
+            _require_source(query),
+            query.name,
+            query.params,
+            branch=query.branch or "main",
+            analyze=analyze,
+            engine=self.options.engine,
+        )
+        return wire.explanation_to_json(explained)
 
 
 def _list_files(data: LoadFiles, *, is_mapped: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
@@ -97,7 +98,7 @@ def alias(
     _print_rows(_run(invocation), invocation, chosen_format)
 
 
-@command("explain", Capability.DIRECT, uri="option")
+@command("explain", Capability.ANY, uri="option")
 def explain(
     call: Call,
     positionals: Positionals = None,
@@ -120,25 +121,21 @@ def explain(
         params=params,
         params_file=params_file,
     )
-    source = invocation.query.source
-    assert source is not None  # only servers have queries without a text
-    with call.open_store("r") as graph:
-        explained = graph.explain(
-            source.path or source.text,
-            invocation.query.name,
-            invocation.query.params,
-            branch=call.branch(branch),
-            analyze=analyze,
-            engine=engine,
-        )
-    stages = [
-        {"text": stage.text, "rows": stage.rows, "elapsed_ms": stage.elapsed_ms}
-        for stage in explained.stages
-    ]
-    value = {"ir": explained.ir, "plan": explained.plan, "stages": stages}
-    if explained.spark is not None:
-        value["spark"] = explained.spark
-    call.print_result(value, [str(explained)])
+    if invocation.query.source is None:
+        raise BadRequestError("explain needs the text of a query — give --query or -e")
+    call.refuse_served(engine=engine != "local")
+    asked = replace(invocation.query, branch=call.branch(branch))
+    with call.open_graph("r", StoreOptions(engine=engine), doing="explaining") as graph:
+        found = graph.explain(asked, analyze=analyze)
+    call.print_result(found, _explanation_lines(found))
+
+
+def _explanation_lines(found: Json) -> Iterator[str]:
+    from omnigraph.executor.explain import Explanation
+    from omnigraph.executor.run import Stage
+
+    stages = tuple(Stage(**each) for each in found["stages"])
+    yield str(Explanation(**{**found, "stages": stages}))
 
 
 def choose_format(call: Call, format_: Format | None) -> Format | None:

@@ -48,7 +48,7 @@ class Http:
         *,
         body: Json | None = None,
         content: bytes | None = None,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Json:
         """Send a request and return the JSON object of the response.
@@ -62,9 +62,14 @@ class Http:
             response.read()
             return _parse_object(response)
 
-    def lines(self, path: str, body: Json) -> Iterator[str]:
+    def text(self, method: str, path: str, *, params: Mapping[str, Any]) -> str:
+        """Send a request and return the text of the response."""
+        with self._stream(method, path, params=params) as response:
+            return response.read().decode()
+
+    def lines(self, method: str, path: str, **options: Any) -> Iterator[str]:
         """Send a request and yield the lines of the response as they arrive."""
-        with self._stream("POST", path, json=body) as response:
+        with self._stream(method, path, **options) as response:
             rest = b""
             for chunk in response.iter_bytes():
                 # Not `iter_lines`: it also breaks at characters that JSON allows inside strings.

@@ -18,12 +18,11 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     AddressError,
     BadRequestError,
-    MergeConflict,
     MergeConflicts,
     PreconditionFailed,
     RemoteError,
 )
-from omnigraph.wire import QueryCall
+from omnigraph.wire import QueryCall, parse_conflict
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 _NO_ROUTE = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
@@ -159,7 +158,7 @@ class RemoteGraph:
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]
     ) -> Iterator[str]:
         body = _drop_missing(branch=branch, type_names=list(types), table_keys=list(table_keys))
-        return self.http.lines("/export", body)
+        return self.http.lines("POST", "/export", json=body)
 
     def schema(self) -> Json:
         return self.http.call("GET", "/schema")
@@ -177,8 +176,10 @@ class RemoteGraph:
     def delete_branch(self, name: str) -> Json:
         return self.http.below("branches", name).call("DELETE", "")
 
-    def merge(self, source: str, target: str, *, delete_branch: bool) -> Json:
-        body = {"source": source, "target": target, "delete_branch": delete_branch}
+    def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
+        body = _drop_missing(
+            source=source, target=target, delete_branch=delete_branch, resolve=resolve
+        )
         try:
             return self.http.call("POST", "/branches/merge", body=body)
         except RemoteError as error:
@@ -186,8 +187,39 @@ class RemoteGraph:
             if not conflicts:
                 raise
             raise MergeConflicts(
-                [_parse_conflict(each) for each in conflicts], into=target
+                [parse_conflict(each) for each in conflicts], into=target
             ) from None
+
+    def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json:
+        # A path of its own: a server that is too old to preview has none, and must not merge.
+        body = _drop_missing(source=source, target=target, resolve=resolve)
+        return self.http.call("POST", "/branches/merge/preview", body=body)
+
+    def diff(self, before: str, after: str, *, types: Sequence[str] | None) -> Json:
+        return self.http.call("GET", "/diff", params=_diff_params(before, after, types))
+
+    def diff_lines(self, before: str, after: str, *, types: Sequence[str] | None) -> Iterator[str]:
+        params = {**_diff_params(before, after, types), "format": "jsonl"}
+        return self.http.lines("GET", "/diff", params=params)
+
+    def diff_html(self, before: str, after: str, *, types: Sequence[str] | None) -> str:
+        params = {**_diff_params(before, after, types), "format": "html"}
+        return self.http.text("GET", "/diff", params=params)
+
+    def log(self, branch: str, limit: int) -> Json:
+        return self.http.call("GET", "/log", params={"branch": branch, "limit": limit})
+
+    def explain(self, query: QueryCall, *, analyze: bool) -> Json:
+        assert query.source is not None
+        body = _drop_missing(
+            query=query.source.text,
+            name=query.name,
+            params=query.params,
+            branch=query.branch,
+            analyze=analyze,
+        )
+        with _name_file(_QUERY_NAME, query.source.path):
+            return self.http.call("POST", "/explain", body=body)
 
     def commits(self, branch: str) -> Json:
         return self.http.call("GET", "/commits", params={"branch": branch})
@@ -211,6 +243,10 @@ def _name_file(sent_as: str, path: str | Path | None) -> Iterator[None]:
         ) from None
 
 
+def _diff_params(before: str, after: str, types: Sequence[str] | None) -> Json:
+    return _drop_missing(**{"from": before}, to=after, type=list(types) if types else None)
+
+
 def _drop_missing(**members: Any) -> Json:
     """Build a JSON object of the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
@@ -226,15 +262,3 @@ def _add_counts(answer: Json) -> Json:
         "edge_types_loaded": len(edges),
     }
     return {**sums, **answer}
-
-
-def _parse_conflict(item: Mapping[str, Any]) -> MergeConflict:
-    return MergeConflict(
-        kind=str(item["kind"]),
-        table_key=str(item["table_key"]),
-        row_id=item.get("row_id"),
-        message=str(item.get("message", "")),
-        base=item.get("base"),
-        ours=item.get("ours"),
-        theirs=item.get("theirs"),
-    )

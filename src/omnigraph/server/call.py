@@ -177,15 +177,3 @@ def query_text(source: str) -> str:
         parse_query(source)  # raises with the position where the text is no query
         raise BadRequestError("the text has no query — expected `query name() { … }`")
     return source
-
-
-def one_parameter(request: Request, name: str) -> str | None:
-    """A parameter of the URL that may be there once.
-
-    Raises:
-        BadRequestError: It is there twice.
-    """
-    values: list[Any] = request.query_params.getlist(name)
-    if len(values) > 1:
-        raise BadRequestError(f"the parameter `{name}` is given {len(values)} times — give one")
-    return str(values[0]) if values else None

@@ -107,6 +107,7 @@ class Merge:
     target: str
     actor: str | None
     deletes: bool
+    resolution: Any = None
 
     def is_long(self, opened: OpenGraph, body: Body) -> bool:
         # Most merges are small, and done before another process has read the two branches.
@@ -119,7 +120,9 @@ class Merge:
         return rows >= LONG_ROWS
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
-        merged = opened.graph.merge(self.source, self.target, actor=self.actor)
+        merged = opened.graph.merge(
+            self.source, self.target, actor=self.actor, resolve=self.resolution
+        )
         return (self._delete_source(opened, merged) if self.deletes else merged).to_json()
 
     def _delete_source(self, opened: OpenGraph, merged: MergeResult) -> MergeResult:

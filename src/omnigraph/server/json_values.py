@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, with_suggestion
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -66,11 +66,12 @@ def validate(model: type[Model], value: Any) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems = "; ".join(_problem(each) for each in error.errors(include_url=False)[:3])
+        found = error.errors(include_url=False)[:3]
+        problems = "; ".join(_problem(model, each) for each in found)
         raise BadRequestError(f"the body is not a {model.__name__}: {problems}") from None
 
 
-def _problem(found: Mapping[str, Any]) -> str:
+def _problem(model: type[BaseModel], found: Mapping[str, Any]) -> str:
     words = {
         "missing": "is missing",
         "string_type": "should be a string",
@@ -83,4 +84,11 @@ def _problem(found: Mapping[str, Any]) -> str:
     }
     said = words.get(found["type"], "has a value that is not allowed")
     where = ".".join(str(part) for part in found["loc"])
+    if found["type"] == "extra_forbidden":
+        said = with_suggestion(said, where, _member_names(model))
     return f"`{where}` {said}" if where else f"it {said}"
+
+
+def _member_names(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield field.alias or name

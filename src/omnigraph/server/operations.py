@@ -23,6 +23,7 @@ from omnigraph.server import (
     routes_loads,
     routes_queries,
     routes_reads,
+    routes_review,
     routes_schema,
     routes_server,
     routes_writes,
@@ -107,6 +108,23 @@ _LOAD = (
         "Whether missing `@embed` vectors are made; `true` by default.",
         values=("true", "false"),
     ),
+)
+_LOG = (
+    Parameter("branch", "query", "The branch; `main` by default."),
+    Parameter("limit", "query", "Number of commits; 30 by default."),
+)
+_FILTERS = (
+    Parameter("kind", "query", "Only nodes or edges.", values=("node", "edge")),
+    Parameter("type", "query", "Only this type; may be repeated."),
+    Parameter("op", "query", "Only these; repeatable.", values=("insert", "update", "delete")),
+)
+_DIFF = (
+    Parameter(
+        "from", "query", "The earlier state: a branch, commit or `branch@time`.", is_required=True
+    ),
+    Parameter("to", "query", "The later state; `main` by default."),
+    *_FILTERS,
+    Parameter("format", "query", "`json` by default.", values=routes_review.DIFF_FORMATS),
 )
 _STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
 
@@ -197,7 +215,16 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _write(
         "mergeBranches", "/branches/merge", routes_branches.merge_branches, sent.BranchMergeRequest,
-        answered.BranchMergeOutput, action=Action.BRANCH_MERGE
+        answered.BranchMergeOutput, answered.MergePreviewOutput, action=Action.BRANCH_MERGE
+    ),
+    _read(
+        "previewMerge", "/branches/merge/preview", routes_branches.preview_merge,
+        sent.MergePreviewRequest, answered.MergePreviewOutput, errors=(*READ_ERRORS, 409)
+    ),
+    _get("diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=_DIFF),
+    _get("log", "/log", routes_review.log, answered.CommitsOutput, parameters=_LOG),
+    _read(
+        "explain", "/explain", routes_review.explain, sent.ExplainRequest, answered.ExplainOutput
     ),
     Operation(
         "deleteBranch", "DELETE", "/branches/{branch:path}", routes_branches.delete_branch,

@@ -1,7 +1,7 @@
 """Request models: the bodies that operations take. Older spellings are accepted beside newer.
 
-Members that are not known are ignored, except by an export: a filter that is misspelt would
-export everything.
+A read ignores members that it does not know. What can write, an export and a comparison refuse
+them: a misspelt `preview` would merge, a misspelt filter would export everything.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ Mode = Literal["overwrite", "append", "merge"]
 
 class RequestModel(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", populate_by_name=True)
+
+
+class StrictModel(RequestModel):
+    model_config = ConfigDict(extra="forbid")
 
 
 Params = Annotated[dict[str, Any] | None, Field(description="The parameters, by name.")]
@@ -56,7 +60,7 @@ class NamedQuery(RequestModel):
     params: Params = None
 
 
-class ChangeRequest(NamedQuery):
+class ChangeRequest(NamedQuery, StrictModel):
     """A mutation."""
 
     branch: str | None = Field(None, description="The branch to change; `main` by default.")
@@ -70,7 +74,14 @@ class QueryRequest(NamedQuery):
     schema_of: SchemaOf = "commit"
 
 
-class InvokeRequest(RequestModel):
+class ExplainRequest(NamedQuery, StrictModel):
+    """A read to explain."""
+
+    branch: Branch = None
+    analyze: bool = Field(False, description="Whether it is run, to show rows and times.")
+
+
+class InvokeRequest(StrictModel):
     """A call of a stored query. All of it may be left out, and the body with it."""
 
     params: Params = None
@@ -82,7 +93,7 @@ class InvokeRequest(RequestModel):
     )
 
 
-class IngestRequest(RequestModel):
+class IngestRequest(StrictModel):
     """Records to load, one JSON object per line."""
 
     data: str = Field(description="The records: NDJSON text.")
@@ -96,24 +107,22 @@ class IngestRequest(RequestModel):
     embed: bool = Field(True, description="Whether missing `@embed` vectors are made.")
 
 
-class ExportRequest(RequestModel):
+class ExportRequest(StrictModel):
     """What to export; empty filters export everything."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     branch: str | None = Field(None, description="The branch; `main` by default.")
     type_names: list[str] | None = Field(None, description="Only these types.")
     table_keys: list[str] | None = Field(None, description="Only these types, by table key.")
 
 
-class SchemaApplyRequest(RequestModel):
+class SchemaApplyRequest(StrictModel):
     """The schema that the graph should have."""
 
     schema_source: str = Field(description="The text of the schema.")
     allow_data_loss: bool = Field(False, description="Whether drops erase old versions too.")
 
 
-class BranchCreateRequest(RequestModel):
+class BranchCreateRequest(StrictModel):
     """A branch to make."""
 
     name: str = Field(description="The new branch.")
@@ -122,12 +131,22 @@ class BranchCreateRequest(RequestModel):
     )
 
 
-class BranchMergeRequest(RequestModel):
-    """Two branches to join."""
+class MergePreviewRequest(StrictModel):
+    """Two branches to join, once it is known what that would do."""
 
     source: str = Field(description="The branch whose changes are brought in.")
     target: str | None = Field(None, description="The branch that takes them; `main` by default.")
+    resolve: Literal["ours", "theirs"] | dict[str, Any] | list[dict[str, Any]] | None = Field(
+        None,
+        description="How conflicts are decided: `ours` (the target), `theirs`, or one by one.",
+    )
+
+
+class BranchMergeRequest(MergePreviewRequest):
+    """Two branches to join."""
+
     delete_branch: bool = Field(False, description="Whether the source goes afterwards.")
+    preview: bool = Field(False, description="Whether to say what it would do, and do nothing.")
 
 
 def resolve_branch(name: str | None) -> str:

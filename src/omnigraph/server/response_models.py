@@ -260,6 +260,57 @@ class MergeConflictItem(ResponseModel):
     theirs: dict[str, Any] | None = None
 
 
+class ChangedEntity(ResponseModel):
+    kind: EntityKind
+    type: str
+    id: str
+    op: Literal["insert", "update", "delete"]
+    manifest_version: int
+    endpoints: dict[str, str] | None = None
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    changed: list[str] | None = Field(None, description="The properties that an update changed.")
+
+
+class DiffCounts(ResponseModel):
+    inserts: int
+    updates: int
+    deletes: int
+    types_affected: list[str]
+
+
+class DiffOutput(ResponseModel):
+    from_version: int
+    to_version: int
+    branch: str | None
+    from_schema: str | None
+    to_schema: str | None
+    changes: list[ChangedEntity]
+    stats: DiffCounts
+
+
+class MergePreviewOutput(ResponseModel):
+    source: str
+    target: str
+    outcome: Outcome
+    changes: DiffOutput
+    conflicts: list[MergeConflictItem]
+
+
+class ExplainStage(ResponseModel):
+    text: str
+    rows: int | None
+    elapsed_ms: float
+
+
+class ExplainOutput(ResponseModel):
+    ir: str
+    plan: str
+    stages: list[ExplainStage]
+    row_count: int | None = None
+    spark: str | None = None
+
+
 class ResourceLimitDetail(ResponseModel):
     resource: str
     limit: int

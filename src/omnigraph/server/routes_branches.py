@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
 from starlette.responses import Response
 
+from omnigraph.graph import Graph
 from omnigraph.manifest.branch_names import is_internal
+from omnigraph.policy import Action
 from omnigraph.server.admission import BRANCH_WORK_BYTES
 from omnigraph.server.call import Call
-from omnigraph.server.envelope import json_response
+from omnigraph.server.envelope import JSON, json_response
 from omnigraph.server.jobs import Merge
-from omnigraph.server.request_models import BranchCreateRequest, BranchMergeRequest, resolve_branch
-from omnigraph.wire import branch_created_to_json, branch_deleted_to_json
+from omnigraph.server.json_parts import encode_parts
+from omnigraph.server.request_models import (
+    BranchCreateRequest,
+    BranchMergeRequest,
+    MergePreviewRequest,
+    resolve_branch,
+)
+from omnigraph.server.streaming import stream
+from omnigraph.wire import branch_created_to_json, branch_deleted_to_json, merge_preview_to_json
 
 
 async def list_branches(call: Call) -> Response:
@@ -43,8 +56,28 @@ async def delete_branch(call: Call) -> Response:
 async def merge_branches(call: Call) -> Response:
     """Bring what one branch did into another, as one commit or not at all."""
     body = await call.body(BranchMergeRequest)
+    if body.preview:
+        return await _preview(call, body)
     source, target = resolve_branch(body.source), resolve_branch(body.target)
     call.permit(branch=source, target_branch=target)
-    job = Merge(source, target, call.actor, deletes=body.delete_branch)
+    job = Merge(source, target, call.actor, deletes=body.delete_branch, resolution=body.resolve)
     with call.admit(BRANCH_WORK_BYTES):
         return json_response(await call.run_job(job))
+
+
+async def preview_merge(call: Call) -> Response:
+    """What a merge would do, and what stands in its way. Writes nothing."""
+    return await _preview(call, await call.body(MergePreviewRequest))
+
+
+async def _preview(call: Call, body: MergePreviewRequest) -> Response:
+    source, target = resolve_branch(body.source), resolve_branch(body.target)
+    for branch in (source, target):
+        call.permit(branch=branch, action=Action.READ)
+    work = partial(_encode_preview, call.graph.graph, source, target, body.resolve)
+    return await stream(call, work, JSON)
+
+
+def _encode_preview(graph: Graph, source: str, target: str, resolution: Any) -> Iterator[bytes]:
+    found = graph.merge(source, target, preview=True, resolve=resolution)
+    yield from encode_parts(merge_preview_to_json(found))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from omnigraph.server.call import Call, one_parameter
+from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
 from omnigraph.server.request_models import resolve_branch
+from omnigraph.server.url_parameters import one_parameter
 from omnigraph.wire import commit_to_json, commits_to_json
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from starlette.responses import Response
 
+from omnigraph.graph import Graph
+from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call
-from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.request_models import ExportRequest, resolve_branch
-from omnigraph.server.streaming import ExportStream, chunks_of
+from omnigraph.server.streaming import stream
 
 
 async def export(call: Call) -> Response:
@@ -17,20 +19,9 @@ async def export(call: Call) -> Response:
     body = await call.body(ExportRequest)
     branch = resolve_branch(body.branch)
     call.permit(branch=branch)
-    serving, opened = call.serving, call.graph
     types = [*(body.type_names or []), *(body.table_keys or [])]
-    await serving.slots.take(opened)
-    try:
-        first, chunks = await serving.exporters.run(_begin, opened, branch, types)
-    except BaseException:
-        serving.slots.release(opened)
-        raise
-    return ExportStream(first, chunks, serving, opened)
+    return await stream(call, partial(_export, call.graph.graph, branch, types))
 
 
-def _begin(
-    opened: OpenGraph, branch: str, types: list[str]
-) -> tuple[bytes | None, Iterator[bytes]]:
-    """Pin the snapshot and make the first chunk, so that what fails there fails before 200."""
-    chunks = chunks_of(opened.graph.export(branch=branch, types=types))
-    return next(chunks, None), chunks
+def _export(graph: Graph, branch: str, types: list[str]) -> Iterator[bytes]:
+    yield from map(to_line, graph.export(branch=branch, types=types))

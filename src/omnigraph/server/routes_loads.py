@@ -9,12 +9,13 @@ from starlette.responses import Response
 from omnigraph.errors import BadRequestError
 from omnigraph.policy import Action
 from omnigraph.server.bodies import BATCH_BYTES, read_bytes, read_json_bytes
-from omnigraph.server.call import Call, one_parameter
+from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
 from omnigraph.server.http_errors import HttpError
 from omnigraph.server.jobs import DEFAULT_MODE, Load, LoadDocument, LoadLines
 from omnigraph.server.request_models import resolve_branch
 from omnigraph.server.routes_reads import mark_deprecated
+from omnigraph.server.url_parameters import one_parameter
 
 NDJSON = "application/x-ndjson"
 

@@ -12,9 +12,10 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
 from omnigraph.policy import Action
-from omnigraph.server.call import Call, one_parameter, query_text
+from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import JSON, json_response
 from omnigraph.server.request_models import QueryRequest, ReadRequest, resolve_branch
+from omnigraph.server.url_parameters import one_parameter
 from omnigraph.wire import frozen_read_to_json, read_target, read_to_json, snapshot_to_json
 
 

@@ -1,4 +1,4 @@
-"""Streaming: an export, chunk by chunk, no faster than the client takes it.
+"""Streaming: an export or a comparison, chunk by chunk, no faster than the client takes it.
 
 A thread makes the next chunk while the last one is being sent, and no more than that: a slow
 client holds two chunks, not the graph. When the client disconnects, the records are closed.
@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from omnigraph.errors import ResourceLimitError
-from omnigraph.pipeline.export import to_line
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.settings import Limits
 
 if TYPE_CHECKING:
-    from omnigraph.server.call import Serving
+    from omnigraph.server.call import Call, Serving
 
 CHUNK_BYTES = 64 * 1024
 CHUNKS_PER_STREAM = 2
@@ -77,28 +76,48 @@ class ExportSlots:
         self._metrics.exports.dec()
 
 
-def chunks_of(records: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Records as lines, put together into chunks of at most `CHUNK_BYTES`."""
+async def stream(
+    call: Call, begin: Callable[[], Iterable[bytes]], media_type: str = NDJSON_UTF8
+) -> Response:
+    """Send parts as they are made. What fails before the first chunk is there fails before 200.
+
+    Raises:
+        ResourceLimitError: Too many streams are being sent.
+    """
+    serving, opened = call.serving, call.graph
+    await serving.slots.take(opened)
+    try:
+        first, chunks = await serving.exporters.run(_make_first, begin)
+    except BaseException:
+        serving.slots.release(opened)
+        raise
+    return _Stream(first, chunks, serving, opened, media_type)
+
+
+def _make_first(begin: Callable[[], Iterable[bytes]]) -> tuple[bytes | None, Iterator[bytes]]:
+    chunks = join_parts(begin())
+    return next(chunks, None), chunks
+
+
+def join_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Parts put together, or cut, into chunks of at most `CHUNK_BYTES`."""
     pending: list[bytes] = []
     size = 0
-    for record in records:
-        line = to_line(record)
-        if size + len(line) > CHUNK_BYTES and pending:
+    for part in parts:
+        if size + len(part) > CHUNK_BYTES and pending:
             yield b"".join(pending)
             pending, size = [], 0
-        while len(line) > CHUNK_BYTES:
-            yield line[:CHUNK_BYTES]
-            line = line[CHUNK_BYTES:]
-        pending.append(line)
-        size += len(line)
+        while len(part) > CHUNK_BYTES:
+            yield part[:CHUNK_BYTES]
+            part = part[CHUNK_BYTES:]
+        pending.append(part)
+        size += len(part)
     if pending:
         yield b"".join(pending)
 
 
-class ExportStream(Response):
+class _Stream(Response):
     """A response whose first chunk exists already; the others are made while it is sent."""
-
-    media_type = NDJSON_UTF8
 
     def __init__(
         self,
@@ -106,8 +125,9 @@ class ExportStream(Response):
         chunks: Iterator[bytes],
         serving: Serving,
         opened: OpenGraph,
+        media_type: str,
     ) -> None:
-        super().__init__(None, media_type=NDJSON_UTF8)
+        super().__init__(None, media_type=media_type)
         del self.headers["content-length"]
         self._first = first
         self._chunks = chunks

@@ -1,0 +1,89 @@
+"""Operations for whoever reviews: compare two states, draw the history, explain a read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from starlette.responses import Response
+
+from omnigraph.errors import BadRequestError
+from omnigraph.graph import Graph
+from omnigraph.manifest import Snapshot
+from omnigraph.pipeline.export import to_line
+from omnigraph.server.call import Call, query_text
+from omnigraph.server.envelope import JSON, json_response
+from omnigraph.server.json_parts import encode_parts
+from omnigraph.server.request_models import ExplainRequest, resolve_branch
+from omnigraph.server.states import permit_state
+from omnigraph.server.streaming import NDJSON_UTF8, stream
+from omnigraph.server.url_parameters import (
+    check_parameters,
+    integer_parameter,
+    list_parameter,
+    one_parameter,
+    require_parameter,
+)
+from omnigraph.wire import commits_to_json, explanation_to_json
+
+DIFF_PARAMETERS = ("from", "to", "kind", "type", "op", "format")
+DIFF_FORMATS = ("json", "jsonl", "html")
+HTML = "text/html; charset=utf-8"
+LOG_LIMIT = 30
+
+
+async def diff(call: Call) -> Response:
+    """What differs between two states: branches, commits, or `branch@time`."""
+    request = call.request
+    check_parameters(request, DIFF_PARAMETERS)
+    names = require_parameter(request, "from"), one_parameter(request, "to") or "main"
+    form = one_parameter(request, "format") or "json"
+    if form not in DIFF_FORMATS:
+        raise BadRequestError(f"there is no format '{form}' — expected {', '.join(DIFF_FORMATS)}")
+    states = [await permit_state(call, each) for each in names]
+    wanted: dict[str, Any] = {
+        f"{name}s": list_parameter(request, name) for name in ("kind", "type", "op")
+    }
+    graph = call.graph.graph
+    if form == "html":
+        title = " → ".join(names)
+        page = await call.run_read(graph.diff_html, *states, title=title, **wanted)
+        return Response(page, media_type=HTML)
+    encode, media = (_document, JSON) if form == "json" else (_lines, NDJSON_UTF8)
+    return await stream(call, partial(encode, graph, states, wanted), media)
+
+
+def _document(graph: Graph, states: list[Snapshot], wanted: dict[str, Any]) -> Iterator[bytes]:
+    yield from encode_parts(graph.diff(*states, **wanted).to_stream())
+
+
+def _lines(graph: Graph, states: list[Snapshot], wanted: dict[str, Any]) -> Iterator[bytes]:
+    for each in graph.diff(*states, **wanted):
+        yield to_line(each.to_json())
+
+
+async def log(call: Call) -> Response:
+    """Every commit that led to a branch, those of merged branches too, newest first."""
+    check_parameters(call.request, ("branch", "limit"))
+    branch = resolve_branch(one_parameter(call.request, "branch"))
+    call.permit(branch=branch)
+    limit = integer_parameter(call.request, "limit") or LOG_LIMIT
+    found = await call.run_read(call.graph.graph.log, branch, limit=limit)
+    return json_response(commits_to_json(found))
+
+
+async def explain(call: Call) -> Response:
+    """The typed form and the plan of a read, and with `analyze` what running it did."""
+    body = await call.body(ExplainRequest)
+    branch = resolve_branch(body.branch)
+    call.permit(branch=branch)
+    explained = await call.run_read(
+        call.graph.graph.explain,
+        query_text(body.query),
+        body.name,
+        body.params,
+        branch=branch,
+        analyze=body.analyze,
+    )
+    return json_response(explanation_to_json(explained))
