@@ -139,6 +139,22 @@ def test_a_not_within_a_not_reads_variables_of_both_levels(spark: Any, people: o
     compare(people, text, {})
 
 
+def test_every_kind_of_not_leaves_out_the_rows_that_match_it(spark: Any, people: og.Graph) -> None:
+    """Of one outer variable, and of each combination of two: p5 knows no one."""
+    text = """query q() {
+        match {
+            $a: Person  $b: Person
+            not { $b knows $_ }
+            not { $a knows $b }
+        }
+        return { $a.name as a, $b.name as b } order { a }
+    }"""
+
+    rows = people.query(text, engine="spark").rows()
+
+    assert rows == [{"a": f"p{n}", "b": "p5"} for n in (0, 1, 2, 3, 5)]
+
+
 def test_auto_leaves_this_process_when_the_tables_do_not_fit(spark: Any, people: og.Graph) -> None:
     """A graph of six rows and a cache of one byte: the smallest case there is."""
     text = "query q() { match { $p: Person $p knows $f } return { count($f) as n } }"

@@ -294,20 +294,18 @@ class Graph:
         columns: Sequence[str] | None = None,
     ) -> TableScan:
         """The rows of a type, by its name or table key, at a pinned snapshot."""
-        from omnigraph.graph.open_graph import open as open_graph  # it makes this class
         from omnigraph.pipeline.frames import table_key
         from omnigraph.pipeline.scan import scan_at
 
         tables, spark = self._session.store.tables, self._session.settings.spark
-        catalog, _, scan = self._session.read_as(
+        _, _, scan = self._session.read_as(
             (branch, commit, version, at),
             schema,
             lambda catalog, snapshot: scan_at(
-                tables, snapshot, table_key(catalog, type), columns, open_graph, spark
+                tables, snapshot, table_key(catalog, type), columns, spark
             ),
         )
-        is_current = catalog is self._session.contract.catalog
-        return replace(scan, schema_of="current" if is_current else "commit")
+        return scan
 
     def entity_at(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -89,21 +89,14 @@ def require_columns(names: Iterable[str], schema: pa.Schema) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """One table at one version. Immutable: it gives the same rows for ever.
-
-    `schema_of` says whose names it has: those of the `commit`, or the `current` ones. `moment` is
-    how another process selects the same state of the branch.
-    """
+    """One table at one version. Immutable: it gives the same rows for ever."""
 
     table_key: str
     manifest_version: int
     branch: str
-    moment: Mapping[str, str]
     columns: tuple[str, ...] | None = None
-    schema_of: str = "commit"
     _tables: TableStorage = field(repr=False, kw_only=True)
     _handle: TableHandle = field(repr=False, kw_only=True)
-    _opener: Callable[..., Any] = field(repr=False, kw_only=True, compare=False)
     _spark: SparkUse = field(repr=False, kw_only=True, compare=False)
 
     @property
@@ -140,25 +133,12 @@ class TableScan:
 
     def to_spark(self, spark: Any = None) -> DataFrame:
         """A Spark DataFrame that reads the same version in parallel."""
-        from omnigraph.pipeline.datasource import register
+        from omnigraph.pipeline.spark_query.source import TableRead, read_frame
 
         used = spark if spark is not None else self._spark.open()
-        register(used, self._opener)
-        reader = used.read.format("omnigraph").options(**self._options())
-        frame: DataFrame = reader.load()
-        return frame.select(*self.schema.names)
-
-    def _options(self) -> Mapping[str, str]:
-        options = {
-            "path": str(self._tables.root),
-            "type": self.table_key,
-            "branch": self.branch,
-            **self.moment,
-            "schema": self.schema_of,
-        }
-        return options | {
-            f"storage.{name}": value for name, value in self._tables.storage_options.items()
-        }
+        columns = tuple((name, name) for name in self.schema.names)
+        parts = cut_parts(self._tables, self._handle)
+        return read_frame(used, TableRead(self.pin(), columns, self.schema), parts)
 
 
 def scan_at(
@@ -166,10 +146,9 @@ def scan_at(
     snapshot: Snapshot,
     key: str,
     columns: Sequence[str] | None,
-    opener: Callable[..., Any],
     spark: SparkUse,
 ) -> TableScan:
-    """The table of a key at a snapshot. `opener` is how Spark's processes open the graph.
+    """The table of a key at a snapshot.
 
     Raises:
         BadRequestError: The snapshot has no such table, or the table no such column.
@@ -183,17 +162,8 @@ def scan_at(
         key,
         snapshot.manifest_version,
         snapshot.branch,
-        _moment_of(snapshot),
         _tables=tables,
         _handle=open_pin(tables, entry),
-        _opener=opener,
         _spark=spark,
     )
     return scan if columns is None else scan.select(columns)
-
-
-def _moment_of(snapshot: Snapshot) -> Mapping[str, str]:
-    """The version; the commit where one publish made several and this is not the last of them."""
-    if snapshot.head.pins:
-        return {"commit": snapshot.head.commit_id}
-    return {"version": str(snapshot.manifest_version)}

@@ -25,9 +25,7 @@ def without_matches(run: SparkRun, rows: Rows, negation: NegationPlan) -> Rows:
 
     outer = frozenset(negation.outer)
     names = [name for name in rows.bindings() if variable_of(name) in outer]
-    if not names:
-        found = _matcher(run, negation).match().frame.limit(1).select(fn.lit(1).alias("*any"))
-        return rows.keep(rows.frame.join(found, fn.col("*any") == fn.lit(1), "left_anti"))
+    assert names, "the compiler refuses a `not` without outer variables"
     seeds = Rows(rows.frame.select(*map(fn.col, names)).distinct(), outer)
     inner = _matcher(run, negation).match(seeds)
     ids = [id_of(name) for name in negation.outer]

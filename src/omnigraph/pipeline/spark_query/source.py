@@ -56,6 +56,7 @@ class TableRead:
             handle,
             list(dict.fromkeys(read)),
             predicate,
+            include_blobs=True,
             batch_rows=BATCH_ROWS,
             fragment_ids=part.fragment_ids,
             places=part.places,
