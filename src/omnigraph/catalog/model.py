@@ -136,7 +136,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceType:
-    """A property contract. It has no table and cannot be queried.
+    """A property contract. It has no table: its nodes are those of the types that implement it.
 
     `key`, `uniques` and `indexes` hold what its properties' annotations desugar to.
     """
@@ -234,6 +234,12 @@ class Catalog:
     def node(self, name: str) -> NodeType | None:
         """The node type of exactly this name."""
         return self.nodes.get(name)
+
+    def types_of(self, name: str) -> tuple[str, ...]:
+        """The node type of this name; of an interface those that implement it, by name."""
+        if name in self.nodes:
+            return (name,)
+        return tuple(sorted(n.name for n in self.nodes.values() if name in n.interfaces))
 
     def edge(self, name: str) -> EdgeType | None:
         """The edge type of this name: exact first, then ignoring case."""

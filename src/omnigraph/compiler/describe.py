@@ -11,13 +11,16 @@ from omnigraph.ir.expressions import NodeRef
 from omnigraph.ir.query import (
     AntiJoin,
     Delete,
+    EitherMatch,
     Expand,
     Filter,
     Insert,
     MutationIR,
     MutationOp,
+    Narrow,
     NodeScan,
     Operator,
+    OptionalMatch,
     QueryIR,
     ReturnItem,
     Update,
@@ -100,12 +103,15 @@ def _pipeline_uses(pipeline: Iterable[Operator], catalog: Catalog) -> Iterator[T
     for operator in pipeline:
         match operator:
             case NodeScan(type_name=type_name):
-                yield TypeUse("node", type_name)
+                yield from (TypeUse("node", name) for name in catalog.types_of(type_name))
             case Expand(edge=edge):
                 yield from _edge_uses(edge, catalog)
-            case AntiJoin(inner=inner):
+            case AntiJoin(inner=inner) | OptionalMatch(inner=inner):
                 yield from _pipeline_uses(inner, catalog)
-            case Filter():
+            case EitherMatch(alternatives=alternatives):
+                for inner in alternatives:
+                    yield from _pipeline_uses(inner, catalog)
+            case Filter() | Narrow():
                 pass
             case _:
                 assert_never(operator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,11 @@ from omnigraph.executor.evaluate import decide, evaluate
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
+from omnigraph.executor.views import NullableView, UnionView, View, join_selections
 from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.expressions import (
+    TYPE_PROPERTY,
     And,
     Compare,
     CompareKind,
@@ -30,11 +33,12 @@ from omnigraph.ir.expressions import (
     PropertyRef,
     TextMatch,
 )
+from omnigraph.ir.variables import has_search, predicate_refs
 from omnigraph.planner.pattern import Pattern
 from omnigraph.storage import predicates as stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _OPERATORS = {
     CompareKind.EQUAL: stored.CompareOp.EQ,
@@ -54,8 +58,12 @@ _MIRRORED = {
 }
 
 
-def select_positions(run: Run, view: TableView, predicates: Iterable[Predicate]) -> Selection:
-    """The positions of one table where every predicate is TRUE."""
+def select_positions(
+    run: Run, view: TableView | UnionView, predicates: Sequence[Predicate]
+) -> Selection:
+    """The positions where every predicate is TRUE."""
+    if isinstance(view, UnionView):
+        return _select_in_union(run, view, predicates)
     selection = Selection(view.size)
     pushed: list[stored.Predicate] = []
     others: list[Predicate] = []
@@ -70,6 +78,23 @@ def select_positions(run: Run, view: TableView, predicates: Iterable[Predicate])
     for predicate in others:
         selection = selection.intersect(_check(run, view, predicate, selection))
     return selection
+
+
+def _select_in_union(run: Run, view: UnionView, predicates: Sequence[Predicate]) -> Selection:
+    """Decide per type what its table can; the type itself, and searches, on the whole."""
+    own = [each for each in predicates if not has_search(each) and not _reads_type(each)]
+    found = [select_positions(run, part, own) for part in view.parts]
+    selection = join_selections(view, found) if found else Selection(0)
+    for predicate in predicates:
+        if has_search(predicate) or _reads_type(predicate):
+            positions = selection.positions()
+            kept, _ = decide(predicate, ViewColumns(run, view, positions))
+            selection = Selection(view.size, positions=positions[kept])
+    return selection
+
+
+def _reads_type(predicate: Predicate) -> bool:
+    return any(ref.property == TYPE_PROPERTY for ref in predicate_refs(predicate))
 
 
 def constants_hold(run: Run, predicates: Iterable[Predicate]) -> bool:
@@ -94,10 +119,13 @@ def _is_one_key(
     run: Run, pattern: Pattern, left: PropertyRef, right: PropertyRef, kind: CompareKind
 ) -> bool:
     """Whether two nodes of a type are compared by its key, as equal or unequal."""
-    types = pattern.nodes.get(left.variable), pattern.nodes.get(right.variable)
+    types = pattern.node_type(left.variable), pattern.node_type(right.variable)
     if types[0] is None or types[0] != types[1] or left.property != right.property:
         return False
-    is_key = run.catalog.nodes[types[0]].key == (left.property,)
+    if left.variable in pattern.nullable or right.variable in pattern.nullable:
+        return False
+    declared = run.catalog.node(types[0])
+    is_key = declared is not None and declared.key == (left.property,)
     return is_key and kind in (CompareKind.EQUAL, CompareKind.NOT_EQUAL)
 
 
@@ -188,9 +216,16 @@ def _check(run: Run, view: TableView, predicate: Predicate, selection: Selection
             return Selection(view.size, positions=positions[kept])
 
 
-def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None) -> Selection:
+def _select_text(run: Run, view: View, match: TextMatch, query: str | None) -> Selection:
     from omnigraph.executor.search import match_text
 
+    if isinstance(view, NullableView):
+        found = _select_text(run, view.base, match, query)
+        return Selection(view.size, positions=found.positions())
+    if isinstance(view, UnionView):
+        return join_selections(
+            view, [_select_in_part(run, each, match, query) for each in view.parts]
+        )
     max_edits = None
     if match.max_edits is not None:
         max_edits = _value(run, match.max_edits).as_py()
@@ -203,8 +238,14 @@ def _select_text(run: Run, view: TableView, match: TextMatch, query: str | None)
     return Selection(view.size, positions=np.sort(positions))
 
 
+def _select_in_part(run: Run, view: TableView, match: TextMatch, query: str | None) -> Selection:
+    """The same in one type of an interface: its texts may be in a language of their own."""
+    language = run.catalog.text_language(view.table_key, match.target.property)
+    return _select_text(run, view, replace(match, language=language), query)
+
+
 def _search_rows(
-    run: Run, view: TableView, match: TextMatch, positions: IntArray, queries: pa.Array
+    run: Run, view: View, match: TextMatch, positions: IntArray, queries: pa.Array
 ) -> BoolArray:
     """Where a search finds the text beside it: once for each distinct text."""
     texts = queries.dictionary_encode()
@@ -235,10 +276,10 @@ class NoColumns:
 
 @dataclass(frozen=True, slots=True)
 class ViewColumns:
-    """Positions of one table: every property is one of its columns."""
+    """Positions of one type or interface: every property is one of its columns."""
 
     run: Run
-    view: TableView
+    view: TableView | UnionView
     positions: IntArray
 
     @property

@@ -17,9 +17,10 @@ from omnigraph.dataclass import dataclass
 from omnigraph.executor.kernels import best_of, scatter_sums
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
+from omnigraph.executor.views import NullableView, ranks_at
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.columns import Ranks, rank_values, to_doubles
-from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
+from omnigraph.ir.expressions import ID_PROPERTY, Aggregate, Constant, NodeRef, Param, PropertyRef
 from omnigraph.planner.pattern import Pattern
 from omnigraph.syntax.query_tree import AggregateFunction
 
@@ -65,13 +66,18 @@ def _is_grouped_already(run: Run, pattern: Pattern, keys: Sequence[Key], rows: R
         type_name = pattern.nodes.get(key.variable)
         if type_name is None:
             continue
-        is_unique = isinstance(key, NodeRef) or run.catalog.nodes[type_name].key == (key.property,)
-        if is_unique:
+        declared = run.catalog.node(type_name)
+        is_key = declared is not None and (declared.key or ()) == (_property(key),)
+        if isinstance(key, NodeRef) or is_key:
             if rows.distinct == key.variable:
                 return True
             if np.bincount(rows.nodes[key.variable], minlength=1).max() <= 1:
                 return True
     return False
+
+
+def _property(key: Key) -> str:
+    return ID_PROPERTY if isinstance(key, NodeRef) else key.property
 
 
 def _codes(run: Run, pattern: Pattern, key: Key, rows: Rows) -> tuple[IntArray, int]:
@@ -87,10 +93,8 @@ def ranks_of(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> Ranks:
     """The rank of a property in every row."""
     view = run.view_of(ref.variable, pattern)
     positions = rows.positions(ref.variable)
-    if view.lookup.prefers_ranks(ref.property, rows.count):
-        ranks = view.lookup.ranks(ref.property)
-        return Ranks(ranks.codes[positions], ranks.values)
-    return rank_values(view.values([ref.property], positions)[ref.property])
+    ranks = ranks_at(view, ref.property, positions)
+    return ranks or rank_values(view.values([ref.property], positions)[ref.property])
 
 
 def _compact(codes: IntArray) -> tuple[IntArray, int]:
@@ -159,7 +163,11 @@ def _summands(
                 sums, known = rows.sums[argument]
                 return sums, weight if known is None else known
             positions = rows.positions(variable)
-            array = run.view_of(variable, pattern).values([name], positions)[name]
+            view = run.view_of(variable, pattern)
+            if name == ID_PROPERTY and isinstance(view, NullableView):
+                weight = weight * view.known(positions)
+                return weight, weight
+            array = view.values([name], positions)[name]
             values = to_doubles(array)
             if array.null_count:
                 weight = weight * array.is_valid().to_numpy(zero_copy_only=False)

@@ -4,6 +4,7 @@
     not          negations that hang on one variable narrow its selection
     enumerate    rows of the bound variables, from the roots along the trees, block by block
     apply        predicates over several variables, other negations: as soon as both ends are bound
+    blocks       what `optional` and `either` add to each row, in order
 
 A tree without a bound variable is one number; trees meet as a cross product. Rows are made in
 blocks of bounded size, and each block goes all the way before the next one is begun. So what is
@@ -15,14 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 import numpy as np
 
 from omnigraph.dataclass import dataclass
+from omnigraph.executor.blocks import add_block, combine, enter_selection, leave, match_combinations
 from omnigraph.executor.filters import constants_hold, rows_where
-from omnigraph.executor.folding import fold_rows, join_blocks, number_rows
+from omnigraph.executor.folding import fold_rows, join_blocks
 from omnigraph.executor.joins import join
-from omnigraph.executor.kernels import to_selection
 from omnigraph.executor.reduce import Reducer
 from omnigraph.executor.rows import ANSWER, GROUPS, PRODUCT, Rows, require_room, rows_max
 from omnigraph.executor.run import Run
@@ -30,10 +32,9 @@ from omnigraph.executor.sorting import first_and_ties, property_column
 from omnigraph.executor.steps import Steps
 from omnigraph.executor.weights import Payload
 from omnigraph.index import Selection
-from omnigraph.index.arrays import IntArray
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.variables import predicate_variables
-from omnigraph.planner.plan import MatchPlan, NegationPlan
+from omnigraph.planner.plan import BlockPlan, MatchPlan, NegationPlan
 from omnigraph.planner.trees import Branch, Tree
 
 HELD_BEFORE_FOLDING = 1 << 21
@@ -105,6 +106,15 @@ class _TreeStages:
     can_drop_later: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _BlockStage:
+    """A block, and what can be applied once its variables are bound."""
+
+    block: BlockPlan
+    applied: tuple[Predicate | NegationPlan, ...]
+    can_drop_later: bool
+
+
 @dataclass(slots=True)
 class _Match:
     run: Run
@@ -140,6 +150,8 @@ class _Match:
         """Whether there is one tree, and all of it is its root and what is counted below that."""
         if self.seeds is not None or len(self.plan.trees) != 1 or self.plan.pattern.across:
             return False
+        if self.plan.blocks:
+            return False
         if any(negation.mask_of is None for negation in self.plan.negations):
             return False
         (tree,) = self.plan.trees
@@ -161,39 +173,51 @@ class _Match:
 
     def _mask_out(self, negation: NegationPlan, variable: str) -> None:
         selection = self.reducer.selections[variable]
+        outer, inner = self.plan.pattern, negation.plan.pattern
         wanted = Wanted(exists=True, groups_by=frozenset({variable}))
-        found = match_rows(self.run, negation.plan, wanted, selections={variable: selection})
+        given = enter_selection(self.run, outer, inner, variable, selection)
+        found = match_rows(self.run, negation.plan, wanted, selections={variable: given})
         if found.count:
-            self.reducer.selections[variable] = selection.without(found.nodes[variable])
+            positions = leave(
+                self.run, inner, variable, outer.nodes[variable], found.nodes[variable]
+            )
+            self.reducer.selections[variable] = selection.without(positions)
         self.run.note(f"not, as a mask of ${variable}", self.reducer.selections[variable].count)
 
     # enumerate
 
     def _blocks(self) -> Iterator[Rows]:
         """All rows, a block at a time."""
-        start, trees = self._arrange()
+        start, trees, added = self._arrange()
         self._require_room_for_the_product(trees)
         rows = self._apply(self._start(), start)
         blocks = iter([rows] if rows.count else [])
         for tree in trees:
             blocks = self._add_tree(blocks, tree)
+        for each in added:
+            blocks = self._add_block(blocks, each)
         return blocks
 
-    def _arrange(self) -> tuple[Sequence[Predicate | NegationPlan], list[_TreeStages]]:
+    def _arrange(
+        self,
+    ) -> tuple[Sequence[Predicate | NegationPlan], list[_TreeStages], list[_BlockStage]]:
         """Say where each predicate and negation is applied: as soon as its variables are bound."""
         pending: list[Predicate | NegationPlan] = [
             *self.plan.pattern.across,
             *(each for each in self.plan.negations if each.mask_of is None),
         ]
-        # From the last closing hop on nothing but what is pending can drop a row.
+        # From the last closing hop or either on nothing but what is pending can drop a row.
         closing = sum(_closes(tree, each) for tree in self.plan.trees for each in _stages(tree))
+        closing += sum(not block.is_optional for block in self.plan.blocks)
 
         def take(bound: set[str]) -> tuple[Predicate | NegationPlan, ...]:
             ready = tuple(each for each in pending if _variables(each) <= bound)
             pending[:] = [each for each in pending if not _variables(each) <= bound]
             return ready
 
-        bound = {*self.plan.pattern.outer, *self.plan.pattern.outer_edges}
+        pattern = self.plan.pattern
+        bound = {*pattern.outer, *pattern.outer_edges, *pattern.given}
+        bound -= {name for block in self.plan.blocks for name in block.variables}
         start = take(bound)
         arranged: list[_TreeStages] = []
         for tree in self.plan.trees:
@@ -210,7 +234,12 @@ class _Match:
             arranged.append(
                 _TreeStages(tree, self._shelve(tree, stages), joined_by, can_drop_later)
             )
-        return start, arranged
+        added: list[_BlockStage] = []
+        for block in self.plan.blocks:
+            bound |= block.variables
+            closing -= not block.is_optional
+            added.append(_BlockStage(block, take(bound), bool(pending) or closing > 0))
+        return start, arranged, added
 
     def _shelve(self, tree: Tree, stages: Sequence[_Stage]) -> tuple[_Stage, ...]:
         """Put away what is read again only when the tree is done."""
@@ -282,6 +311,20 @@ class _Match:
                 for joined in self._cross(rows, others, tree):
                     applied = self._apply(joined, tree.joined_by)
                     yield self._cut(applied, can_drop_later=tree.can_drop_later)
+
+    def _add_block(self, blocks: Iterator[Rows], stage: _BlockStage) -> Iterator[Rows]:
+        block = stage.block
+        kind = Wanted(exists=not block.is_optional)
+        match = partial(self._match_inner, kind)
+        for rows in blocks:
+            for grown in add_block(self.run, self.plan.pattern, block, rows, match):
+                applied = self._apply(grown, stage.applied)
+                yield self._cut(applied, can_drop_later=stage.can_drop_later)
+
+    def _match_inner(
+        self, wanted: Wanted, plan: MatchPlan, seeds: Rows, selections: Mapping[str, Selection]
+    ) -> Rows:
+        return match_rows(self.run, plan, wanted, selections=selections, seeds=seeds)
 
     def _grow_from_root(self, tree: _TreeStages) -> Iterator[Rows]:
         root = tree.tree.root
@@ -379,25 +422,13 @@ class _Match:
 
     def _without(self, rows: Rows, negation: NegationPlan) -> Rows:
         """Drop the rows for which the inner pattern has a match."""
-        outer = replace(rows, weight=None, sums={}, extremes={}, distinct=None)
-        outer.nodes = {name: rows.nodes[name] for name in negation.outer if name in rows.nodes}
-        outer.edges = {name: rows.edges[name] for name in negation.outer if name in rows.edges}
-        index: IntArray | None = None
-        if not negation.is_per_row:
-            groups = number_rows(rows, negation.outer)
-            assert groups.first is not None
-            outer, index = outer.take(groups.first), groups.of_row
-        outer.seeds = np.arange(outer.count)
-        selections = {
-            name: to_selection(positions, self.reducer.selections[name].size)
-            for name, positions in outer.nodes.items()
-        }
-        is_kept = np.ones(outer.count, dtype=bool)
-        wanted = Wanted(exists=True, groups_by=frozenset())
-        found = match_rows(self.run, negation.plan, wanted, selections=selections, seeds=outer)
-        if found.seeds is not None:
-            is_kept[found.seeds] = False
-        return rows.take(is_kept if index is None else is_kept[index])
+        found = combine(rows, negation.outer, per_row=negation.is_per_row)
+        match = partial(self._match_inner, Wanted(exists=True, groups_by=frozenset()))
+        matched = match_combinations(self.run, self.plan.pattern, negation.plan, found.rows, match)
+        is_kept = np.ones(found.rows.count, dtype=bool)
+        if matched.seeds is not None:
+            is_kept[matched.seeds] = False
+        return rows.take(is_kept if found.of_row is None else is_kept[found.of_row])
 
     # hold
 
@@ -437,7 +468,8 @@ class _Match:
     def _nothing(self) -> Rows:
         empty = np.empty(0, dtype=np.int64)
         pattern = self.plan.pattern
-        nodes = {name: empty for name in pattern.nodes if name in self.plan.bound}
+        known = [*pattern.nodes, *pattern.given]
+        nodes = {name: empty for name in known if name in self.plan.bound}
         edges = {name: empty for name in pattern.edge_types() if name in self.plan.bound}
         return Rows(0, nodes, edges, seeds=empty)
 

@@ -7,6 +7,7 @@ then the other variables by theirs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
 import numpy as np
@@ -17,6 +18,7 @@ from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.executor.search import RRF_K, fuse, rank
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
+from omnigraph.executor.views import UnionView
 from omnigraph.index import TableView
 from omnigraph.index.arrays import IntArray, sort_distinct
 from omnigraph.ir.expressions import Bm25, Nearest, Plain, PropertyRef, Ranking, Rrf
@@ -29,10 +31,13 @@ def order_by_ranking(
 ) -> Rows:
     """The rows of ranked nodes, best first. Rows that cannot be ranked are left out."""
     variable = ranking_variable(ranking)
-    view = run.view_of(variable, pattern)
+    view = run.entities(variable, pattern)
+    assert isinstance(view, TableView), "the checker ranks no interface"
     positions = rows.nodes[variable]
-    best = _best_positions(run, pattern, view, ranking, sort_distinct(positions), limit)
-    rank_of = np.full(view.size, -1, dtype=np.int64)
+    found = sort_distinct(positions)
+    # Null is the position after the last one, and has no rank.
+    best = _best_positions(run, pattern, view, ranking, found[found < view.size], limit)
+    rank_of = np.full(view.size + 1, -1, dtype=np.int64)
     rank_of[best] = np.arange(len(best))
     rows = rows.take(rank_of[positions] >= 0)
     columns = [array_column(rank_of[rows.nodes[variable]])]
@@ -50,8 +55,15 @@ def tie_columns(
     if edges_first:
         names.sort(key=lambda name: name in rows.nodes)
     return [
-        property_column(run.view_of(name, pattern), "id", rows.positions(name)) for name in names
+        column for name in names for column in _id_columns(run, pattern, name, rows.positions(name))
     ]
+
+
+def _id_columns(run: Run, pattern: Pattern, name: str, positions: IntArray) -> Iterator[SortColumn]:
+    yield property_column(run.view_of(name, pattern), "id", positions)
+    if isinstance(run.entities(name, pattern), UnionView):
+        # Of equal ids the type name decides, and types are in the order of their names.
+        yield array_column(positions)
 
 
 def _best_positions(
@@ -99,7 +111,7 @@ def query_of(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[
 
 
 def _embed(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[float]:
-    type_name = pattern.nodes[target.variable]
+    type_name = str(pattern.node_type(target.variable))
     found = run.catalog.nodes[type_name].properties[target.property]
     declared = None if found.embed is None else found.embed.model
     assert target.type.dimension is not None

@@ -46,7 +46,7 @@ class Reducer:
     def filter(self) -> None:
         """Narrow each variable by its own predicates."""
         for variable, type_name in self.pattern.nodes.items():
-            view = self.run.nodes(type_name)
+            view = self.run.scanned(type_name)
             selection = select_positions(self.run, view, self.pattern.filters.get(variable, ()))
             given = self.selections.get(variable)
             self.selections[variable] = selection if given is None else given.intersect(selection)

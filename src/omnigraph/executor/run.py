@@ -10,6 +10,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.closing import Members
 from omnigraph.executor.values import Values
+from omnigraph.executor.views import NullableView, UnionView, View
 from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, TableView, open_tables
 from omnigraph.index.runs import Runs
 from omnigraph.manifest.model import Snapshot
@@ -52,6 +53,7 @@ class Run:
     trace: Trace | None = None
     _open: OpenTables = field(init=False)
     _members: dict[int, Members] = field(default_factory=dict)
+    _unions: dict[str, UnionView] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._open = open_tables(self.snapshot, self.catalog, self.tables, self.cache)
@@ -76,9 +78,24 @@ class Run:
         """The edge table and the node tables it joins."""
         return self._open.edges(edge)
 
-    def view_of(self, variable: str, pattern: Pattern) -> TableView:
-        """The table that a variable is bound in."""
-        type_name = pattern.nodes.get(variable)
-        if type_name is not None:
+    def scanned(self, type_name: str) -> TableView | UnionView:
+        """The nodes of a type, or of all types that implement an interface."""
+        if type_name in self.catalog.nodes:
             return self.nodes(type_name)
+        found = self._unions.get(type_name)
+        if found is None:
+            parts = [self.nodes(name) for name in self.catalog.types_of(type_name)]
+            found = self._unions[type_name] = UnionView(type_name, parts)
+        return found
+
+    def entities(self, variable: str, pattern: Pattern) -> TableView | UnionView:
+        """What a variable is bound in, where it is not null."""
+        type_name = pattern.node_type(variable)
+        if type_name is not None:
+            return self.scanned(type_name)
         return self.edges(pattern.edge_types()[variable]).edges
+
+    def view_of(self, variable: str, pattern: Pattern) -> View:
+        """What a variable is bound in, null included where it may be."""
+        view = self.entities(variable, pattern)
+        return NullableView(view) if variable in pattern.nullable else view

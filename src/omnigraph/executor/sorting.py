@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.index import TableView
+from omnigraph.executor.views import View, ranks_at
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.columns import to_sort_keys
 
@@ -35,7 +35,7 @@ class SortColumn:
 
 
 def property_column(
-    view: TableView,
+    view: View,
     name: str,
     positions: IntArray,
     *,
@@ -48,8 +48,9 @@ def property_column(
         if among is not None:
             indices = among if indices is None else among[indices]
         wanted = positions if indices is None else positions[indices]
-        if view.lookup.prefers_ranks(name, len(wanted)):
-            return view.lookup.ranks(name).codes[wanted]
+        ranks = ranks_at(view, name, wanted)
+        if ranks is not None:
+            return ranks.codes
         return to_sort_keys(view.values([name], wanted)[name])
 
     return SortColumn(numbers, descending)

@@ -54,7 +54,7 @@ def is_streamed(run: Run, plan: Plan) -> bool:
     """Whether a plan is one scan that reads a column too large to hold."""
     match = plan.match
     pattern = match.pattern
-    if len(match.trees) != 1 or pattern.hops or match.negations:
+    if len(match.trees) != 1 or pattern.hops or match.negations or match.blocks:
         return False
     root = match.trees[0].root
     predicates = pattern.filters.get(root or "", ())
@@ -64,6 +64,8 @@ def is_streamed(run: Run, plan: Plan) -> bool:
     if any(isinstance(key, (Nearest, Bm25, Rrf)) for key in order):
         return False
     view = run.view_of(root, pattern)
+    if not isinstance(view, TableView):
+        return False
     return any(view.is_too_wide(name) for name in _names(plan, predicates))
 
 
@@ -72,7 +74,7 @@ def stream_columns(run: Run, plan: Plan) -> list[pa.Array] | None:
     pattern = plan.match.pattern
     root = plan.match.trees[0].root
     assert root is not None
-    scan = _Scan(run, run.view_of(root, pattern), pattern.filters.get(root, ()))
+    scan = _Scan(run, run.nodes(pattern.nodes[root]), pattern.filters.get(root, ()))
     run.note(f"streaming {scan.view.table_key}")
     if not constants_hold(run, pattern.constants):
         scan = _Scan(run, scan.view, (), is_empty=True)

@@ -53,7 +53,7 @@ from omnigraph.executor.rows import (
     too_many_matches,
 )
 from omnigraph.executor.run import Run
-from omnigraph.index import Selection
+from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import AnyArray, IntArray
 from omnigraph.index.columns import Ranks, rank_values, to_doubles
 from omnigraph.ir.expressions import Aggregate, PropertyRef
@@ -158,12 +158,13 @@ def leaf_weights(
         return _PLAIN
     view = run.view_of(variable, pattern)
     support = selection.positions() if _is_few(selection) else None
+    wanted = np.arange(view.size) if support is None else support
     sums: Sums = {}
     for ref in properties:
-        if support is None:
+        if support is None and isinstance(view, TableView):
             array, numbers = view.column(ref.property), view.numbers(ref.property)
         else:
-            array = view.values([ref.property], support)[ref.property]
+            array = view.values([ref.property], wanted)[ref.property]
             numbers = to_doubles(array)
         known = None
         if array.null_count:
@@ -172,11 +173,11 @@ def leaf_weights(
     extremes: Extremes = {}
     for each in aggregates:
         name = _extreme_ref(each).property
-        if support is None or view.lookup.has_ranks(name):
+        if isinstance(view, TableView) and (support is None or view.lookup.has_ranks(name)):
             ranks = view.lookup.ranks(name)
             codes = ranks.codes if support is None else ranks.codes[support]
         else:
-            ranks = rank_values(view.values([name], support)[name])
+            ranks = rank_values(view.values([name], wanted)[name])
             codes = ranks.codes
         if _is_least(each):
             codes = np.where(codes == 0, codes.dtype.type(_no_value(each, ranks)), codes)

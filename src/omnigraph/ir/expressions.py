@@ -16,6 +16,11 @@ from omnigraph.types import PropertyType
 NOW_PARAMETER = "__nanograph_now"
 """The reserved parameter that carries `now()`: one instant per execution."""
 
+TYPE_PROPERTY = "#type"
+"""Reads as a property of an interface variable and holds the name of the entity's own type."""
+ID_PROPERTY = "id"
+"""Every entity has one, so it is null exactly where a variable is."""
+
 
 class CompareKind(StrEnum):
     """What a comparison does; `contains` is split by the type of its left side."""

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from omnigraph.ir.expressions import (
     NOW_PARAMETER,
+    TYPE_PROPERTY,
     Aggregate,
     AliasRef,
     And,
@@ -46,14 +47,17 @@ from omnigraph.ir.query import (
     Assignment,
     Delete,
     Direction,
+    EitherMatch,
     Expand,
     Filter,
     Insert,
     MutationIR,
     MutationOp,
     MutationPredicate,
+    Narrow,
     NodeScan,
     Operator,
+    OptionalMatch,
     Parameter,
     QueryIR,
     Update,
@@ -101,6 +105,8 @@ def format_expression(expression: Projected | SortKey) -> str:
         case Param(name):
             return "now()" if name == NOW_PARAMETER else f":{name}"
         case PropertyRef(variable, name):
+            if name == TYPE_PROPERTY:
+                return f"type({format_variable(variable)})"
             return f"{format_variable(variable)}.{name}"
         case NodeRef(variable):
             return format_variable(variable)
@@ -174,10 +180,25 @@ def _operator_lines(operators: tuple[Operator, ...], depth: int) -> Iterator[str
             case Filter(predicate):
                 yield f"{indent}filter {format_predicate(predicate)}"
             case AntiJoin(outer_variables, inner):
-                yield f"{indent}not, given {', '.join(map(format_variable, outer_variables))}"
+                yield f"{indent}not, given {_given(outer_variables)}"
                 yield from _operator_lines(inner, depth + 1)
+            case Narrow(variable, type_name):
+                yield f"{indent}narrow {format_variable(variable)} to {type_name}"
+            case OptionalMatch(outer_variables, inner):
+                yield f"{indent}optional, given {_given(outer_variables)}"
+                yield from _operator_lines(inner, depth + 1)
+            case EitherMatch(outer_variables, alternatives):
+                word = f"either, given {_given(outer_variables)}"
+                for inner in alternatives:
+                    yield f"{indent}{word}"
+                    yield from _operator_lines(inner, depth + 1)
+                    word = "or"
             case _:
                 assert_never(operator)
+
+
+def _given(variables: tuple[str, ...]) -> str:
+    return ", ".join(map(format_variable, variables)) or "nothing"
 
 
 def _expand_text(expand: Expand) -> str:

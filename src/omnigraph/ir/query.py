@@ -51,7 +51,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class NodeScan:
-    """Rows of a node type that satisfy every filter, joined to the rows so far by cross product."""
+    """Rows of a node type that satisfy every filter, joined to the rows so far by cross product.
+
+    Of an interface the rows of all types that implement it.
+    """
 
     variable: str
     type_name: str
@@ -94,7 +97,41 @@ class AntiJoin:
     inner: tuple[Operator, ...]
 
 
-Operator: TypeAlias = NodeScan | Expand | Filter | AntiJoin
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Keeps the rows where an outer variable of an interface is bound to a node of one type."""
+
+    variable: str
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalMatch:
+    """For each row the matches of `inner`; a row without any stays once, with null variables.
+
+    `nodes` and `edges` give the type of every variable that `inner` introduces.
+    """
+
+    outer_variables: tuple[str, ...]
+    inner: tuple[Operator, ...]
+    nodes: tuple[tuple[str, str], ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EitherMatch:
+    """For each row the distinct bindings of the visible variables that an alternative matches.
+
+    `nodes` and `edges` give the types of the visible ones: those that every alternative introduces.
+    """
+
+    outer_variables: tuple[str, ...]
+    alternatives: tuple[tuple[Operator, ...], ...]
+    nodes: tuple[tuple[str, str], ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+
+
+Operator: TypeAlias = NodeScan | Expand | Filter | AntiJoin | Narrow | OptionalMatch | EitherMatch
 
 
 @dataclass(frozen=True, slots=True)

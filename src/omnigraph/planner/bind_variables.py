@@ -36,7 +36,7 @@ from omnigraph.ir.expressions import (
 )
 from omnigraph.ir.variables import expression_refs, predicate_variables, ranking_variable
 from omnigraph.planner.pattern import Pattern
-from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan, Statistics
+from omnigraph.planner.plan import BlockPlan, MatchPlan, NegationPlan, Plan, Statistics
 from omnigraph.planner.trees import AS_WRITTEN, grow_trees
 
 
@@ -53,7 +53,14 @@ def _bind(match: MatchPlan, read: set[str]) -> MatchPlan:
         read=frozenset(read),
         trees=grow_trees(match.pattern, bound, AS_WRITTEN),
         negations=tuple(map(_bind_negation, match.negations)),
+        blocks=tuple(_bind_block(each, bound) for each in match.blocks),
     )
+
+
+def _bind_block(block: BlockPlan, needed: frozenset[str]) -> BlockPlan:
+    # An either adds each combination of its variables once, so all of them are told apart.
+    read = set(block.variables & needed if block.is_optional else block.variables)
+    return replace(block, plans=tuple(_bind(plan, set(read)) for plan in block.plans))
 
 
 def _bind_negation(negation: NegationPlan) -> NegationPlan:
@@ -71,6 +78,8 @@ def _list_bound(match: MatchPlan, read: set[str]) -> Iterator[str]:
     for negation in match.negations:
         if negation.mask_of is None:
             needed.update(negation.outer)
+    for block in match.blocks:
+        needed.update(block.outer)
     yield from needed
     for variable, hop in pattern.edge_hops().items():
         if variable in needed:
@@ -91,6 +100,10 @@ def _variables_read(plan: Plan) -> Iterator[str]:
 def _projection_variables(expression: Projected, pattern: Pattern) -> Iterator[str]:
     match expression:
         case PropertyRef(variable) | NodeRef(variable):
+            yield variable
+        case Aggregate(_, PropertyRef(variable) | NodeRef(variable)) if pattern.is_on_rows(
+            variable
+        ):
             yield variable
         case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_hops():
             # Edges send nothing: their values are taken from rows.

@@ -140,7 +140,8 @@ def _list_deciding(plan: Plan, catalog: Catalog) -> Iterator[str]:
             case NodeRef(variable):
                 yield variable
             case PropertyRef(variable, name) if variable in nodes:
-                if catalog.nodes[nodes[variable]].key == (name,):
+                declared = catalog.node(nodes[variable])
+                if declared is not None and declared.key == (name,):
                     yield variable
 
 

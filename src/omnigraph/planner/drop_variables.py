@@ -47,6 +47,8 @@ def _drop_in_tree(tree: Tree, match: MatchPlan, estimates: Estimates) -> Tree:
     steps = [branch for branch in tree.branches if not branch.is_tail]
     last_use = {name: len(steps) for name in match.read}
     last_use |= dict.fromkeys(match.pattern.outer, len(steps))
+    for block in match.blocks:
+        last_use |= dict.fromkeys(block.outer, len(steps))
     bound_at = _places(tree, steps, match)
     for place, branch in enumerate(steps):
         for name in _reads(branch):

@@ -36,7 +36,8 @@ class Estimates:
 
     def size(self, variable: str) -> float:
         """How many nodes the type of a variable has."""
-        return float(self.statistics.row_counts.get(f"node:{self.pattern.nodes[variable]}", 0))
+        types = self.catalog.types_of(self.pattern.nodes[variable])
+        return sum(self._count(f"node:{name}") for name in types)
 
     def rows(self, variable: str) -> float:
         """How many of them may match the variable's own filters."""
@@ -47,7 +48,8 @@ class Estimates:
 
     def _estimate_rows(self, variable: str) -> float:
         rows = self.size(variable)
-        key = self.catalog.nodes[self.pattern.nodes[variable]].key
+        declared = self.catalog.node(self.pattern.nodes[variable])
+        key = None if declared is None else declared.key
         for predicate in self.pattern.filters.get(variable, ()):
             name = equality_property(predicate)
             if name is not None and key == (name,):

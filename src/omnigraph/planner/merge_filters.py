@@ -2,7 +2,7 @@
 
     over no variable      once per query
     over one variable     to the scan or expansion that binds it
-    over several          where the last of them is bound
+    over several          where the last of them is bound; likewise over one that a block adds
 
 A query with one of each:
 
@@ -46,7 +46,7 @@ def _merge(match: MatchPlan) -> MatchPlan:
         match list(predicate_variables(predicate)):
             case []:
                 constants.append(predicate)
-            case [only]:
+            case [only] if not match.pattern.is_on_rows(only):
                 filters[only] = (*filters.get(only, ()), predicate)
             case _:
                 across.append(predicate)

@@ -6,8 +6,8 @@ pipeline: a hop is one expansion, and its meaning is always read from its source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Mapping, Set
+from dataclasses import field, replace
 
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import Predicate
@@ -41,6 +41,10 @@ class Pattern:
     `nodes` gives the type of each node variable, those of `outer` included, and `outer_edges` the
     type of each edge variable that is bound outside. `filters` holds the predicates over one
     variable (a node or an edge), `across` those over several, `constants` those over none.
+
+    No tree binds `given` and `given_edges`: they are what the blocks of the match add to rows, and
+    outer variables that may be null. `nullable` are the variables that may be null here; what is
+    required of those, or of what blocks add, is `across` as well: it is decided on rows.
     """
 
     nodes: Mapping[str, str]
@@ -50,11 +54,31 @@ class Pattern:
     constants: tuple[Predicate, ...] = ()
     outer: tuple[str, ...] = ()
     outer_edges: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    given_edges: Mapping[str, str] = field(default_factory=dict)
+    nullable: frozenset[str] = frozenset()
+
+    def node_type(self, variable: str) -> str | None:
+        """The node type or interface of a variable; None for an edge."""
+        return self.nodes.get(variable) or self.given.get(variable)
+
+    def without(self, names: Set[str]) -> Pattern:
+        """The same before blocks have added these variables."""
+        return replace(
+            self,
+            given={name: each for name, each in self.given.items() if name not in names},
+            given_edges={n: each for n, each in self.given_edges.items() if n not in names},
+            nullable=self.nullable - names,
+        )
+
+    def is_on_rows(self, variable: str) -> bool:
+        """Whether what is required of a variable can only be decided on rows."""
+        return variable in self.given or variable in self.given_edges or variable in self.nullable
 
     def edge_types(self) -> dict[str, str]:
         """The edge type of each edge variable that can be read here."""
         own = {name: hop.edge for name, hop in self.edge_hops().items()}
-        return dict(self.outer_edges) | own
+        return dict(self.outer_edges) | dict(self.given_edges) | own
 
     def edge_hops(self) -> dict[str, Hop]:
         """The hop of each edge variable."""
@@ -62,8 +86,9 @@ class Pattern:
 
     def visible_variables(self) -> tuple[str, ...]:
         """Every variable a query can spell, nodes and edges, in name order."""
-        names = [name for name in self.nodes if not name.startswith(HIDDEN_PREFIX)]
-        return tuple(sorted([*names, *self.edge_hops()]))
+        nodes = [*self.nodes, *self.given]
+        names = [name for name in nodes if not name.startswith(HIDDEN_PREFIX)]
+        return tuple(sorted([*names, *self.edge_hops(), *self.given_edges]))
 
     def hops_by_variable(self) -> dict[str, list[Hop]]:
         """The hops that touch each variable."""

@@ -45,8 +45,28 @@ class NegationPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """What `optional` or `either` adds to each row, decided per combination of `outer`.
+
+    An optional has one plan, and its variables are null where that has no match. Of an either
+    every plan is an alternative, and what they find together is added once.
+    """
+
+    is_optional: bool
+    outer: tuple[str, ...]
+    plans: tuple[MatchPlan, ...]
+    nodes: Mapping[str, str]
+    edges: Mapping[str, str]
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that the block adds to rows."""
+        return frozenset([*self.nodes, *self.edges])
+
+
+@dataclass(frozen=True, slots=True)
 class MatchPlan:
-    """How a pattern is matched.
+    """How a pattern is matched: the trees first, then the blocks in order.
 
     `bound` are the variables that rows have to hold at some time, `read` those they hold at last.
     """
@@ -56,11 +76,16 @@ class MatchPlan:
     read: frozenset[str]
     trees: tuple[Tree, ...]
     negations: tuple[NegationPlan, ...]
+    blocks: tuple[BlockPlan, ...] = ()
 
     def rewrite(self, change: Callable[[MatchPlan], MatchPlan]) -> MatchPlan:
-        """Change the plan of every negation, however deep, and then this one."""
+        """Change the plan of every block and negation, however deep, and then this one."""
         inner = tuple(replace(each, plan=each.plan.rewrite(change)) for each in self.negations)
-        return change(replace(self, negations=inner))
+        blocks = tuple(
+            replace(each, plans=tuple(plan.rewrite(change) for plan in each.plans))
+            for each in self.blocks
+        )
+        return change(replace(self, negations=inner, blocks=blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +139,22 @@ def _match_lines(match: MatchPlan, indent: str) -> Iterator[str]:
         yield f"{indent}if {format_predicate(predicate)}"
     for tree in match.trees:
         yield from _tree_lines(tree, pattern, indent)
+    for block in match.blocks:
+        yield from _block_lines(block, indent)
     for predicate in pattern.across:
         yield f"{indent}filter {format_predicate(predicate)}"
     for each in match.negations:
         yield f"{indent}not, {_negation_text(each)}"
         yield from _match_lines(each.plan, indent + "  ")
+
+
+def _block_lines(block: BlockPlan, indent: str) -> Iterator[str]:
+    given = ", ".join(map(format_variable, block.outer)) or "nothing"
+    word = f"{'optional' if block.is_optional else 'either'}, per combination of {given}"
+    for plan in block.plans:
+        yield f"{indent}{word}"
+        yield from _match_lines(plan, indent + "  ")
+        word = "or"
 
 
 def _negation_text(negation: NegationPlan) -> str:

@@ -24,13 +24,15 @@ from omnigraph.planner.plan import Plan, Statistics
 def mark_point_read(plan: Plan, catalog: Catalog, _statistics: Statistics) -> Plan:
     """Set `is_point` on a read that looks up one node and returns what it has."""
     pattern = plan.match.pattern
-    if len(pattern.nodes) != 1 or pattern.hops or plan.match.negations:
+    if len(pattern.nodes) != 1 or pattern.hops or plan.match.negations or plan.match.blocks:
         return plan
     if plan.is_grouped or plan.order:
         return plan
     [(variable, type_name)] = pattern.nodes.items()
     filters = pattern.filters.get(variable, ())
-    declared = catalog.nodes[type_name]
+    declared = catalog.node(type_name)
+    if declared is None:
+        return plan
     is_point = all(isinstance(each, Compare) for each in filters) and any(
         _finds_one(each, declared) for each in filters
     )

@@ -8,66 +8,130 @@
     project $f.age
 
 A hop to a variable that is already bound closes a cycle: the compiler writes it as an expansion to
-a hidden variable and a `SameNode` predicate.
+a hidden variable and a `SameNode` predicate. An outer variable that may be null is no variable of
+an inner pattern unless a hop or a type needs it there: then null matches nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
-from typing import assert_never
+from collections.abc import Iterator, Sequence
+from dataclasses import field, fields, is_dataclass, replace
+from typing import TypeVar, assert_never, cast
 
 from omnigraph.dataclass import dataclass
-from omnigraph.ir.expressions import Aggregate, Predicate, SameNode
-from omnigraph.ir.query import AntiJoin, Expand, Filter, NodeScan, Operator, QueryIR
+from omnigraph.ir.expressions import (
+    ID_PROPERTY,
+    Aggregate,
+    NodeRef,
+    Predicate,
+    PropertyRef,
+    SameNode,
+)
+from omnigraph.ir.query import (
+    AntiJoin,
+    EitherMatch,
+    Expand,
+    Filter,
+    Narrow,
+    NodeScan,
+    Operator,
+    OptionalMatch,
+    QueryIR,
+)
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.planner.pattern import Hop, Pattern
-from omnigraph.planner.plan import MatchPlan, NegationPlan, Plan
+from omnigraph.planner.plan import BlockPlan, MatchPlan, NegationPlan, Plan
 from omnigraph.planner.trees import AS_WRITTEN, grow_trees
+from omnigraph.syntax.query_tree import AggregateFunction
+from omnigraph.types import PropertyType, Scalar
+
+_T = TypeVar("_T")
 
 
 def read_pipeline(ir: QueryIR) -> Plan:
     """Return the plan that does what the pipeline says, in its order."""
+    match = _read_match(ir.pipeline, Pattern({}))
+    nullable = match.pattern.nullable
     return Plan(
-        match=_read_match(ir.pipeline, {}, {}),
-        returns=ir.returns,
-        order=ir.order,
+        match=match,
+        returns=tuple(_count_known(each, nullable) for each in ir.returns),
+        order=tuple(_count_known(each, nullable) for each in ir.order),
         limit=ir.limit,
         is_grouped=any(isinstance(item.expression, Aggregate) for item in ir.returns),
     )
 
 
-def _read_match(
-    pipeline: tuple[Operator, ...], outer: Mapping[str, str], outer_edges: Mapping[str, str]
-) -> MatchPlan:
-    """The match of a pipeline whose outer variables have these types."""
-    read = _Operators(dict(outer))
+def _count_known(part: _T, nullable: frozenset[str]) -> _T:
+    """Count the ids of a variable that may be null: rows without one are not counted."""
+    if not nullable:
+        return part
+    match part:
+        case Aggregate(AggregateFunction.COUNT, NodeRef(variable)) if variable in nullable:
+            found = PropertyRef(variable, ID_PROPERTY, PropertyType(Scalar.STRING))
+            return cast("_T", replace(part, argument=found))
+        case tuple():
+            return cast("_T", tuple(_count_known(each, nullable) for each in part))
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            own = {each.name: getattr(part, each.name) for each in fields(part)}
+            changed = {name: _count_known(each, nullable) for name, each in own.items()}
+            return part if changed == own else cast("_T", replace(part, **changed))
+    return part
+
+
+def _read_match(pipeline: tuple[Operator, ...], outer: Pattern) -> MatchPlan:
+    """The match of a pipeline inside of this pattern."""
+    known = dict(outer.nodes) | dict(outer.given)
+    read = _Operators(dict(known))
     for operator in pipeline:
         read.add(operator)
-    mentioned = outer.keys() & read.list_mentioned()
+    mentioned = known.keys() & read.list_mentioned()
+    carried = (mentioned & outer.nullable) - read.list_needed()
+    nodes = {
+        name: type_name
+        for name, type_name in read.nodes.items()
+        if name not in known or (name in mentioned and name not in carried)
+    }
+    edges = outer.edge_types()
     pattern = Pattern(
-        nodes={
-            name: type_name
-            for name, type_name in read.nodes.items()
-            if name not in outer or name in mentioned
-        },
+        nodes=nodes,
         hops=tuple(read.hops.values()),
         across=tuple(read.predicates),
-        outer=tuple(sorted(mentioned)),
-        outer_edges=outer_edges,
+        outer=tuple(sorted(mentioned - carried)),
+        outer_edges=edges,
+        given={name: known[name] for name in sorted(carried)} | read.added_nodes(),
+        given_edges=read.added_edges(),
+        nullable=frozenset(carried | (outer.nullable & edges.keys()) | read.list_nullable()),
     )
     bound = frozenset([*pattern.nodes, *pattern.edge_hops()])
-    edges = pattern.edge_types()
     return MatchPlan(
         pattern=pattern,
         bound=bound,
         read=bound,
         trees=grow_trees(pattern, bound, AS_WRITTEN),
         negations=tuple(
-            NegationPlan(each.outer_variables, _read_match(each.inner, read.nodes, edges))
+            NegationPlan(each.outer_variables, _read_match(each.inner, pattern))
             for each in read.negations
         ),
+        blocks=tuple(_read_blocks(read.blocks, pattern)),
     )
+
+
+def _read_blocks(
+    blocks: Sequence[OptionalMatch | EitherMatch], pattern: Pattern
+) -> Iterator[BlockPlan]:
+    """The blocks of a pattern; each sees what those before it have added."""
+    later = {name for block in blocks for name, _ in (*block.nodes, *block.edges)}
+    for block in blocks:
+        inner = (block.inner,) if isinstance(block, OptionalMatch) else block.alternatives
+        outer = pattern.without(later)
+        yield BlockPlan(
+            isinstance(block, OptionalMatch),
+            block.outer_variables,
+            tuple(_read_match(each, outer) for each in inner),
+            dict(block.nodes),
+            dict(block.edges),
+        )
+        later.difference_update(name for name, _ in (*block.nodes, *block.edges))
 
 
 @dataclass(slots=True)
@@ -78,6 +142,7 @@ class _Operators:
     hops: dict[str, Hop] = field(default_factory=dict)
     predicates: list[Predicate] = field(default_factory=list)
     negations: list[AntiJoin] = field(default_factory=list)
+    blocks: list[OptionalMatch | EitherMatch] = field(default_factory=list)
     scanned: set[str] = field(default_factory=set)
 
     def add(self, operator: Operator) -> None:
@@ -105,16 +170,41 @@ class _Operators:
                 self.predicates.append(predicate)
             case AntiJoin():
                 self.negations.append(operator)
+            case Narrow(variable, type_name):
+                self.nodes[variable] = type_name
+                self.scanned.add(variable)
+            case OptionalMatch() | EitherMatch():
+                self.blocks.append(operator)
             case _:
                 assert_never(operator)
 
     def list_mentioned(self) -> set[str]:
         """The variables that an operator names."""
-        mentioned = set(self.scanned)
-        for hop in self.hops.values():
-            mentioned.update((hop.source, hop.target))
+        mentioned = self.list_needed()
         for predicate in self.predicates:
             mentioned |= predicate_variables(predicate)
-        for negation in self.negations:
-            mentioned.update(negation.outer_variables)
+        for each in (*self.negations, *self.blocks):
+            mentioned.update(each.outer_variables)
         return mentioned
+
+    def list_needed(self) -> set[str]:
+        """The variables that have to be bound to a node for anything to match."""
+        needed = set(self.scanned)
+        for hop in self.hops.values():
+            needed.update((hop.source, hop.target))
+        return needed
+
+    def added_nodes(self) -> dict[str, str]:
+        return {name: type_name for block in self.blocks for name, type_name in block.nodes}
+
+    def added_edges(self) -> dict[str, str]:
+        return {name: edge for block in self.blocks for name, edge in block.edges}
+
+    def list_nullable(self) -> frozenset[str]:
+        """The variables that blocks add to rows and may leave null."""
+        return frozenset(
+            name
+            for block in self.blocks
+            if isinstance(block, OptionalMatch)
+            for name, _ in (*block.nodes, *block.edges)
+        )

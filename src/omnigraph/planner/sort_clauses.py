@@ -54,6 +54,10 @@ def _sort(match: MatchPlan, hidden: int) -> MatchPlan:
     negations = [
         replace(each, plan=_sort(each.plan, hidden + len(names))) for each in match.negations
     ]
+    blocks = tuple(
+        replace(each, plans=tuple(_sort(plan, hidden + len(names)) for plan in each.plans))
+        for each in match.blocks
+    )
     bound = frozenset(names.get(name, name) for name in match.bound)
     return replace(
         match,
@@ -62,6 +66,7 @@ def _sort(match: MatchPlan, hidden: int) -> MatchPlan:
         read=bound,
         trees=grow_trees(renamed, bound, AS_WRITTEN),
         negations=tuple(sorted(negations, key=_negation_key)),
+        blocks=blocks,
     )
 
 

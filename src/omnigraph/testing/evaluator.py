@@ -16,6 +16,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import (
+    TYPE_PROPERTY,
     Aggregate,
     AliasRef,
     Arithmetic,
@@ -37,10 +38,13 @@ from omnigraph.ir.query import (
     HIDDEN_PREFIX,
     AntiJoin,
     Direction,
+    EitherMatch,
     Expand,
     Filter,
+    Narrow,
     NodeScan,
     Operator,
+    OptionalMatch,
     QueryIR,
 )
 from omnigraph.manifest.model import Snapshot
@@ -51,6 +55,7 @@ from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
 Entity = dict[str, Any]
 Row = dict[str, Entity]
+"""What each variable is bound to; a variable that is null has no columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,10 @@ def read_graph(snapshot: Snapshot, catalog: Catalog, tables: TableStorage) -> Gr
                 table = table.set_column(place, field.name, table.column(place).cast(ticks))
         return list(table.to_pylist())
 
-    nodes = {n.name: {e["id"]: e for e in entities(n.table_key)} for n in catalog.nodes.values()}
+    nodes = {
+        n.name: {e["id"]: e | {TYPE_PROPERTY: n.name} for e in entities(n.table_key)}
+        for n in catalog.nodes.values()
+    }
     edges = {edge.name: entities(edge.table_key) for edge in catalog.edges.values()}
     return GraphData(catalog, nodes, edges)
 
@@ -98,7 +106,7 @@ class _Evaluator:
             answer = self.grouped(ir, rows)
         else:
             if ir.order:
-                rows.sort(key=lambda row: [_null_first(row[name]["id"]) for name in _named(row)])
+                rows.sort(key=lambda row: [_tie(row[name]) for name in _named(row)])
                 for item in reversed(ir.order):
                     expression = _resolved(ir, item.expression)
                     rows.sort(
@@ -116,10 +124,11 @@ class _Evaluator:
     def step(self, operator: Operator, row: Row) -> Iterator[Row]:
         match operator:
             case NodeScan(variable, type_name, filters):
-                for node in self.data.nodes[type_name].values():
-                    grown = row | {variable: node}
-                    if all(self.holds(each, grown) for each in filters):
-                        yield grown
+                for each in self.data.catalog.types_of(type_name):
+                    for node in self.data.nodes[each].values():
+                        grown = row | {variable: node}
+                        if all(self.holds(predicate, grown) for predicate in filters):
+                            yield grown
             case Expand():
                 for grown in self.expand(operator, row):
                     if all(self.holds(each, grown) for each in operator.target_filters):
@@ -130,10 +139,29 @@ class _Evaluator:
             case AntiJoin(_, inner):
                 if not self.run(inner, [row]):
                     yield row
+            case Narrow(variable, type_name):
+                if row[variable].get(TYPE_PROPERTY) == type_name:
+                    yield row
+            case OptionalMatch(_, inner, nodes, edges):
+                names = [name for name, _ in (*nodes, *edges)]
+                found = self.run(inner, [row])
+                for grown in found or [{name: {} for name in names}]:
+                    yield row | {name: grown[name] for name in names}
+            case EitherMatch(_, alternatives, nodes, edges):
+                names = [name for name, _ in (*nodes, *edges)]
+                seen = set()
+                for inner in alternatives:
+                    for grown in self.run(inner, [row]):
+                        key = tuple(_identity(grown[name]) for name in names)
+                        if key not in seen:
+                            seen.add(key)
+                            yield row | {name: grown[name] for name in names}
 
     def expand(self, expand: Expand, row: Row) -> Iterator[Row]:
         targets = self.data.nodes[expand.target_type]
-        start = row[expand.source]["id"]
+        start = row[expand.source].get("id")
+        if start is None:
+            return
         if expand.edge_variable is not None:
             for edge, end in self.leaving(expand, start):
                 if end in targets:
@@ -219,9 +247,9 @@ class _Evaluator:
     def value(self, expression: object, row: Row) -> Any:
         match expression:
             case PropertyRef(variable, name):
-                return row[variable][name]
+                return row[variable].get(name)
             case NodeRef(variable):
-                return row[variable]["id"]
+                return row[variable].get("id")
             case Constant(literal, type_):
                 return _plain(literal, type_)
             case Param(name, type_):
@@ -279,6 +307,14 @@ class _Evaluator:
 
 def _named(row: Row) -> list[str]:
     return sorted(name for name in row if not name.startswith(HIDDEN_PREFIX))
+
+
+def _identity(entity: Entity) -> tuple[Any, Any]:
+    return entity.get(TYPE_PROPERTY), entity.get("id")
+
+
+def _tie(entity: Entity) -> tuple[Any, Any]:
+    return _null_first(entity.get("id")), _null_first(entity.get(TYPE_PROPERTY))
 
 
 def _resolved(ir: QueryIR, key: object) -> object:
