@@ -54,7 +54,10 @@ def count(variable: str, type_name: str) -> Aggregate:
         ([PEOPLE, TOWN], [name("a"), count("t", "Town")]),
         ([PEOPLE, TOWN], [name("t"), count("a", "Person")]),
         ([PEOPLE, TOWN, Filter(IsNull(name("t")))], [name("a")]),
-        ([PEOPLE, FRIEND, TOWN], [name("a"), PropertyRef("k", "weight", TEXT), name("t")]),
+        (
+            [PEOPLE, FRIEND, TOWN],
+            [name("a"), PropertyRef("k", "weight", PropertyType(Scalar.I32)), name("t")],
+        ),
         (
             [
                 PEOPLE,
