@@ -66,7 +66,7 @@ def test_every_rule_has_a_method(file_name: str, builder: type, words: Vocabular
         and not (rule.options.expand1 and rule.alias is None)
     }
 
-    assert made == {name for name in vars(builder) if not name.startswith("_")}
+    assert made == {name for name in dir(builder) if not name.startswith("_")}
 
 
 def test_importing_builds_nothing() -> None:

@@ -203,7 +203,7 @@ def test_cardinality_bounds_have_32_bits(number: str) -> None:
         (read(f"$p.x = 0.{NINES}"), "the number is too long"),
         (read(f"$p e{{{2**32},}} $q"), f"a hop bound is at most {2**32 - 1}"),
         (read(f"$p e{{1,{NINES}}} $q"), "a hop bound is at most"),
-        (read().replace("} }", f"}} limit {2**63} }}"), f"a limit is at most {2**63 - 1}"),
+        (read().replace("} }", f"}} limit {2**63} }}"), f"a number of rows is at most {2**63 - 1}"),
         (f"query q($v: Vector({2**31})) {{ }}", "the dimension of a Vector is at most"),
         (f"query q($v: Vector({NINES})) {{ }}", "the dimension of a Vector is at most"),
     ],

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from omnigraph.syntax import QueryTree, SchemaTree, parse_query, parse_schema
 from omnigraph.syntax.print_query import print_query
 from omnigraph.syntax.print_schema import print_schema
-from omnigraph.testing.strategies import query_trees, schema_trees
+from omnigraph.testing.query_strategies import query_trees
+from omnigraph.testing.strategies import schema_trees
 from tests.depth import depth
 
 # `1 == True == 1.0`, so equality alone would let one literal pass for another; `repr` does not.

@@ -14,12 +14,13 @@ from omnigraph.compiler.check_match import check_pattern
 from omnigraph.compiler.check_mutations import check_mutation
 from omnigraph.compiler.check_order import check_order
 from omnigraph.compiler.check_returns import check_returns
+from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import TypedQuery, TypedRead
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.ir.query import Parameter
-from omnigraph.syntax.query_tree import ParamDecl, QueryDecl
+from omnigraph.syntax.query_tree import ParamDecl, QueryDecl, VariableExpr
 from omnigraph.types import PropertyType, Scalar
 
 _VECTOR = re.compile(r"Vector\(\s*([0-9]{1,18})\s*\)")
@@ -33,6 +34,7 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
     Raises:
         TypeCheckError: The query does not fit the schema; `code` says which rule it breaks.
     """
+    _refuse_unbuilt(query)
     params = _check_params(query.params)
     scope = Scope(catalog, {param.name: param.type for param in params})
     if query.is_mutation:
@@ -46,9 +48,23 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
         pattern=pattern,
         returns=returns.items,
         order=order,
-        limit=query.limit,
+        limit=query.limit if isinstance(query.limit, int) else None,
         refusals=returns.refusals + order_refusals,
     )
+
+
+def _refuse_unbuilt(query: QueryDecl) -> None:
+    for is_used, construct in (
+        (query.stages, "top"),
+        (query.distinct, "return distinct"),
+        (query.having, "having"),
+        (query.offset is not None, "offset"),
+        (isinstance(query.limit, VariableExpr), "limit from a parameter"),
+        (any(param.default is not None for param in query.params), "default of a parameter"),
+        (any(param.fields for param in query.params), "rows as a parameter"),
+    ):
+        if is_used:
+            raise not_yet(construct)
 
 
 def _check_params(declared: tuple[ParamDecl, ...]) -> tuple[Parameter, ...]:

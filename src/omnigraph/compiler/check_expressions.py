@@ -13,6 +13,7 @@ from typing import assert_never
 
 from omnigraph.compiler.check_values import NOW, constant
 from omnigraph.compiler.functions import check_call, require_count
+from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope, type_of
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.arithmetic import common_type, number_type, result_type
@@ -37,6 +38,7 @@ from omnigraph.syntax.query_tree import (
     ArithmeticExpr,
     ArithmeticOp,
     CaseExpr,
+    CollectExpr,
     ConditionExpr,
     Expr,
     FunctionExpr,
@@ -46,6 +48,7 @@ from omnigraph.syntax.query_tree import (
     NearestExpr,
     NowExpr,
     NullExpr,
+    ObjectExpr,
     PropertyExpr,
     RrfExpr,
     TextSearchExpr,
@@ -82,6 +85,10 @@ def check_scalar(expression: Expr, scope: Scope) -> Operand:
             return check_truth(expression, scope)
         case AliasExpr(name):
             raise bare_word(name, expression.span, scope)
+        case CollectExpr():
+            raise not_yet("collect")
+        case ObjectExpr():
+            raise not_yet("an object")
         case AggregateExpr(function):
             raise TypeCheckError(
                 f"`{function}` works on groups in `return`, not row by row",

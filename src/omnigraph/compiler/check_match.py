@@ -12,6 +12,7 @@ from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.compiler.check_filters import check_filter
 from omnigraph.compiler.check_traversals import check_traversal
 from omnigraph.compiler.check_values import Slot, check_matched_value, member_value
+from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope, require_property
 from omnigraph.compiler.typed import TypedBinding, TypedPattern
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -21,14 +22,18 @@ from omnigraph.syntax.query_tree import (
     ANONYMOUS,
     Binding,
     Clause,
+    EitherClause,
     Negation,
+    OptionalClause,
     PropertyMatch,
+    Shortest,
     Traversal,
 )
 
 
 def check_pattern(clauses: tuple[Clause, ...], scope: Scope) -> TypedPattern:
     """Type the clauses of one block and bind their variables in `scope`."""
+    _refuse_unbuilt(clauses)
     outer = frozenset(scope.variables)
     # The types of all bindings come first, so that a traversal before them can use them.
     bound = [(clause, _bind(clause, scope)) for clause in clauses if isinstance(clause, Binding)]
@@ -40,13 +45,26 @@ def check_pattern(clauses: tuple[Clause, ...], scope: Scope) -> TypedPattern:
     filters = tuple(
         predicate
         for clause in clauses
-        if not isinstance(clause, (Binding, Traversal, Negation))
+        if not isinstance(clause, (Binding, Traversal, Negation, OptionalClause, EitherClause))
         for predicate in check_filter(clause, scope)
     )
     negations = tuple(_check_negation(c, scope) for c in clauses if isinstance(c, Negation))
     pattern = TypedPattern(bindings, traversals, filters, negations)
     mentioned = outer.intersection(_mentions(pattern))
     return TypedPattern(bindings, traversals, filters, negations, tuple(sorted(mentioned)))
+
+
+def _refuse_unbuilt(clauses: tuple[Clause, ...]) -> None:
+    for clause in clauses:
+        match clause:
+            case OptionalClause():
+                raise not_yet("optional")
+            case EitherClause():
+                raise not_yet("either")
+            case Traversal(shortest=Shortest() as word):
+                raise not_yet(word)
+            case Traversal(hop_filter=hop_filter) if hop_filter is not None:
+                raise not_yet("where in the bounds of a traversal")
 
 
 def _check_negation(clause: Negation, scope: Scope) -> TypedPattern:

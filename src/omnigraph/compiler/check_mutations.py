@@ -7,11 +7,12 @@ checked statement is complete: it becomes its operation of the IR at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.compiler.check_filters import COMPARE_KINDS
 from omnigraph.compiler.check_values import Slot, check_assigned_value, check_matched_value
+from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import ID, ID_TYPE, Scope, require_property
 from omnigraph.compiler.typed import Refusal, TypedMutation
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -25,28 +26,50 @@ from omnigraph.ir.query import (
     Parameter,
     Update,
 )
+from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import (
-    DeleteStatement,
-    InsertStatement,
-    Predicate,
+    AliasExpr,
+    CompareOp,
+    Condition,
+    Expr,
+    FilterClause,
     PropertyMatch,
     QueryDecl,
+)
+from omnigraph.syntax.statement_tree import (
+    DeleteBound,
+    DeleteStatement,
+    ForStatement,
+    InsertStatement,
     Statement,
+    UpdateBound,
     UpdateStatement,
+    UpsertStatement,
 )
 
 ENDPOINTS: Final = {"from": "src", "to": "dst"}
 """How a statement spells the ends of an edge, and the columns that hold them."""
 
 
+_OnType: TypeAlias = InsertStatement | UpdateStatement | DeleteStatement
+
+
 def check_mutation(query: QueryDecl, params: tuple[Parameter, ...], scope: Scope) -> TypedMutation:
     """Type every statement of `query`."""
+    if query.match:
+        raise not_yet("match before statements")
+    if query.returns:
+        raise not_yet("return after statements")
     ir = MutationIR(query.name, params, tuple(_operation(s, scope) for s in query.mutations))
     return TypedMutation(ir, tuple(_refusals(ir, query, scope.catalog)))
 
 
 def _operation(statement: Statement, scope: Scope) -> MutationOp:
     match statement:
+        case InsertStatement(label=str()) | UpdateStatement(label=str()):
+            raise not_yet("a label")
+        case DeleteStatement(label=str()):
+            raise not_yet("a label")
         case InsertStatement():
             return _insert(statement, scope)
         case UpdateStatement():
@@ -54,6 +77,12 @@ def _operation(statement: Statement, scope: Scope) -> MutationOp:
         case DeleteStatement():
             owner = _entity(statement, scope.catalog)
             return Delete(owner.kind, owner.name, _predicate(statement.where, owner, scope))
+        case UpsertStatement():
+            raise not_yet("upsert")
+        case ForStatement():
+            raise not_yet("for")
+        case UpdateBound() | DeleteBound():
+            raise not_yet("a bound update or delete")
         case _:
             assert_never(statement)
 
@@ -84,7 +113,7 @@ def _update(statement: UpdateStatement, scope: Scope) -> Update:
     return Update(owner.name, assignments, _predicate(statement.where, owner, scope))
 
 
-def _entity(statement: Statement, catalog: Catalog) -> EntityType:
+def _entity(statement: _OnType, catalog: Catalog) -> EntityType:
     """The type a statement names, spelled exactly; a node wins over an edge of the same name."""
     owner = catalog.nodes.get(statement.type_name) or catalog.edges.get(statement.type_name)
     if owner is None:
@@ -117,24 +146,23 @@ def _assignments(
 
 
 def _assignment(match: PropertyMatch, owner: EntityType, scope: Scope) -> Assignment:
-    column, slot = _column(match, owner)
+    column, slot = _column(match.property, match.span, owner)
     return Assignment(column, check_assigned_value(match.value, slot, scope))
 
 
-def _column(written: PropertyMatch | Predicate, owner: EntityType) -> tuple[str, Slot]:
+def _column(name: str, span: Span, owner: EntityType) -> tuple[str, Slot]:
     """The column that a statement names: a property or an end of an edge (T11)."""
-    name = written.property
     if isinstance(owner, EdgeType) and name in ENDPOINTS:
         return ENDPOINTS[name], Slot(f"`{name}` of {owner.name}", ID_TYPE)
-    found = require_property(owner, name, code="T11", span=written.span, also=_endpoints_of(owner))
+    found = require_property(owner, name, code="T11", span=span, also=_endpoints_of(owner))
     return found.name, Slot(f"{owner.name}.{found.name}", found.type)
 
 
-def _find_slot(where: Predicate, owner: EntityType) -> tuple[str, Slot]:
+def _find_slot(word: AliasExpr, owner: EntityType) -> tuple[str, Slot]:
     """The column that a `where` names: every row can be found by its id."""
-    if where.property == ID:
+    if word.name == ID:
         return ID, Slot(f"the id of {owner.name}", ID_TYPE)
-    return _column(where, owner)
+    return _column(word.name, word.span, owner)
 
 
 def _find_required(owner: EntityType, written: set[str]) -> Iterator[str]:
@@ -150,20 +178,30 @@ def _endpoints_of(owner: EntityType) -> tuple[str, ...]:
     return tuple(ENDPOINTS) if isinstance(owner, EdgeType) else ()
 
 
-def _predicate(where: Predicate, owner: EntityType, scope: Scope) -> MutationPredicate:
-    column, slot = _find_slot(where, owner)
+def _predicate(where: Condition, owner: EntityType, scope: Scope) -> MutationPredicate:
+    match where:
+        case FilterClause(AliasExpr() as word, op, value) if not op.is_word:
+            return _comparison(word, op, value, owner, scope)
+        case _:
+            raise not_yet("a condition in where that is not `property op value`")
+
+
+def _comparison(
+    word: AliasExpr, op: CompareOp, value: Expr, owner: EntityType, scope: Scope
+) -> MutationPredicate:
+    column, slot = _find_slot(word, owner)
     if slot.type.is_blob:
         raise TypeCheckError(
-            f"{slot.label} is a Blob and cannot be compared", code="T11", span=where.span
+            f"{slot.label} is a Blob and cannot be compared", code="T11", span=word.span
         )
     if slot.type.is_list or slot.type.is_vector:
         raise TypeCheckError(
             f"{slot.label} is {slot.type}, and `where` compares single values",
             code="T7",
-            span=where.span,
+            span=word.span,
         )
-    value = check_matched_value(where.value, slot, scope)
-    return MutationPredicate(column, COMPARE_KINDS[where.op], value, slot.type)
+    found = check_matched_value(value, slot, scope)
+    return MutationPredicate(column, COMPARE_KINDS[op], found, slot.type)
 
 
 def _refusals(ir: MutationIR, query: QueryDecl, catalog: Catalog) -> Iterator[Refusal]:

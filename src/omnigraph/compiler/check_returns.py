@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 from omnigraph.compiler.check_expressions import check_scalar
 from omnigraph.compiler.check_search import rank_fusion, ranking_arm, text_match
 from omnigraph.compiler.check_values import NOW, constant
+from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import Refusal
 from omnigraph.dataclass import dataclass
@@ -39,6 +40,7 @@ from omnigraph.syntax.query_tree import (
     AliasExpr,
     ArithmeticExpr,
     CaseExpr,
+    CollectExpr,
     ConditionExpr,
     Expr,
     FunctionExpr,
@@ -48,6 +50,7 @@ from omnigraph.syntax.query_tree import (
     NearestExpr,
     NowExpr,
     NullExpr,
+    ObjectExpr,
     Projection,
     PropertyExpr,
     RrfExpr,
@@ -126,6 +129,10 @@ def check_expression(expression: Expr, scope: Scope) -> Typed:
             return rank_fusion(expression, scope)
         case AliasExpr():
             return AliasRef(expression.name)
+        case CollectExpr():
+            raise not_yet("collect")
+        case ObjectExpr():
+            raise not_yet("an object")
         case NullExpr():
             return _lone_null(expression)
         case ArithmeticExpr() | MinusExpr() | FunctionExpr() | CaseExpr() | ConditionExpr():
@@ -178,6 +185,8 @@ def _readable(
 
 
 def _aggregate(expression: AggregateExpr, scope: Scope) -> Aggregate:
+    if expression.distinct:
+        raise not_yet("distinct in an aggregate")
     argument = check_expression(expression.argument, scope)
     if not isinstance(argument, (Constant, Param, PropertyRef, NodeRef)):
         raise TypeCheckError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope, variable_hint
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -24,7 +25,6 @@ from omnigraph.syntax.query_tree import (
     NowExpr,
     PropertyExpr,
     ScalarLiteral,
-    Value,
     VariableExpr,
 )
 from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar
@@ -68,7 +68,7 @@ def plain_value(expression: Expr, scope: Scope) -> Operand | None:
             return None
 
 
-def member_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
+def member_value(value: Expr, slot: Slot, scope: Scope) -> Constant | Param:
     """The value that a list property is required to hold, in a pattern."""
     if isinstance(value, LiteralExpr) and isinstance(value.value, ListLiteral):
         raise TypeCheckError(
@@ -80,7 +80,7 @@ def member_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
     return check_matched_value(value, Slot(f"a member of {slot.label}", slot.type.element()), scope)
 
 
-def check_matched_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
+def check_matched_value(value: Expr, slot: Slot, scope: Scope) -> Constant | Param:
     """The value that a property is compared with, in a pattern or a `where`."""
     match value:
         case LiteralExpr():
@@ -93,10 +93,10 @@ def check_matched_value(value: Value, slot: Slot, scope: Scope) -> Constant | Pa
             _require_fit(NOW.type, slot, "now() is a DateTime", value.span)
             return NOW
         case _:
-            assert_never(value)
+            raise not_yet("an expression as the value of a property")
 
 
-def check_assigned_value(value: Value, slot: Slot, scope: Scope) -> Constant | Param:
+def check_assigned_value(value: Expr, slot: Slot, scope: Scope) -> Constant | Param:
     """The value that a mutation stores in a property."""
     match value:
         case LiteralExpr():

@@ -23,10 +23,11 @@ from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import Refusal, TypedQuery, TypedRead
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import ParseError, TypeCheckError
+from omnigraph.errors import BadRequestError, ParseError, TypeCheckError
 from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.source_text import SourceText
-from omnigraph.syntax.query_tree import QueryDecl, UpdateStatement
+from omnigraph.syntax.query_tree import QueryDecl
+from omnigraph.syntax.statement_tree import UpdateStatement
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 Status: TypeAlias = Literal["ok", "error"]
@@ -173,6 +174,8 @@ def _check_all(
             yield _Checked(query, is_repeated, typed=check_query(query, catalog))
         except TypeCheckError as error:
             yield _Checked(query, is_repeated, error=error.with_source(source).render())
+        except BadRequestError as error:
+            yield _Checked(query, is_repeated, error=str(error))
 
 
 def _result(checked: _Checked, catalog: Catalog) -> QueryResult:

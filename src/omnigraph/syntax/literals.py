@@ -32,6 +32,12 @@ def from_to(first: Token, last: Token) -> Span:
     return Span(first.start_pos, last.end_pos)  # type: ignore[arg-type]
 
 
+def variable_name(token: Token) -> str:
+    """The name of `$name`."""
+    name: str = token.value[1:]
+    return name
+
+
 def read_string(token: Token) -> str:
     """The value of a quoted string."""
     body: str = token.value[1:-1]

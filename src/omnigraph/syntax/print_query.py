@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from omnigraph.syntax.query_tree import (
+    ROW_LIST,
     AggregateExpr,
     AliasExpr,
     AndTest,
@@ -18,16 +19,18 @@ from omnigraph.syntax.query_tree import (
     CaseArm,
     CaseExpr,
     Clause,
+    CollectExpr,
     Condition,
     ConditionExpr,
+    Count,
     DateText,
     DateTimeText,
-    DeleteStatement,
+    EitherClause,
     Expr,
+    FieldDecl,
     FilterClause,
     FunctionExpr,
     FuzzyExpr,
-    InsertStatement,
     ListLiteral,
     LiteralExpr,
     LiteralValue,
@@ -38,22 +41,32 @@ from omnigraph.syntax.query_tree import (
     NowExpr,
     NullExpr,
     NullTest,
+    ObjectExpr,
+    OptionalClause,
     Ordering,
     OrTest,
     ParamDecl,
-    Predicate,
     Projection,
     PropertyExpr,
     PropertyMatch,
     QueryDecl,
     QueryTree,
     RrfExpr,
-    Statement,
+    Stage,
     TextSearchExpr,
     Traversal,
-    UpdateStatement,
     VariableExpr,
     is_text_search,
+)
+from omnigraph.syntax.statement_tree import (
+    DeleteBound,
+    DeleteStatement,
+    ForStatement,
+    InsertStatement,
+    Statement,
+    UpdateBound,
+    UpdateStatement,
+    UpsertStatement,
 )
 from omnigraph.syntax.write_literals import write_literal, write_string
 
@@ -75,22 +88,64 @@ def _query(query: QueryDecl) -> str:
 
 
 def _param(param: ParamDecl) -> str:
-    return f"${param.name}: {param.type_name}{'?' if param.nullable else ''}"
+    default = "" if param.default is None else f" = {print_expression(param.default)}"
+    return f"${param.name}: {_param_type(param)}{_mark(param)}{default}"
+
+
+def _param_type(param: ParamDecl) -> str:
+    if not param.fields:
+        return param.type_name
+    fields = (f"{field.name}: {field.type_name}{_mark(field)}" for field in param.fields)
+    row = f"{{ {', '.join(fields)} }}"
+    return f"[{row}]" if param.type_name == ROW_LIST else row
+
+
+def _mark(declared: ParamDecl | FieldDecl) -> str:
+    return "?" if declared.nullable else ""
 
 
 def _read(query: QueryDecl) -> Iterator[str]:
-    yield from _block("match", (line for clause in query.match for line in _clause(clause)))
-    *lines, last = map(_projection, query.returns)
-    yield from _block("return", [*(f"{line}," for line in lines), last])
+    for stage in query.stages:
+        yield from _stage(stage)
+    yield from _block("match", _clauses(query.match))
+    yield from _returns(query)
+    if query.having:
+        yield from _block("having", map(_condition_clause, query.having))
     if query.order:
-        yield f"order {{ {', '.join(map(_ordering, query.order))} }}"
+        yield f"order {{ {_orderings(query.order)} }}"
     if query.limit is not None:
-        yield f"limit {query.limit}"
+        yield f"limit {_count(query.limit)}"
+    if query.offset is not None:
+        yield f"offset {_count(query.offset)}"
+
+
+def _stage(stage: Stage) -> Iterator[str]:
+    score = "" if stage.score is None else f" as ${stage.score}"
+    head = f"top {_count(stage.count)} by {_orderings(stage.keys)}{score}"
+    yield from _block(head, _clauses(stage.clauses))
+
+
+def _count(count: Count) -> str:
+    return str(count) if isinstance(count, int) else print_expression(count)
+
+
+def _returns(query: QueryDecl) -> Iterator[str]:
+    *lines, last = map(_projection, query.returns)
+    word = "return distinct" if query.distinct else "return"
+    yield from _block(word, [*(f"{line}," for line in lines), last])
 
 
 def _mutation(query: QueryDecl) -> Iterator[str]:
+    if query.match:
+        yield from _block("match", _clauses(query.match))
     for statement in query.mutations:
-        yield _statement(statement)
+        yield from _statement(statement)
+    if query.returns:
+        yield from _returns(query)
+
+
+def _clauses(clauses: Iterable[Clause]) -> Iterator[str]:
+    return (line for clause in clauses for line in _clause(clause))
 
 
 def _block(word: str, lines: Iterable[str]) -> Iterator[str]:
@@ -111,24 +166,42 @@ def _clause(clause: Clause) -> Iterator[str]:
         case Traversal():
             yield _traversal(clause)
         case FilterClause() | NullTest() | NotTest() | AndTest() | OrTest():
-            text = _condition(clause)
-            # A sign at the start of a clause would continue the clause before it.
-            yield f"({text})" if text.startswith("-") else text
+            yield _condition_clause(clause)
         case Negation(clauses):
-            inner = (line for clause in clauses for line in _clause(clause))
-            yield from _block("not", inner)
+            yield from _block("not", _clauses(clauses))
+        case OptionalClause(clauses):
+            yield from _block("optional", _clauses(clauses))
+        case EitherClause(alternatives):
+            for number, each in enumerate(alternatives):
+                yield from _block("or" if number else "either", _clauses(each))
         case unreachable:
             assert_never(unreachable)
 
 
+def _condition_clause(condition: Condition) -> str:
+    text = _condition(condition)
+    # A sign at the start of a clause would continue the clause before it.
+    return f"({text})" if text.startswith("-") else text
+
+
 def _traversal(traversal: Traversal) -> str:
     edge = f"<{traversal.edge}>" if traversal.undirected else traversal.edge
+    if traversal.shortest is not None:
+        edge = f"{traversal.shortest} {edge}"
     if traversal.edge_variable is not None:
         edge = f"${traversal.edge_variable}: {edge}"
+    weight = "" if traversal.weight is None else f" by {traversal.weight}"
+    return f"${traversal.source} {edge}{_bounds(traversal)}{weight} ${traversal.target}"
+
+
+def _bounds(traversal: Traversal) -> str:
+    parts = []
     if traversal.has_bounds:
         maximum = "" if traversal.max_hops is None else traversal.max_hops
-        edge += f"{{{traversal.min_hops},{maximum}}}"
-    return f"${traversal.source} {edge} ${traversal.target}"
+        parts.append(f"{traversal.min_hops},{maximum}")
+    if traversal.hop_filter is not None:
+        parts.append(f"where {_condition(traversal.hop_filter)}")
+    return f"{{{' '.join(parts)}}}" if parts else ""
 
 
 def _condition(condition: Condition) -> str:
@@ -162,9 +235,6 @@ def _comparison(clause: FilterClause) -> str:
     if left.endswith("null") and clause.op.value.startswith(">"):
         # `<null>` is an edge, so `null` before a `>` is a name.
         left = f"({left})"
-    if left.endswith("null") and clause.op.value.startswith(">"):
-        # `<null>` is an edge, so `null` before a `>` is a name.
-        left = f"({left})"
     return f"{left} {clause.op} {right}"
 
 
@@ -178,29 +248,43 @@ def _projection(projection: Projection) -> str:
     return f"{print_expression(projection.expression)}{alias}"
 
 
+def _orderings(orderings: Iterable[Ordering]) -> str:
+    return ", ".join(map(_ordering, orderings))
+
+
 def _ordering(ordering: Ordering) -> str:
     return f"{print_expression(ordering.expression)}{' desc' if ordering.descending else ''}"
 
 
-def _statement(statement: Statement) -> str:
+def _statement(statement: Statement) -> Iterator[str]:
     match statement:
-        case InsertStatement(type_name, assignments):
-            return f"insert {type_name} {_assignments(assignments)}"
-        case UpdateStatement(type_name, assignments, where):
-            return f"update {type_name} set {_assignments(assignments)} {_where(where)}"
-        case DeleteStatement(type_name, where):
-            return f"delete {type_name} {_where(where)}"
+        case InsertStatement(type_name, assignments, label):
+            yield f"insert {type_name} {_assignments(assignments)}{_label(label)}"
+        case UpsertStatement(type_name, assignments, label):
+            yield f"upsert {type_name} {_assignments(assignments)}{_label(label)}"
+        case UpdateStatement(type_name, assignments, where, label):
+            head = f"update {type_name} set {_assignments(assignments)}"
+            yield f"{head} where {_condition(where)}{_label(label)}"
+        case DeleteStatement(type_name, where, label):
+            yield f"delete {type_name} where {_condition(where)}{_label(label)}"
+        case UpdateBound(variable, assignments):
+            yield f"update ${variable} set {_assignments(assignments)}"
+        case DeleteBound(variable):
+            yield f"delete ${variable}"
+        case ForStatement(variable, rows, body):
+            lines = (line for each in body for line in _statement(each))
+            yield from _block(f"for ${variable} in ${rows}", lines)
         case unreachable:
             assert_never(unreachable)
+
+
+def _label(label: str | None) -> str:
+    return "" if label is None else f" as ${label}"
 
 
 def _assignments(assignments: Iterable[PropertyMatch]) -> str:
     pairs = (f"{pair.property}: {print_expression(pair.value)}" for pair in assignments)
     return f"{{ {', '.join(pairs)} }}"
-
-
-def _where(predicate: Predicate) -> str:
-    return f"where {predicate.property} {predicate.op} {print_expression(predicate.value)}"
 
 
 def print_expression(expression: Expr) -> str:
@@ -222,8 +306,13 @@ def print_expression(expression: Expr) -> str:
             return _call("fuzzy", target, query, max_edits)
         case RrfExpr(first, second, k):
             return _call("rrf", first, second, k)
-        case AggregateExpr(function, argument):
-            return _call(function, argument)
+        case AggregateExpr(function, argument, distinct):
+            return f"{function}({_distinct(distinct)}{print_expression(argument)})"
+        case CollectExpr(argument, distinct, order):
+            keys = f" order {_orderings(order)}" if order else ""
+            return f"collect({_distinct(distinct)}{print_expression(argument)}{keys})"
+        case ObjectExpr(variable, properties):
+            return f"${variable} {{ {'*' if properties is None else ', '.join(properties)} }}"
         case AliasExpr(name):
             return name
         case NullExpr():
@@ -240,6 +329,10 @@ def print_expression(expression: Expr) -> str:
             return _condition(condition)
         case unreachable:
             assert_never(unreachable)
+
+
+def _distinct(distinct: bool) -> str:
+    return "distinct " if distinct else ""
 
 
 def _arithmetic(expression: ArithmeticExpr) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 from omnigraph.errors import ParseError
 from omnigraph.source_text import Span
@@ -21,9 +21,12 @@ from omnigraph.syntax.literals import (
     read_number,
     read_string,
     span_of,
+    variable_name,
 )
 from omnigraph.syntax.query_tree import (
     ANONYMOUS,
+    ROW,
+    ROW_LIST,
     AggregateExpr,
     AggregateFunction,
     AliasExpr,
@@ -33,17 +36,19 @@ from omnigraph.syntax.query_tree import (
     Binding,
     CaseArm,
     CaseExpr,
+    Clause,
+    CollectExpr,
     CompareOp,
     Condition,
     ConditionExpr,
     DateText,
     DateTimeText,
-    DeleteStatement,
+    EitherClause,
     Expr,
+    FieldDecl,
     FilterClause,
     FunctionExpr,
     FuzzyExpr,
-    InsertStatement,
     ListLiteral,
     LiteralExpr,
     LiteralValue,
@@ -54,23 +59,25 @@ from omnigraph.syntax.query_tree import (
     NowExpr,
     NullExpr,
     NullTest,
+    ObjectExpr,
+    OptionalClause,
     Ordering,
     OrTest,
     ParamDecl,
-    Predicate,
     Projection,
     PropertyExpr,
     PropertyMatch,
     QueryDecl,
     RrfExpr,
-    Statement,
+    Shortest,
+    Stage,
     TextSearchExpr,
     Traversal,
-    UpdateStatement,
     VariableExpr,
     is_text_search,
 )
 from omnigraph.syntax.source import NESTING_MAX
+from omnigraph.syntax.statement_builder import StatementBuilder
 
 if TYPE_CHECKING:
     from lark import Token
@@ -80,24 +87,44 @@ _OPERANDS_MAX = 1_000
 _LEVELS_MAX = 4 * NESTING_MAX
 """Of tree nodes and the tuples between them."""
 _AGGREGATES = {function.value: function for function in AggregateFunction}
+_Bounds: TypeAlias = "tuple[tuple[int, int | None] | None, Condition | None]"
 
 
-class QueryBuilder:
+class QueryBuilder(StatementBuilder):
     """The actions of the query grammar. Lark calls each with the list of a rule's children."""
 
     def start(self, children: list[Any]) -> tuple[Any, ...]:
         """A rule that is a sequence of other rules."""
         return tuple(children)
 
-    params = match_clause = return_clause = order_clause = assignments = start
+    params = fields = match_clause = orderings = having_clause = start
+    assignments = statements = stages = start
 
     def query_decl(self, children: list[Any]) -> QueryDecl:
         name, params, annotations, body = children
         return QueryDecl(name.value, params, **annotations, **body, span=span_of(name))
 
     def param(self, children: list[Any]) -> ParamDecl:
+        name, (type_name, nullable, end, *fields), default = children
+        end = end if default is None else default.span.end
+        span = Span(name.start_pos, end)
+        return ParamDecl(variable_name(name), type_name, nullable, default, *fields, span=span)
+
+    def default(self, children: list[Any]) -> Expr:
+        value: Expr = children[1]
+        return value
+
+    def field(self, children: list[Any]) -> FieldDecl:
         name, (type_name, nullable, end) = children
-        return ParamDecl(_variable(name), type_name, nullable, span=Span(name.start_pos, end))
+        return FieldDecl(name.value, type_name, nullable, span=Span(name.start_pos, end))
+
+    def row_type(self, children: list[Any]) -> tuple[Any, ...]:
+        fields, end, optional = children
+        return ROW, optional is not None, (optional or end).end_pos, fields
+
+    def row_list_type(self, children: list[Any]) -> tuple[Any, ...]:
+        fields, _, end, optional = children
+        return ROW_LIST, optional is not None, (optional or end).end_pos, fields
 
     def scalar_type(self, children: list[Token]) -> tuple[str, bool, int | None]:
         base, optional = children
@@ -125,40 +152,61 @@ class QueryBuilder:
         return children[0], read_string(children[1])
 
     def read_body(self, children: list[Any]) -> dict[str, Any]:
-        match, returns, order, limit = children
-        return {"match": match, "returns": returns, "order": order or (), "limit": limit}
+        stages, match, returns, having, order, limit, offset = children
+        return {
+            **returns,
+            "stages": stages or (),
+            "match": match,
+            "having": having or (),
+            "order": order or (),
+            "limit": limit,
+            "offset": offset,
+        }
 
-    def mutation_body(self, statements: list[Statement]) -> dict[str, Any]:
-        return {"mutations": tuple(statements)}
+    def stage(self, children: list[Any]) -> Stage:
+        start, count, keys, score, (clauses, end) = children
+        name = None if score is None else variable_name(score)
+        return Stage(count, keys, clauses, name, span=from_to(start, end))
 
-    def limit_clause(self, children: list[Token]) -> int:
-        return read_integer(children[0], name="a limit")
+    def return_clause(self, children: list[Any]) -> dict[str, Any]:
+        distinct, *projections = children
+        return {"distinct": distinct is not None, "returns": tuple(projections)}
 
-    def insert_stmt(self, children: list[Any]) -> InsertStatement:
-        type_name, assignments = children
-        return InsertStatement(type_name.value, assignments, span=span_of(type_name))
+    def mutation_body(self, children: list[Any]) -> dict[str, Any]:
+        match, statements, returns = children
+        return {**(returns or {}), "match": match or (), "mutations": statements}
 
-    def update_stmt(self, children: list[Any]) -> UpdateStatement:
-        type_name, assignments, where = children
-        return UpdateStatement(type_name.value, assignments, where, span=span_of(type_name))
+    def order_clause(self, children: list[Any]) -> Any:
+        """A rule that only adds words to another one."""
+        return children[0]
 
-    def delete_stmt(self, children: list[Any]) -> DeleteStatement:
-        type_name, where = children
-        return DeleteStatement(type_name.value, where, span=span_of(type_name))
+    limit_clause = offset_clause = hop_filter = else_value = order_clause
 
-    def predicate(self, children: list[Any]) -> Predicate:
-        name, op, value = children
-        return Predicate(name.value, _OPERATORS[op], value, span=span_of(name))
+    def number(self, children: list[Token]) -> int:
+        return read_integer(children[0], name="a number of rows")
+
+    def block(self, children: list[Any]) -> tuple[tuple[Clause, ...], Token]:
+        *clauses, end = children
+        return tuple(clauses), end
 
     def negation(self, children: list[Any]) -> Negation:
-        start, *clauses, end = children
-        return Negation(tuple(clauses), span=from_to(start, end))
+        start, (clauses, end) = children
+        return Negation(clauses, span=from_to(start, end))
+
+    def optional(self, children: list[Any]) -> OptionalClause:
+        start, (clauses, end) = children
+        return OptionalClause(clauses, span=from_to(start, end))
+
+    def either(self, children: list[Any]) -> EitherClause:
+        start, *blocks = children
+        alternatives = tuple(clauses for clauses, _ in blocks)
+        return EitherClause(alternatives, span=from_to(start, blocks[-1][1]))
 
     def binding(self, children: list[Any]) -> Binding:
         variable, type_name, block = children
         matches, end = block or ((), type_name)
         return Binding(
-            _variable(variable),
+            variable_name(variable),
             type_name.value,
             matches,
             span_of(type_name),
@@ -172,18 +220,25 @@ class QueryBuilder:
     def prop_match(self, children: list[Any]) -> PropertyMatch:
         return PropertyMatch(children[0].value, children[1], span=span_of(children[0]))
 
+    assignment = prop_match
+
     def traversal(self, children: list[Any]) -> Traversal:
-        source, edge_variable, (edge, undirected, edge_span), bounds, target = children
-        min_hops, max_hops = bounds or (1, 1)
+        source, edge_variable, shortest, edge, bounds, weight, target = children
+        edge_name, undirected, edge_span = edge
+        hops, hop_filter = bounds or (None, None)
+        min_hops, max_hops = hops or (1, 1 if shortest is None else None)
         return Traversal(
-            _variable(source),
-            edge,
-            _variable(target),
+            variable_name(source),
+            edge_name,
+            variable_name(target),
             min_hops,
             max_hops,
             undirected,
             edge_variable,
-            bounds is not None,
+            hops is not None,
+            shortest and Shortest(" ".join(shortest.split())),
+            hop_filter,
+            weight,
             edge_span,
             span_of(source),
             span_of(target),
@@ -192,10 +247,10 @@ class QueryBuilder:
 
     def word_traversal(self, children: list[Any]) -> Traversal:
         source, edge, bounds, target = children
-        return self.traversal([source, None, self.edge_ref([edge]), bounds, target])
+        return self.traversal([source, None, None, self.edge_ref([edge]), bounds, None, target])
 
     def edge_binding(self, children: list[Token]) -> str | None:
-        name = _variable(children[0])
+        name = variable_name(children[0])
         return None if name == ANONYMOUS else name
 
     def edge_ref(self, children: list[Token]) -> tuple[str, bool, Span]:
@@ -204,10 +259,16 @@ class QueryBuilder:
     def edge_ref_undirected(self, children: list[Token]) -> tuple[str, bool, Span]:
         return children[1].value, True, span_of(children[1])
 
-    def bounds(self, children: list[Token | None]) -> tuple[int, int | None]:
-        minimum, maximum = children
-        assert minimum is not None
-        return _hops(minimum), None if maximum is None else _hops(maximum)
+    def bounds(self, children: list[Any]) -> _Bounds:
+        minimum, maximum, hop_filter = children
+        return (_hops(minimum), None if maximum is None else _hops(maximum)), hop_filter
+
+    def only_filter(self, children: list[Condition]) -> _Bounds:
+        return None, children[0]
+
+    def weight(self, children: list[Token]) -> str:
+        name: str = children[0].value
+        return name
 
     def comparison(self, children: list[Any]) -> FilterClause:
         left, op, right = children
@@ -262,12 +323,12 @@ class QueryBuilder:
         return Ordering(expression, direction == "desc", span=span)
 
     def variable(self, children: list[Token]) -> VariableExpr:
-        return VariableExpr(_variable(children[0]), span=span_of(children[0]))
+        return VariableExpr(variable_name(children[0]), span=span_of(children[0]))
 
     def prop_access(self, children: list[Token]) -> PropertyExpr:
         variable, name = children
         return PropertyExpr(
-            _variable(variable), name.value, span_of(name), span=from_to(variable, name)
+            variable_name(variable), name.value, span_of(name), span=from_to(variable, name)
         )
 
     def alias_ref(self, children: list[Token]) -> AliasExpr:
@@ -293,8 +354,22 @@ class QueryBuilder:
         return RrfExpr(first, second, k, span=from_to(start, end))
 
     def agg_call(self, children: list[Any]) -> AggregateExpr:
-        function, argument, end = children
-        return AggregateExpr(_AGGREGATES[function], argument, span=from_to(function, end))
+        function, distinct, argument, end = children
+        span = from_to(function, end)
+        return AggregateExpr(_AGGREGATES[function], argument, distinct is not None, span=span)
+
+    def collect_call(self, children: list[Any]) -> CollectExpr:
+        start, distinct, argument, order, end = children
+        span = from_to(start, end)
+        return CollectExpr(argument, distinct is not None, order or (), span=span)
+
+    def object(self, children: list[Any]) -> ObjectExpr:
+        variable, properties, end = children
+        names = None if isinstance(properties, str) else properties
+        return ObjectExpr(variable_name(variable), names, span=from_to(variable, end))
+
+    def property_names(self, children: list[Token]) -> tuple[str, ...]:
+        return tuple(token.value for token in children)
 
     def null(self, children: list[Token]) -> NullExpr:
         return NullExpr(span=span_of(children[0]))
@@ -329,9 +404,6 @@ class QueryBuilder:
 
     def when(self, children: list[Any]) -> CaseArm:
         return CaseArm(*children)
-
-    def else_value(self, children: list[Expr]) -> Expr:
-        return children[0]
 
     def case(self, children: list[Any]) -> CaseExpr:
         start, *arms, otherwise, end = children
@@ -401,12 +473,6 @@ def _parts(node: object) -> Iterator[object]:
         yield from node
     elif is_dataclass(node) and not isinstance(node, Span):
         yield from (getattr(node, field.name) for field in fields(node))
-
-
-def _variable(token: Token) -> str:
-    """The name of `$name`."""
-    name: str = token.value[1:]
-    return name
 
 
 def _hops(bound: Token) -> int:

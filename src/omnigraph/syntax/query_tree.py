@@ -1,8 +1,8 @@
 """The tree of a `.gq` file: what was written, in order, with the span it was written at.
 
 Spans take no part in equality, so a printed and reparsed tree equals its original. The span of a
-query, a statement, an assignment or a predicate covers its name (the value has a span of its own);
-every other span covers all that was written.
+query, a statement or an assignment covers its name (the value has a span of its own); every other
+span covers all that was written.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from omnigraph.dataclass import dataclass
 from omnigraph.source_text import NO_SPAN, Span
 from omnigraph.syntax.spanned import Spanned
+from omnigraph.syntax.statement_tree import Statement
 
 ANONYMOUS = "_"
 """The name of `$_`, which binds nothing."""
@@ -149,8 +150,28 @@ class RrfExpr(Spanned):
 
 @dataclass(frozen=True, slots=True)
 class AggregateExpr(Spanned):
+    """`function([distinct] argument)`."""
+
     function: AggregateFunction
     argument: Expr
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectExpr(Spanned):
+    """`$variable { * }` or `$variable { property, … }`; `properties` is None for `*`."""
+
+    variable: str
+    properties: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CollectExpr(Spanned):
+    """`collect([distinct] argument [order key, …])`."""
+
+    argument: Expr
+    distinct: bool = False
+    order: tuple[Ordering, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +251,8 @@ Expr: TypeAlias = (
     | FuzzyExpr
     | RrfExpr
     | AggregateExpr
+    | CollectExpr
+    | ObjectExpr
     | AliasExpr
     | NullExpr
     | ArithmeticExpr
@@ -242,10 +265,13 @@ Expr: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class PropertyMatch(Spanned):
-    """`property: value` inside the braces of a binding, or in an assignment list."""
+    """`property: value` inside the braces of a binding, or in an assignment list.
+
+    A binding holds a `Value`; an assignment any expression.
+    """
 
     property: str
-    value: Value
+    value: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +284,19 @@ class Binding(Spanned):
     type_span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+class Shortest(StrEnum):
+    """Which of the shortest paths a traversal follows."""
+
+    ANY = "shortest"
+    ALL = "all shortest"
+
+
 @dataclass(frozen=True, slots=True)
 class Traversal(Spanned):
-    """`$source [$edge_variable:]edge[{min,max}] $target`; `<edge>` is undirected.
+    """`$source [$edge_variable:][shortest ]edge[{min,max where filter}][ by weight] $target`.
 
-    `max_hops` is None for `{m,}`. `edge_variable` is None when the edge is not bound (`$_:` too).
+    `<edge>` is undirected. `max_hops` is None for `{m,}`, and for `shortest` without bounds.
+    `edge_variable` is None when what is followed is not bound (`$_:` too).
     """
 
     source: str
@@ -273,6 +307,9 @@ class Traversal(Spanned):
     undirected: bool = False
     edge_variable: str | None = None
     has_bounds: bool = False
+    shortest: Shortest | None = None
+    hop_filter: Condition | None = None
+    weight: str | None = None
     edge_span: Span = field(default=NO_SPAN, compare=False, repr=False)
     source_span: Span = field(default=NO_SPAN, compare=False, repr=False)
     target_span: Span = field(default=NO_SPAN, compare=False, repr=False)
@@ -338,16 +375,48 @@ class Negation(Spanned):
     clauses: tuple[Clause, ...]
 
 
-Clause: TypeAlias = Binding | Traversal | Condition | Negation
+@dataclass(frozen=True, slots=True)
+class OptionalClause(Spanned):
+    """`optional { clauses }`."""
+
+    clauses: tuple[Clause, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ParamDecl(Spanned):
-    """`$name: Type?`. `type_name` is the spelling without `?`; the checker resolves it."""
+class EitherClause(Spanned):
+    """`either { clauses } or { clauses } …`."""
+
+    alternatives: tuple[tuple[Clause, ...], ...]
+
+
+Clause: TypeAlias = Binding | Traversal | Condition | Negation | OptionalClause | EitherClause
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDecl(Spanned):
+    """`name: Type?` in the type of a row."""
 
     name: str
     type_name: str
     nullable: bool = False
+
+
+ROW, ROW_LIST = "Row", "[Row]"
+"""What `type_name` says of a parameter that is an object, or a list of objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParamDecl(Spanned):
+    """`$name: Type? = default`. `type_name` is the spelling without `?`; the checker resolves it.
+
+    Of a row, `{ name: Type, … }`, it is `ROW` or `ROW_LIST`, and `fields` say which.
+    """
+
+    name: str
+    type_name: str
+    nullable: bool = False
+    default: Expr | None = None
+    fields: tuple[FieldDecl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,41 +431,26 @@ class Ordering(Spanned):
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate(Spanned):
-    """`property op value`, the `where` of an update or delete."""
-
-    property: str
-    op: CompareOp
-    value: Value
+Count: TypeAlias = int | VariableExpr
+"""How many rows: written, or given by a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
-class InsertStatement(Spanned):
-    type_name: str
-    assignments: tuple[PropertyMatch, ...]
+class Stage(Spanned):
+    """`top count by keys [as $score] { clauses }`."""
 
-
-@dataclass(frozen=True, slots=True)
-class UpdateStatement(Spanned):
-    type_name: str
-    assignments: tuple[PropertyMatch, ...]
-    where: Predicate
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteStatement(Spanned):
-    type_name: str
-    where: Predicate
-
-
-Statement: TypeAlias = InsertStatement | UpdateStatement | DeleteStatement
-"""`span` of a statement covers its type name."""
+    count: Count
+    keys: tuple[Ordering, ...]
+    clauses: tuple[Clause, ...]
+    score: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryDecl(Spanned):
-    """One `query`. It is a mutation exactly when `mutations` is not empty."""
+    """One `query`. It is a mutation exactly when `mutations` is not empty.
+
+    A mutation may have a `match`, whose rows its statements run over, and `returns`.
+    """
 
     name: str
     params: tuple[ParamDecl, ...] = ()
@@ -405,8 +459,12 @@ class QueryDecl(Spanned):
     match: tuple[Clause, ...] = ()
     returns: tuple[Projection, ...] = ()
     order: tuple[Ordering, ...] = ()
-    limit: int | None = None
+    limit: Count | None = None
     mutations: tuple[Statement, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    distinct: bool = False
+    having: tuple[Condition, ...] = ()
+    offset: Count | None = None
 
     @property
     def is_mutation(self) -> bool:

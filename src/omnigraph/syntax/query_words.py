@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 
 from omnigraph.errors import did_you_mean
+from omnigraph.syntax.query_habits import (
+    hint_habit,
+    is_round_list,
+    joins_variables,
+    lacks_test,
+    say_mistake,
+)
 from omnigraph.syntax.unexpected import (
     PUNCTUATION,
     Situation,
@@ -21,71 +28,39 @@ _VALUES = _LITERALS | {"VAR", "NOW"}
 _RANKINGS = frozenset({"NEAREST", "BM25", "RRF"})
 _SEARCHES = frozenset({"SEARCH", "FUZZY", "MATCH_TEXT"})
 _ATOMS = (_LITERALS - {"MINUS"}) | _RANKINGS | {
-    "NOW", "AGGREGATE", "IDENT", "NULL", "FUNCTION", "CASE", "LPAR",
+    "NOW", "AGGREGATE", "COLLECT", "IDENT", "NULL", "FUNCTION", "CASE", "LPAR",
 }  # fmt: skip
 _SUMS = _ATOMS | {"VAR", "MINUS"}
 _EXPRESSIONS = _SUMS | _SEARCHES
 _CONDITIONS = _EXPRESSIONS | {"NOT_TEST"}
-_SYMBOLS = frozenset({"COMPARE", "LESS", "MORE"})
-_TESTS = _SYMBOLS | {"WORD_OP", "IS_NULL"}
+_CLAUSES = _CONDITIONS | {"NOT", "OPTIONAL", "EITHER"}
+_SYMBOLS = frozenset({"EQUAL", "COMPARE", "LESS", "MORE"})
+_WORDS = frozenset({"WORD_OP", "IN"})
+_TESTS = _SYMBOLS | _WORDS | {"IS_NULL"}
 _SIGNS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 
-_ABSENT = {
-    "&&": "write `and`; clauses side by side all have to hold as well",
-    "||": "write `or`",
-    "distinct": "there is no `distinct`; group with an aggregate instead",
-    "group": "there is no `group`; every projection beside an aggregate is a group key",
-    "having": "there is no `having`; filter the rows that come back",
-    "offset": "there is no `offset`; filter on the order key instead",
-    "skip": "there is no `skip`; filter on the order key instead",
-    "optional": "there is no optional match; run a second query",
-    "by": "the keys go in braces: `order { … }`",
-    "where": "filters stand in `match`, beside the pattern",
-    "==": "equality is a single `=`",
-    "<>": "write `!=`",
-    "!": "`not ( … )` negates a test, `not { … }` asks that a pattern does not exist",
-    "*": "name the properties that you want",
-}
 _FUNCTIONS = frozenset({
     "not", "now", "nearest", "search", "fuzzy", "match_text", "bm25", "rrf", "count", "sum", "avg",
-    "min", "max", "date", "datetime",
+    "min", "max", "date", "datetime", "collect",
 })  # fmt: skip
 _KEYWORDS = (
-    "query", "match", "return", "order", "limit", "insert", "update", "delete", "set", "where",
-    "as",
+    "query", "match", "return", "having", "order", "limit", "offset", "insert", "upsert", "update",
+    "delete", "for", "set", "where", "as",
 )  # fmt: skip
-_JOINING = ("and", "or", "when", "then", "else")
-
-
-def _hint_absent(situation: Situation) -> str | None:
-    """What is left out on purpose, whether found here or read as a name just before."""
-    after_where = "_INSERT" in situation.expected and "_MATCH" not in situation.expected
-    if after_where and situation.found in (",", "and", "or", "&&", "||"):
-        return "`where` takes a single comparison"
-    if situation.found in _WORD_OPERATORS and situation.expected >= _SYMBOLS:
-        return "`where` compares with `=`, `!=`, `<`, `<=`, `>` or `>=`"
-    for word in (situation.found.lower(), situation.previous.lower()):
-        if word in _ABSENT:
-            return _ABSENT[word]
-    if situation.found == "=" and situation.before.rstrip().endswith("="):
-        return _ABSENT["=="]
-    return None
-
-
-_WORD_OPERATORS = ("contains", "starts_with", "ends_with", "in")
+_JOINING = ("and", "or", "when", "then", "else", "by")
 
 
 def _hint_condition(situation: Situation) -> str | None:
     """Where a condition was begun and is none."""
-    if situation.found in (",", ")") and re.search(r"\bin\s*\([^()]*\Z", situation.before):
-        return "write the list in square brackets: expected ["
-    if situation.found == ">" and situation.before.rstrip().endswith("<"):
-        return _ABSENT["<>"]
+    if is_round_list(situation):
+        return "write the list in square brackets: `in [1, 2]`"
+    if joins_variables(situation):
+        return "put the left one in parentheses: `($x) in $xs`"
     if situation.previous == "not":
         return "`not ( … )` negates a test, `not { … }` asks that a pattern does not exist"
     if situation.found == "null":
         return "test with `is null`; to leave a property empty, leave it out"
-    if "IS_NULL" in situation.expected and situation.found in ("or", "and", ")", "}", "then"):
+    if lacks_test(situation):
         return "compare it: `… = true`"
     return None
 
@@ -94,19 +69,32 @@ def _hint_body(situation: Situation) -> str | None:
     if situation.found == "}":
         if "_RETURN" in situation.expected:
             return "a read needs `return { … }` after its `match { … }`"
-        if "_WHERE" in situation.expected:
+        if "_WHERE" in situation.expected and "_SET" not in situation.expected:
             return "say which rows: `where property = value`"
         if situation.expected == {"COMMA"}:
             return "hop bounds are written `{min,max}`"
     if situation.found == "return" and "_MATCH" in situation.expected:
         return "a read starts with `match { … }`"
-    if situation.found == "order" and re.search(r"limit\s+[0-9]+\s*\Z", situation.before):
-        return "`order` comes before `limit`"
+    return _hint_place(situation)
+
+
+def _hint_place(situation: Situation) -> str | None:
+    """The clauses of a read have one order."""
+    written = re.search(r"(limit|offset)\s+[0-9$\w]+\s*\Z", situation.before)
+    if written is not None and situation.found in ("order", "having", "limit"):
+        return f"`{situation.found}` comes before `{written[1]}`"
+    if situation.found == "having" and re.search(r"order\s*\{[^{}]*\}\s*\Z", situation.before):
+        return "`having` comes before `order`"
+    if situation.found in _MUTATING and "top" in situation.before:
+        return "a mutation has no stages: filter in its `match`"
     if situation.found == "enum" and "BASE_TYPE" in situation.expected:
         return "a parameter cannot be an enum; use `String`"
-    if situation.expected == {"BASE_TYPE"}:
-        return "a list holds scalars only"
+    if situation.expected in ({"BASE_TYPE"}, {"BASE_TYPE", "LBRACE"}):
+        return "a list holds scalars, or rows: `[{ name: String }]`"
     return None
+
+
+_MUTATING = ("insert", "upsert", "update", "delete", "for")
 
 
 def _hint_edge(situation: Situation) -> str | None:
@@ -129,7 +117,7 @@ def _hint_keyword(situation: Situation) -> str | None:
 
 QUERY_WORDS = Vocabulary(
     groups=(
-        (_CONDITIONS | {"NOT"}, "a clause"),
+        (_CLAUSES, "a clause"),
         (_CONDITIONS, "an expression"),
         (_EXPRESSIONS, "an expression"),
         (_SUMS, "an expression"),
@@ -137,18 +125,20 @@ QUERY_WORDS = Vocabulary(
         (_VALUES, "a value"),
         (_LITERALS, "a literal"),
         (_TESTS | _SIGNS, "a comparison"),
-        (_SYMBOLS | {"WORD_OP"}, "a comparison"),
+        (_SYMBOLS | _WORDS, "a comparison"),
         (_SYMBOLS, "a comparison"),
         (_SIGNS, "an operator"),
         (frozenset({"STAR", "SLASH", "PERCENT"}), "an operator"),
         (frozenset({"NEAREST", "BM25"}), "`nearest(…)` or `bm25(…)`"),
+        (frozenset({"BASE_TYPE", "LSQB", "VECTOR", "LBRACE"}), "a type"),
         (frozenset({"BASE_TYPE", "LSQB", "VECTOR"}), "a type"),
     ),
     prefixes=(
         ("query x", "a query name"),
         ("query q($x", "a parameter"),
         ("query q() { insert A { x", "a property name"),
-        ("query q() { delete A where x", "a property name"),
+        ("query q() { match { $a: A } return { $a { x", "a property name"),
+        ("query q($a: { x", "a field name"),
         ("query q() { match { $a.x", "a property name"),
         ("query q() { match { $a x", "an edge name"),
         ("query q() { match { $a $b: x", "an edge name"),
@@ -161,6 +151,10 @@ QUERY_WORDS = Vocabulary(
         **quote_words(_JOINING),
         **dict.fromkeys(sorted(_SIGNS), "an operator"),
         "IS_NULL": "a comparison",
+        "TOP": "`top`",
+        "DISTINCT": "`distinct`",
+        "SHORTEST": "`shortest`",
+        "IN": "a comparison",
         "END": "`end`",
         "NOT_TEST": "a condition",
         "TYPE_NAME": "a type name",
@@ -168,7 +162,7 @@ QUERY_WORDS = Vocabulary(
         "VAR": "a variable",
         "BASE_TYPE": "a scalar type",
         **dict.fromkeys(sorted(_EXPRESSIONS - {"IDENT", "VAR", "LPAR", "MINUS"}), "an expression"),
-        "NOT": "a clause",
+        **dict.fromkeys(("NOT", "OPTIONAL", "EITHER"), "a clause"),
         "STRING": "a string",
         "INT": "an integer",
         "QUERY_ANNOTATION": "`@description(…)` or `@instruction(…)`",
@@ -176,12 +170,12 @@ QUERY_WORDS = Vocabulary(
         "ORDER_DIR": "a direction",
         "COMPARE": "a comparison",
         "VECTOR": "a type",
-        **PUNCTUATION,
+        **(PUNCTUATION | {"EQUAL": "a comparison"}),
     },
     hints=(
         hint_character,
         _hint_condition,
-        _hint_absent,
+        hint_habit,
         _hint_body,
         _hint_edge,
         hint_number,
@@ -190,4 +184,5 @@ QUERY_WORDS = Vocabulary(
         hint_case,
         _hint_function,
     ),
+    messages=(say_mistake,),
 )

@@ -88,6 +88,8 @@ class Vocabulary:
     prefixes: tuple[tuple[str, str], ...]
     terminals: Mapping[str, str]
     hints: tuple[Callable[[Situation], str | None], ...]
+    messages: tuple[Callable[[Situation], str | None], ...] = ()
+    """What says more than the list of what was expected."""
 
 
 def describe(grammar: Lark, vocabulary: Vocabulary, text: str, rejected: Rejected) -> ParseError:
@@ -106,12 +108,18 @@ def describe(grammar: Lark, vocabulary: Vocabulary, text: str, rejected: Rejecte
     names = _name_expected(grammar, vocabulary, rejected.expected)
     before = text[max(0, start - _BEFORE_MAX) : start]
     situation = Situation(found, before, frozenset(rejected.expected), tuple(names))
-    hints = (hint(situation) for hint in vocabulary.hints)
+    message = _first(vocabulary.messages, situation)
     return ParseError(
-        f"expected {_either(names)} but found {_show(found)}",
+        message or f"expected {_either(names)} but found {_show(found)}",
         span=span,
-        hint=next((hint for hint in hints if hint), None),
+        hint=_first(vocabulary.hints, situation),
     )
+
+
+def _first(
+    answers: Iterable[Callable[[Situation], str | None]], situation: Situation
+) -> str | None:
+    return next(filter(None, (answer(situation) for answer in answers)), None)
 
 
 def _name_expected(grammar: Lark, vocabulary: Vocabulary, expected: Mapping[str, int]) -> list[str]:

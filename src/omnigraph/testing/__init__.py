@@ -2,7 +2,8 @@
 
     crash.py        work in a process of its own, which may be killed at a failpoint
     inside.py       the parts of an open graph that its public face does not show
-    strategies.py   Hypothesis strategies for schema and query trees (needs `hypothesis`)
+    strategies.py   Hypothesis strategies for schema trees (needs `hypothesis`)
+    query_strategies.py   … and for query trees
     format.py       any frozen value as readable text
 
 Nothing here is imported by the product.
