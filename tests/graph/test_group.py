@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,7 +13,13 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import ConstraintError, PreconditionFailed, RecoveryRequired, StorageError
+from omnigraph.errors import (
+    CommitStateGone,
+    ConstraintError,
+    PreconditionFailed,
+    RecoveryRequired,
+    StorageError,
+)
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.storage.tables import TableStorage
@@ -325,6 +333,94 @@ def test_commits_of_a_group_outlive_compaction_cleanup_and_their_branch(graph: o
     kept = [len(reopen(graph).scan("Person", commit=c.commit_id).to_arrow()) for c in on_main[2:]]
     assert kept == [11, 12]
     assert graph.verify().errors == ()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        Failpoint.COMMIT_AFTER_STAGE,
+        Failpoint.GROUP_AFTER_MEMBER,
+        Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER,
+        Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+    ],
+)
+def test_an_interrupted_leader_leaves_each_member_whole_and_blocks_none(
+    graph: og.Graph, point: Failpoint
+) -> None:
+    is_first = iter([True])
+
+    def interrupt() -> None:
+        if next(is_first, False):
+            raise KeyboardInterrupt
+
+    members = [("pair", {"a": f"a{n}", "b": f"b{n}"}) for n in range(3)]
+
+    with arm_failpoints({point: interrupt}):
+        leader, *others = run_together(graph, calls_of(graph, members))
+
+    assert isinstance(leader, KeyboardInterrupt)
+    if point is Failpoint.COMMIT_AFTER_STAGE:  # nothing had begun: the others go on alone
+        assert [each.affected_nodes for each in others] == [2, 2]
+    else:
+        assert [type(each) for each in others] == [RecoveryRequired] * 2
+    graph.mutate(ADD, "person", {"name": "next"})
+    found = set(names(graph)) - {"next"}
+    assert found in (set(), {"a1", "b1", "a2", "b2"}, {f"{x}{n}" for x in "ab" for n in range(3)})
+    assert found or point is not Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT
+    assert sidecars(graph) == []
+    assert heads(graph) == pins(graph)
+    assert graph.verify().errors == ()
+
+
+def test_a_caller_that_is_interrupted_while_it_waits_leaves_nothing(graph: og.Graph) -> None:
+    queue, outcomes = inside(graph).groups.queue, list[Any]()
+
+    def lead_on() -> None:
+        with queue.hold("main"):
+            is_held.set()
+            other.start()
+            while queue.count_waiting("main") < 2:
+                time.sleep(0.001)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            while queue.count_waiting("main") > 1:
+                time.sleep(0.001)
+
+    is_held = threading.Event()
+    holder = threading.Thread(target=lead_on)
+    insert = partial(graph.mutate, ADD, "person")
+    other = threading.Thread(target=lambda: outcomes.append(insert({"name": "other"})))
+    holder.start()
+    is_held.wait()
+    with pytest.raises(KeyboardInterrupt):
+        insert({"name": "interrupted"})
+    holder.join()
+    other.join()
+
+    assert names(graph) == ["other"]
+    assert outcomes[0].affected_nodes == 1
+    assert insert({"name": "next"}).affected_nodes == 1
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_an_inner_commit_whose_versions_a_cleanup_removed_is_said_to_be_gone(
+    graph: og.Graph, keep: int
+) -> None:
+    """The manifest of the group stays for its last commits, and still names the others."""
+    members = [("pair", {"a": f"a{n}", "b": f"b{n}"}) for n in range(4)]
+    results = run_together(graph, calls_of(graph, members))
+
+    graph.cleanup(keep=keep, confirm=True)
+
+    for handle in (graph, reopen(graph)):
+        for each in results[:-keep]:
+            with pytest.raises(CommitStateGone, match=each.commit_id):
+                handle.scan("Person", commit=each.commit_id)
+            with pytest.raises(CommitStateGone, match=each.commit_id):
+                handle.diff(each.commit_id, results[-1].commit_id)
+        kept = [len(handle.scan("Person", commit=c.commit_id).to_arrow()) for c in results[-keep:]]
+        assert kept == [6, 8][-keep:]
+    assert graph.verify().errors == ()
+    assert graph.cleanup(keep=keep, confirm=True).tables
 
 
 def test_threads_lose_nothing_and_every_commit_adds_one(graph: og.Graph) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 import omnigraph as og
 from omnigraph.errors import BadRequestError, ConflictError, KeyConflict
 from omnigraph.testing.inside import inside
+from omnigraph.testing.together import run_together
 from tests.depth import depth
 from tests.graph.reading import new_graph, rows_at, sidecars
 from tests.model.reference import SCHEMA, Likes, Link, Person, Refused, State
@@ -24,6 +26,7 @@ from tests.model.reference import SCHEMA, Likes, Link, Person, Refused, State
 NAMES = st.sampled_from(["ann", "bob", "cy", "d'e", "É"])
 AGES = st.none() | st.integers(0, 3)
 EMAILS = st.none() | st.sampled_from(["x", "y"])
+TOGETHER = ["insert", "link", "like", "pair"]
 BRANCHES = st.sampled_from(["b", "c/d"])
 PEOPLE = st.dictionaries(NAMES, st.tuples(AGES, EMAILS), max_size=3)
 LINKS = st.lists(st.tuples(NAMES, NAMES), max_size=2)
@@ -175,6 +178,42 @@ class GraphMachine(RuleBasedStateMachine):
             self.accept(branch, new, committed=commit_id is not None)
         self.compare(branch)
 
+    @rule(
+        which=st.integers(0, 1),
+        at=st.none() | BRANCHES,
+        inserts=st.lists(
+            st.tuples(st.sampled_from(TOGETHER), NAMES, NAMES), min_size=2, max_size=4
+        ),
+    )
+    def insert_together(
+        self, which: int, at: str | None, inserts: list[tuple[str, str, str]]
+    ) -> None:
+        """Whatever comes at the same time, it is as if it had come in the order of the commits."""
+        branch, graph = self.branch(at), self.handles[which]
+        changes = [_make_insert(*each) for each in inserts]
+        outcomes = run_together(
+            graph,
+            [partial(graph.mutate, QUERIES, n, p, branch=branch) for n, p, _ in changes],
+            branch,
+        )
+
+        count = sum(isinstance(each, og.MutationResult) for each in outcomes)
+        states, made = [self.model[branch]], {}
+        for outcome, (*_, change) in zip(outcomes, changes, strict=True):
+            made[getattr(outcome, "commit_id", None)] = outcome, change
+        for commit in reversed(graph.commits(branch, limit=count) if count else []):
+            result, change = made[commit.commit_id]
+            state, nodes, edges = change(states[-1])
+            assert (result.affected_nodes, result.affected_edges) == (nodes, edges)
+            states.append(state)
+        for outcome, (*_, change) in zip(outcomes, changes, strict=True):
+            if not isinstance(outcome, og.MutationResult):
+                assert isinstance(outcome, (BadRequestError, KeyConflict))
+                assert any(self.expected(partial(change, each)) is None for each in states)
+        self.model[branch] = states[-1]
+        self.commits[branch] += count
+        self.compare(branch)
+
     # Branches and handles
 
     @precondition(lambda self: len(self.model) < 3)
@@ -284,6 +323,21 @@ class GraphMachine(RuleBasedStateMachine):
                 assert tables.head_version(location) == entry.version
         assert sidecars(graph) == []
         assert len(graph.commits(branch)) == self.commits[branch]
+
+
+def _make_insert(
+    kind: str, a: str, b: str
+) -> tuple[str, dict[str, Any], Callable[[State], tuple[State, int, int]]]:
+    """One of the queries that only insert, its parameters, and what it does to the model."""
+    match kind:
+        case "insert":
+            return kind, {"name": a, "age": 1, "email": b}, lambda s: s.upsert({a: (1, b)})
+        case "link":
+            return kind, {"a": a, "b": b}, lambda s: s.link([(a, b)])
+        case "like":
+            params = {"a": a, "b": b, "much": 1, "more": 2}
+            return kind, params, lambda s: s.like([((a, b), 1), ((a, b), 2)])
+    return kind, {"a": a, "b": b}, lambda s: s.pair(a, b)
 
 
 TestGraphModel = pytest.mark.xdist_group("model")(GraphMachine.TestCase)

@@ -41,11 +41,19 @@ from omnigraph.manifest.freshness import (
     apply_delta,
     list_branches,
 )
-from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, PublishDelta, Snapshot
+from omnigraph.manifest.model import (
+    MAIN,
+    GraphCommit,
+    ManifestState,
+    PublishDelta,
+    Snapshot,
+    TableEntry,
+)
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import migrate
 from omnigraph.storage.control import ControlTable
+from omnigraph.storage.location import TableLocation, version_file
 
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 FRAGMENTS_MAX = 32
@@ -111,12 +119,20 @@ class Coordinator:
             # A branch that was made again counts through the same versions: its commits differ.
             row = _find_row(state.commit_rows, commit.commit_id)
             if row is not None:
-                return state.snapshot_at(row_to_commit(row))
+                made = row_to_commit(row)
+                snapshot = state.snapshot_at(made)
+                # A cleanup that keeps a later commit of the same publish keeps the manifest of all.
+                if all(self._has_version(snapshot.entries[key]) for key in made.pins):
+                    return snapshot
         with suppress(NotFoundError):
             found = self._find_compacted(commit)
             if found is not None:
                 return found
         return self.retained.read(commit.commit_id)
+
+    def _has_version(self, entry: TableEntry) -> bool:
+        prefix = TableLocation(entry.table_path, entry.table_branch).physical_uri
+        return self.retained.texts.exists(f"{prefix}/{version_file(entry.version)}")
 
     def _find_compacted(self, commit: GraphCommit) -> Snapshot | None:
         """The state that a compaction after the commit has published, without a commit of its own.

@@ -32,7 +32,7 @@ class RetainedCommits:
     """The states that outlived their branch."""
 
     def __init__(self, texts: GraphTexts) -> None:
-        self._texts = texts
+        self.texts = texts
 
     def write(self, states: Sequence[Snapshot]) -> str | None:
         """Keep what the commits of one branch have left; returns the file, None without any."""
@@ -40,7 +40,7 @@ class RetainedCommits:
             return None
         ids = sorted(each.head.commit_id for each in states)
         name = f"{ids[0]}-{ids[-1]}.json"
-        self._texts.write_text(f"{DIRECTORY}/{name}", _to_json(states))
+        self.texts.write_text(f"{DIRECTORY}/{name}", _to_json(states))
         return name
 
     def read(self, commit_id: str) -> Snapshot | None:
@@ -63,7 +63,7 @@ class RetainedCommits:
             states = self._states_in(name)
             retained = [state for each, state in states.items() if each in commit_ids]
             if len(retained) < len(states) and self.write(retained) != name:
-                self._texts.delete(f"{DIRECTORY}/{name}")
+                self.texts.delete(f"{DIRECTORY}/{name}")
 
     def forks(self) -> set[tuple[str, str]]:
         """Path and Lance branch of every table fork that a retained state names."""
@@ -74,11 +74,11 @@ class RetainedCommits:
             yield from self._states_in(name).values()
 
     def _names(self) -> list[str]:
-        return sorted(name for name in self._texts.list_dir(DIRECTORY) if name.endswith(".json"))
+        return sorted(name for name in self.texts.list_dir(DIRECTORY) if name.endswith(".json"))
 
     def _states_in(self, name: str) -> dict[str, Snapshot]:
         try:
-            text = self._texts.read_text_if_exists(f"{DIRECTORY}/{name}")
+            text = self.texts.read_text_if_exists(f"{DIRECTORY}/{name}")
             return {} if text is None else _from_json(text)
         except (ValueError, TypeError, KeyError, IndexError):
             raise StorageError(

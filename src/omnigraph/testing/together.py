@@ -25,21 +25,24 @@ def run_together(
     def run(number: int) -> None:
         try:
             outcomes[number] = calls[number]()
-        except Exception as error:
+        except BaseException as error:
             outcomes[number] = error
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(len(calls))]
     with queue.hold(branch):
         for number, thread in enumerate(threads):
             thread.start()
-            _wait_until(partial(_has_come, queue, branch, number))
+            _wait_until(partial(_have_come, queue, branch, threads[: number + 1]))
     for thread in threads:
         thread.join()
     return outcomes
 
 
-def _has_come(queue: GroupQueue[Any, Any], branch: str, number: int) -> bool:
-    return queue.count_waiting(branch) > number
+def _have_come(
+    queue: GroupQueue[Any, Any], branch: str, threads: Sequence[threading.Thread]
+) -> bool:
+    """Whether all calls wait, but for those that were refused before they came to wait."""
+    return queue.count_waiting(branch) >= sum(each.is_alive() for each in threads)
 
 
 def _wait_until(is_done: Callable[[], bool]) -> None:

@@ -54,6 +54,11 @@ from omnigraph.write.recovery import retry_after_recovery
 from omnigraph.write.sidecar import WriterKind
 
 MEMBERS_MAX = 64
+_INTERRUPTED = (
+    "the caller that committed this write with its own was interrupted, and it may still take "
+    "effect: look at the history of the branch before you repeat it, after the next write, "
+    "`refresh()` or opening the graph read-write"
+)
 
 log = logging.getLogger("omnigraph.write")
 
@@ -78,28 +83,32 @@ class InsertGroups:
 
 def _lead(members: Sequence[_Member]) -> None:
     """Complete every member: with its commit, its error, or a call that runs it alone."""
-    if len(members) > 1:
-        try:
-            _commit(members)
-        except (FailpointError, RecoveryRequired) as error:
-            # It may have taken effect, or a crash is being played: for every member alike.
-            if not isinstance(error, UnfinishedWrite):
-                _fail(members, error)
-        except Exception as error:
-            log.info("a group of %d runs one by one: %s", len(members), error)
-        except BaseException:
-            _fail(members, RecoveryRequired("the write was interrupted and may still take effect"))
-            raise
     leader, *others = members
-    for each in others:
-        if not each.is_done:
-            each.complete(partial(run_write, *each.work))
+    try:
+        if others:
+            _try_to_share(members)
+    finally:
+        for each in others:
+            if not each.is_done:
+                each.complete(partial(run_write, *each.work))
     if not leader.is_done:
         # At once: who comes meanwhile makes the next group.
         try:
             leader.complete(partial(_identity, run_write(*leader.work)))
         except Exception as error:
             leader.fail(error)
+
+
+def _try_to_share(members: Sequence[_Member]) -> None:
+    """Commit the members as a group; one that is not done then has had no effect."""
+    try:
+        _commit(members)
+    except (FailpointError, RecoveryRequired) as error:
+        # It may have taken effect, or a crash is being played: for every member alike.
+        if not isinstance(error, UnfinishedWrite):
+            _fail(members, error)
+    except Exception as error:
+        log.info("a group of %d runs one by one: %s", len(members), error)
 
 
 def _fail(members: Sequence[_Member], error: Exception) -> None:
@@ -129,8 +138,13 @@ def _commit(members: Sequence[_Member]) -> None:
             if len(group.admitted) < 2:
                 return  # nothing is shared: the one that is left runs alone
             intent = group.build_intent()
-            made = carry_out(environment, intent, turn=turn)
-        group.complete(made)
+            try:
+                group.complete(carry_out(environment, intent, turn=turn))
+            except Exception:
+                raise
+            except BaseException:
+                _fail(members, RecoveryRequired(_INTERRUPTED))
+                raise
 
     retry_after_recovery(environment, queues, commit)
 

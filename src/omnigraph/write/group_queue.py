@@ -3,9 +3,11 @@
     a member            then
     comes first         leads: it takes all that wait, up to a limit, and completes each
     comes meanwhile     waits; it is completed by the leader, or is the next one to lead
-    is interrupted      leaves while it waits; once a leader has taken it, it waits for its outcome
+    is interrupted      leaves, wherever it is: one that waits is not taken any more, one that was
+                        taken has its work done or not, and one that leads lets the next one lead
 
 No member waits longer than for the group before its own: a leader does not wait for others.
+An interrupt (Ctrl-C) can come between any two steps, so each step of leaving can be repeated.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ class Member(Generic[T, R]):
         self.work = work
         self.leads = False
         self.is_done = False
+        self.has_left = False
+        self.followers: list[Member[T, R]] = []
+        """Those whom it leads."""
+        self.successor: Member[T, R] | None = None
+        """Who leads next."""
         self._result: R | None = None
         self._error: BaseException | None = None
         self._turn = threading.Event()
@@ -33,16 +40,20 @@ class Member(Generic[T, R]):
     def complete(self, result: R) -> None:
         """Give the caller its result."""
         self._result, self.is_done = result, True
-        self._turn.set()
+        self.wake()
 
     def fail(self, error: BaseException) -> None:
         """Have the caller raise an error."""
         self._error, self.is_done = error, True
-        self._turn.set()
+        self.wake()
 
     def let_lead(self) -> None:
         """It is the turn of the caller to lead."""
         self.leads = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the caller see what it was given."""
         self._turn.set()
 
     def wait(self) -> None:
@@ -71,17 +82,18 @@ class GroupQueue(Generic[T, R]):
     def run(self, key: str, work: T) -> R:
         """Have `work` done in a group; returns, or raises, what its leader completes it with."""
         member = Member[T, R](work)
-        self._enter(key, member)
         try:
+            self._enter(key, member)
             member.wait()
-        except BaseException:
-            self._leave(key, member)
-            raise
-        if member.leads:
+            if member.leads:
+                self._take(key, member)
+                self._lead([member, *member.followers])
+        finally:
             try:
-                self._lead([member, *self._take(key)])
-            finally:
-                self._pass_on(key)
+                self._leave(key, member)
+            except BaseException:
+                self._leave(key, member)
+                raise
         return member.get_result()
 
     @contextmanager
@@ -90,13 +102,13 @@ class GroupQueue(Generic[T, R]):
 
         With it, tests make groups of known members in a known order.
         """
-        with self._lock:
-            assert key not in self._waiting
-            self._waiting[key] = []
+        holder = Member[T, R](None)  # type: ignore[arg-type]
+        self._enter(key, holder)
+        assert holder.leads
         try:
             yield
         finally:
-            self._pass_on(key)
+            self._leave(key, holder)
 
     def count_waiting(self, key: str) -> int:
         """How many callers wait."""
@@ -108,31 +120,50 @@ class GroupQueue(Generic[T, R]):
             if key in self._waiting:
                 self._waiting[key].append(member)
             else:
-                self._waiting[key] = []
                 member.let_lead()
+                self._waiting[key] = []
 
-    def _take(self, key: str) -> list[Member[T, R]]:
+    def _take(self, key: str, leader: Member[T, R]) -> None:
         with self._lock:
             waiting = self._waiting[key]
-            taken = waiting[: self._members_max - 1]
+            leader.followers = waiting[: self._members_max - 1]
             del waiting[: self._members_max - 1]
-            return taken
-
-    def _pass_on(self, key: str) -> None:
-        """Let the first of those who wait lead."""
-        with self._lock:
-            waiting = self._waiting[key]
-            if waiting:
-                waiting.pop(0).let_lead()
-            else:
-                del self._waiting[key]
 
     def _leave(self, key: str, member: Member[T, R]) -> None:
+        """Give up the place of a member, and its lead if it has one."""
         with self._lock:
-            waiting = self._waiting.get(key, [])
-            if member in waiting:
-                waiting.remove(member)
-                return
-        member.wait()
+            try:
+                self._give_up(key, member)
+            except BaseException:
+                self._give_up(key, member)
+                raise
+
+    def _give_up(self, key: str, member: Member[T, R]) -> None:
+        if member.has_left:
+            return
+        waiting = self._waiting.get(key, [])
         if member.leads:
-            self._pass_on(key)
+            self._pass_on(key, member, waiting)
+        elif member in waiting:
+            waiting.remove(member)
+        member.has_left = True
+
+    def _pass_on(self, key: str, leader: Member[T, R], waiting: list[Member[T, R]]) -> None:
+        """Let the first of those who wait lead, and those for whom nothing was done wait again."""
+        for each in leader.followers:
+            if each.is_done:
+                each.wake()
+        if leader.successor is None:
+            waiting[:0] = [each for each in leader.followers if _is_waiting(each, waiting)]
+            leader.successor = waiting[0] if waiting else None
+        if leader.successor is None:
+            self._waiting.pop(key, None)
+            return
+        leader.successor.let_lead()
+        if leader.successor in waiting:
+            waiting.remove(leader.successor)
+
+
+def _is_waiting(member: Member[T, R], known: Sequence[Member[T, R]]) -> bool:
+    """Whether the leader of a member was interrupted before it could do anything for it."""
+    return not (member.is_done or member.has_left or member in known)
