@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import omnigraph as og
 from omnigraph.errors import OmnigraphError
+from omnigraph.pipeline.spark_query import pairs, run
 from tests import test_conformance as conformance
 from tests.depth import depth, sample
 from tests.docs_blocks import ROOT, blocks_of
@@ -153,6 +154,42 @@ def test_every_kind_of_not_leaves_out_the_rows_that_match_it(spark: Any, people:
     rows = people.query(text, engine="spark").rows()
 
     assert rows == [{"a": f"p{n}", "b": "p5"} for n in (0, 1, 2, 3, 5)]
+
+
+COUNTED = """query q() { match { $p: Person  $p knows $a  $p <knows> $b }
+             return { $p.name as name, count($a) as n } order { name } }"""
+BOUND = """query q() { match { $p: Person  $p knows $a }
+           return { $p.name as name, $a.name as n } order { name, n } }"""
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "query", "expected"),
+    [
+        pytest.param(pairs, "LOCAL_ROWS", COUNTED, [4, 1, 2], id="hashed by tasks"),
+        pytest.param(pairs, "LOCAL_ROWS", BOUND, ["p1", "p2", "p0", "p2"], id="both ends"),
+        pytest.param(run, "SUSPECTS_MAX", COUNTED, [4, 1, 2], id="too many to name"),
+    ],
+)
+def test_a_pair_counts_once_however_many_edges_have_it(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    limit: str,
+    query: str,
+    expected: list[Any],
+) -> None:
+    """Parallel edges, edges there and back, and a loop that is there twice."""
+    monkeypatch.setattr(module, limit, 0)
+    graph = og.init(tmp_path / "g.omni", schema=PEOPLE, durability="process")
+    nodes: list[dict[str, Any]] = [{"type": "Person", "data": {"name": f"p{n}"}} for n in range(3)]
+    ends = [(0, 1), (0, 1), (1, 0), (0, 2), (2, 2), (2, 2)]
+    edges = [{"edge": "Knows", "from": f"p{a}", "to": f"p{b}"} for a, b in ends]
+    graph.load([*nodes, *edges], mode="append")
+
+    rows = graph.query(query, engine="spark").rows()
+
+    assert [row["n"] for row in rows] == expected
 
 
 def test_auto_leaves_this_process_when_the_tables_do_not_fit(spark: Any, people: og.Graph) -> None:

@@ -104,6 +104,10 @@ class PostingsKey(_ColumnKey):
     """The positions of every rank of a column."""
 
 
+class RepeatedPairsKey(_ColumnKey):
+    """Hashes of the pairs of ends that several edges have: `both` without regard to direction."""
+
+
 class LookupsKey(_ColumnKey):
     """How often single values of a column were looked up; counted, never cached."""
 

@@ -31,6 +31,13 @@ def hash_texts(texts: pa.StringArray) -> npt.NDArray[np.uint64]:
     return np.concatenate([np.empty(0, np.uint64), *parts])
 
 
+def combine_hashes(
+    first: npt.NDArray[np.uint64], second: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    """A hash of each pair, in this order."""
+    return _mix(first ^ _mix(second + _FACTOR))
+
+
 def _hash(texts: pa.StringArray) -> npt.NDArray[np.uint64]:
     starts, lengths, words = read_words(texts)
     state = _mix(lengths.astype(np.uint64) + np.uint64(1))

@@ -12,7 +12,7 @@ import pickle
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -78,18 +78,35 @@ class SparkRunner:
         spill: str | None = None,
     ) -> list[Result]:
         wanted = list(items)
-        if not wanted:
-            return []
-        spark = self._spark
+        collect = partial(_exchange, self._spark, emit, reduce, wanted, count)
+        return _run(self._spark.sparkContext, collect, reporter.update, reporter)
 
-        def collect() -> list[Any]:
-            numbers = spark.range(0, len(wanted), 1, len(wanted))
-            blocks = numbers.mapInArrow(_scatter(emit, wanted), _BLOCK_COLUMNS)
-            # Bucket n is partition n; hashing the number would put several into one partition.
-            reduced = blocks.repartitionById(count, "bucket").mapInArrow(_gather(reduce), _RESULT)
-            return [pickle.loads(row["result"]) for row in reduced.collect()]
 
-        return _run(spark.sparkContext, collect, reporter.update, reporter)
+def exchange_blocks(
+    spark: Any,
+    emit: Callable[[Item], Iterable[Block]],
+    reduce: Callable[[Iterable[Block]], Result],
+    items: list[Item],
+    count: int,
+) -> list[Result]:
+    """The exchange of a runner, as jobs of the calling thread: its job group cancels them."""
+    return _without_errors(_exchange(spark, emit, reduce, items, count))
+
+
+def _exchange(
+    spark: Any,
+    emit: Callable[[Item], Iterable[Block]],
+    reduce: Callable[[Iterable[Block]], Result],
+    items: list[Item],
+    count: int,
+) -> list[Any]:
+    if not items:
+        return []
+    numbers = spark.range(0, len(items), 1, len(items))
+    blocks = numbers.mapInArrow(_scatter(emit, items), _BLOCK_COLUMNS)
+    # Bucket n is partition n; hashing the number would put several into one partition.
+    reduced = blocks.repartitionById(count, "bucket").mapInArrow(_gather(reduce), _RESULT)
+    return [pickle.loads(row["result"]) for row in reduced.collect()]
 
 
 def _run(
@@ -100,7 +117,10 @@ def _run(
 ) -> list[Any]:
     """Run a job and raise the first of our errors among its answers."""
     # Asking Spark how far it is costs as much as a small job.
-    answers = _Job(context, collect).run(tell if reporter.is_heard else None)
+    return _without_errors(_Job(context, collect).run(tell if reporter.is_heard else None))
+
+
+def _without_errors(answers: list[Any]) -> list[Any]:
     for answer in answers:
         if isinstance(answer, OmnigraphError):
             raise answer

@@ -8,6 +8,7 @@ the same Arrow table that the local engine gives.
     run.py        what one execution reads through; tables and pairs as frames
     columns.py    names of columns, and values from Arrow to Spark and back
     source.py     a table as a frame: parts of a version, read and filtered by tasks
+    pairs.py      which pairs of ends several edges have, found once for each version
     checks.py     predicates on Arrow batches, by the rules of the local engine
     texts.py      tokens of texts in a batch: what matches, and how relevant it is
     rows.py       matches as a frame: bindings, weights, sums

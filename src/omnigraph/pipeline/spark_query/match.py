@@ -270,8 +270,10 @@ class Matcher:
         """How many matches hang below each parent, and what is summed of them."""
         hop, parent, child = branch.hop, branch.parent, branch.child
         below = self._with_tails(self._start(child), child)
-        ends = self._ends(hop, rows, parent, child)
         near, far = (FROM, TO) if parent == hop.source else (TO, FROM)
+        if below is None and hop.is_single:
+            return self._count_ends(hop, near, parent)
+        ends = self._ends(hop, rows, parent, child)
         frame = ends.withColumnsRenamed({near: id_of(parent), far: id_of(child)})
         sent = Rows(frame, frozenset([parent]))
         if below is not None:
@@ -281,6 +283,17 @@ class Matcher:
         if self.exists:
             return Rows(sent.frame.select(id_of(parent)), frozenset([parent]))
         return fold(sent, [id_of(parent)])
+
+    def _count_ends(self, hop: Hop, near: str, parent: str) -> Rows:
+        """A message about a child of which nothing is asked: no more than its number."""
+        filters = self.pattern.filters.get(hop.edge_variable or "", ())
+        is_set = hop.edge_variable is None and not self.exists
+        at = self._named_end(hop)
+        counts = self.run.count_ends(hop, near, filters, distinct=is_set, at=at)
+        frame = counts.withColumnRenamed(near, id_of(parent))
+        if self.exists:
+            return Rows(frame.select(id_of(parent)), frozenset([parent]))
+        return fold(Rows(frame, frozenset([parent]), is_weighted=True), [id_of(parent)])
 
     def _total(self, root: str, rows: Rows | None) -> Rows:
         """A tree that nothing reads, as one row that stands for all of its matches."""

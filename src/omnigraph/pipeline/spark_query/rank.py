@@ -109,19 +109,19 @@ def _scores(run: SparkRun, plan: Plan, ranking: Nearest | Bm25) -> DataFrame:
     )
     parts = run.parts(table_key)
     if query is None:
-        return map_parts(run.spark, read, [], _nothing, schema)
+        return map_parts(run.spark, read, [], iter, schema)
     if isinstance(query, str):
         assert isinstance(ranking, Bm25)
         language = ranking.language
         stems = tuple(form.stem for form in query_forms(query, language))
         if not stems:
-            return map_parts(run.spark, read, [], _nothing, schema)
+            return map_parts(run.spark, read, [], iter, schema)
         totals = _count(run, read, table_key, stems, language)
         score = _Relevance(schema, stems, totals, language)
-        return map_parts(run.spark, read, parts, score, schema)
+        return map_parts(run.spark, read, parts, partial(map, score), schema)
     assert target.type.dimension is not None
     vector = to_query_vector(query, target.type.dimension)
-    return map_parts(run.spark, read, parts, _Distance(schema, vector), schema)
+    return map_parts(run.spark, read, parts, partial(map, _Distance(schema, vector)), schema)
 
 
 def _count(
@@ -132,7 +132,7 @@ def _count(
         [("rows", pa.int64()), ("words", pa.int64()), ("having", pa.list_(pa.int64()))]
     )
     count = partial(_count_batch, schema, stems, language)
-    frame = map_parts(run.spark, read, run.parts(table_key), count, schema)
+    frame = map_parts(run.spark, read, run.parts(table_key), partial(map, count), schema)
     counted = frame.toArrow()
     run.note(f"counted the words of {table_key} by {len(run.parts(table_key))} tasks")
     having = np.array(counted.column("having").to_pylist() or [[0] * len(stems)], dtype=np.int64)
@@ -152,10 +152,6 @@ def _count_batch(
         [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)],
         schema=schema,
     )
-
-
-def _nothing(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.slice(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +16,20 @@ from pyspark.sql import functions as fn
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.filters import to_stored_predicate
 from omnigraph.executor.run import Run
+from omnigraph.index.keys import RepeatedPairsKey
 from omnigraph.ir.expressions import Predicate
 from omnigraph.ir.query import Direction
 from omnigraph.pipeline.scan import Part, Pin, cut_parts, pin_handle
 from omnigraph.pipeline.spark_query.checks import to_check
-from omnigraph.pipeline.spark_query.columns import FROM, TO, property_of
-from omnigraph.pipeline.spark_query.source import TableRead, read_frame
+from omnigraph.pipeline.spark_query.columns import FROM, TO, WEIGHT, property_of
+from omnigraph.pipeline.spark_query.pairs import (
+    SUSPECTS_MAX,
+    Hashes,
+    PairCheck,
+    find_repeated_pairs,
+    read_pairs,
+)
+from omnigraph.pipeline.spark_query.source import BatchCheck, TableRead, count_frame, read_frame
 from omnigraph.planner.pattern import Hop
 from omnigraph.storage import predicates as stored
 from omnigraph.storage.handles import TableHandle
@@ -66,14 +75,18 @@ class SparkRun:
         columns: dict[str, str],
         filters: Sequence[Predicate] = (),
         looked_up: IsIn | None = None,
+        checks: Sequence[BatchCheck] = (),
+        *,
+        is_counted: bool = False,
     ) -> DataFrame:
         """Rows of a table that meet every filter. `columns` gives each its name in the frame.
 
-        With `looked_up` one task asks an index for the few rows that have such a value.
+        With `looked_up` one task asks an index for the few rows that have such a value. When it
+        `is_counted`, the one column has each value once for each task, with a weight.
         """
         handle = self.handle(table_key)
         pushed: list[stored.Predicate] = [] if looked_up is None else [looked_up]
-        checked = []
+        checked = list(checks)
         for each in filters:
             known = to_stored_predicate(self.local, each)
             if known is None:
@@ -94,7 +107,7 @@ class SparkRun:
         if looked_up is not None and parts:
             ids = dict.fromkeys(each for part in parts for each in part.fragment_ids)
             parts = [Part(tuple(ids))]
-        return read_frame(self.spark, read, parts)
+        return (count_frame if is_counted else read_frame)(self.spark, read, parts)
 
     def ends(
         self,
@@ -109,26 +122,67 @@ class SparkRun:
 
         With `at`, an end and its ids, those of the edges at these nodes.
         """
+        looked_up = _look_up(hop, at)
+        columns = {"src": FROM, "dst": TO, **edge_columns}
+        frames = []
+        for checks, may_repeat in self._cut_edges(hop, distinct, looked_up):
+            along = self.read(f"edge:{hop.edge}", columns, filters, looked_up, checks)
+            frame = _turn(along, hop.direction, list(edge_columns.values()))
+            frames.append(frame.select(FROM, TO).distinct() if may_repeat else frame)
+        return reduce(DataFrame.union, frames)
 
-        key = f"edge:{hop.edge}"
-        looked_up = None
-        if at is not None and hop.direction is not Direction.BOTH:
-            is_source = (at[0] == FROM) == (hop.direction is Direction.OUT)
-            looked_up = IsIn("src" if is_source else "dst", at[1])
-        along = self.read(key, {"src": FROM, "dst": TO, **edge_columns}, filters, looked_up)
-        others = [fn.col(name) for name in edge_columns.values()]
-        turned = along.select(fn.col(TO).alias(FROM), fn.col(FROM).alias(TO), *others)
-        match hop.direction:
-            case Direction.OUT:
-                frame = along
-            case Direction.IN:
-                frame = turned
-            case Direction.BOTH:
-                # A loop is one edge, whichever way it is walked.
-                frame = along.union(turned.where(fn.col(FROM) != fn.col(TO)))
+    def count_ends(
+        self,
+        hop: Hop,
+        end: str,
+        filters: Sequence[Predicate] = (),
+        *,
+        distinct: bool,
+        at: tuple[str, pa.Array] | None = None,
+    ) -> DataFrame:
+        """The nodes at one end of a hop, each in several rows whose weights add up to its pairs."""
+        if hop.direction is Direction.BOTH:
+            return _weigh(self.ends(hop, {}, filters, distinct=distinct, at=at), end)
+        key, looked_up = f"edge:{hop.edge}", _look_up(hop, at)
+        frames = []
+        for checks, may_repeat in self._cut_edges(hop, distinct, looked_up):
+            if may_repeat:
+                along = self.read(key, {"src": FROM, "dst": TO}, filters, looked_up, checks)
+                frame = _weigh(_turn(along, hop.direction, []).distinct(), end)
+            else:
+                near = {_column_of(hop, end): end}
+                frame = self.read(key, near, filters, looked_up, checks, is_counted=True)
+            frames.append(frame)
+        return reduce(DataFrame.union, frames)
+
+    def _cut_edges(
+        self, hop: Hop, distinct: bool, looked_up: IsIn | None
+    ) -> list[tuple[tuple[BatchCheck, ...], bool]]:
+        """The edges of a hop in parts: by which checks, and whether pairs of a part may repeat."""
         if not distinct or self._has_distinct_pairs(hop):
-            return frame
-        return frame.select(FROM, TO).distinct()
+            return [((), False)]
+        if looked_up is not None:
+            return [((), True)]
+        both = hop.direction is Direction.BOTH
+        repeated = self._repeated_pairs(f"edge:{hop.edge}", both=both)
+        if len(repeated) > SUSPECTS_MAX:
+            return [((), True)]
+        if len(repeated) == 0:
+            return [((), False)]
+        return [((PairCheck(repeated, both, which),), which) for which in (False, True)]
+
+    def _repeated_pairs(self, table_key: str, *, both: bool) -> Hashes:
+        local = self.local
+        view = local.edges(table_key.removeprefix("edge:")).edges
+
+        def find() -> Hashes:
+            rows, parts = view.handle.row_count, self.parts(table_key)
+            read = read_pairs(self.pin(table_key))
+            found = find_repeated_pairs(self.spark, read, parts, rows, both=both)
+            self.note(f"looked for repeated pairs among {rows} of {table_key}: {len(found)}")
+            return found
+
+        return local.cache.get(RepeatedPairsKey(view.id, "both" if both else ""), find)
 
     def _has_distinct_pairs(self, hop: Hop) -> bool:
         """Whether no pair of ends occurs twice, by the rules of the schema."""
@@ -164,8 +218,33 @@ class SparkRun:
         self.notes.append(text)
 
 
+def _column_of(hop: Hop, end: str) -> str:
+    return "src" if (end == FROM) == (hop.direction is Direction.OUT) else "dst"
+
+
+def _look_up(hop: Hop, at: tuple[str, pa.Array] | None) -> IsIn | None:
+    if at is None or hop.direction is Direction.BOTH:
+        return None
+    return IsIn(_column_of(hop, at[0]), at[1])
+
+
+def _turn(along: DataFrame, direction: Direction, others: Sequence[str]) -> DataFrame:
+    """Edges as pairs seen from the source of a hop; `others` are columns that stay."""
+    turned = along.select(fn.col(TO).alias(FROM), fn.col(FROM).alias(TO), *map(fn.col, others))
+    match direction:
+        case Direction.OUT:
+            return along
+        case Direction.IN:
+            return turned
+        case Direction.BOTH:
+            # A loop is one edge, whichever way it is walked.
+            return along.union(turned.where(fn.col(FROM) != fn.col(TO)))
+
+
+def _weigh(ends: DataFrame, end: str) -> DataFrame:
+    return ends.select(end, fn.lit(1).cast("long").alias(WEIGHT))
+
+
 def read_edges(spark: Any, tables: TableStorage, handle: TableHandle) -> DataFrame:
     """Both ends of every edge of a table."""
-    schema = pa.schema([("src", pa.utf8()), ("dst", pa.utf8())])
-    read = TableRead(pin_handle(tables, handle), (("src", "src"), ("dst", "dst")), schema)
-    return read_frame(spark, read, cut_parts(tables, handle))
+    return read_frame(spark, read_pairs(pin_handle(tables, handle)), cut_parts(tables, handle))

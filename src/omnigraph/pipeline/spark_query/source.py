@@ -10,21 +10,31 @@ import copyreg
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import getitem
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from omnigraph.dataclass import dataclass
+from omnigraph.index.arrays import BoolArray
 from omnigraph.pipeline.datasource import spark_batch, spark_schema
 from omnigraph.pipeline.scan import Part, Pin, open_pinned
-from omnigraph.pipeline.spark_query.checks import Check
-from omnigraph.pipeline.spark_query.columns import to_struct
+from omnigraph.pipeline.spark_query.columns import WEIGHT, to_struct
 from omnigraph.pipeline.spark_runner import freeze_modules
 from omnigraph.storage.predicates import And, Predicate
 from omnigraph.types import repeat
 
 BATCH_ROWS = 65_536
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+
+
+class BatchCheck(Protocol):
+    """Decides which rows of a batch are kept, by some columns of the table."""
+
+    def columns(self) -> list[str]: ...
+
+    def holds(self, column: Callable[[str], pa.Array], rows: int) -> BoolArray: ...
 
 
 def _pickle_exactly(scalar: pa.Scalar) -> tuple[Any, ...]:
@@ -44,9 +54,9 @@ class TableRead:
     columns: tuple[tuple[str, str], ...]
     schema: pa.Schema
     pushed: tuple[Predicate, ...] = ()
-    checked: tuple[Check, ...] = ()
+    checked: tuple[BatchCheck, ...] = ()
 
-    def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: Part) -> Batches:
         """The rows of one part that meet every predicate, under the names they have in rows."""
         tables, handle = open_pinned(self.pin)
         names = [name for name, _ in self.columns]
@@ -75,18 +85,30 @@ class TableRead:
 
 def read_frame(spark: Any, read: TableRead, parts: list[Part]) -> DataFrame:
     """The rows of a table as a frame, one task for each part."""
-    wanted = spark_schema(read.schema)
-    return map_parts(spark, read, parts, partial(spark_batch, wanted=wanted), read.schema)
+    change = partial(spark_batch, wanted=spark_schema(read.schema))
+    return map_parts(spark, read, parts, partial(map, change), read.schema)
+
+
+def count_frame(spark: Any, read: TableRead, parts: list[Part]) -> DataFrame:
+    """How often each value of the one column of a read occurs: counted by each task alone."""
+    schema = read.schema.append(pa.field(WEIGHT, pa.int64()))
+    return map_parts(spark, read, parts, partial(_count_values, schema), schema)
+
+
+def _count_values(schema: pa.Schema, batches: Batches) -> Batches:
+    rows = pa.Table.from_batches(batches, pa.schema(list(schema)[:1]))
+    counted = rows.group_by(schema.names[0], use_threads=False).aggregate([([], "count_all")])
+    yield from counted.rename_columns(schema.names).cast(schema).to_batches()
 
 
 def map_parts(
     spark: Any,
     read: TableRead,
     parts: list[Part],
-    change: Callable[[pa.RecordBatch], pa.RecordBatch],
+    change: Callable[[Batches], Batches],
     schema: pa.Schema,
 ) -> DataFrame:
-    """What tasks make of each batch of a table, as a frame of this schema."""
+    """What tasks make of the batches of each part of a table, as a frame of this schema."""
     frame: DataFrame
     struct = to_struct(schema)
     if not parts:
@@ -100,10 +122,10 @@ def map_parts(
 def read_parts(
     read: TableRead,
     parts: tuple[Part, ...],
-    change: Callable[[pa.RecordBatch], pa.RecordBatch],
-    numbers: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
+    change: Callable[[Batches], Batches],
+    numbers: Batches,
+) -> Batches:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield from map(change, read.batches(parts[number]))
+            yield from change(read.batches(parts[number]))
     freeze_modules()
