@@ -89,7 +89,7 @@ def test_every_error_has_a_kind_and_a_status() -> None:
         if isinstance(value, type) and issubclass(value, OmnigraphError)
     ]
 
-    assert {error.http_status for error in classes} <= {400, 403, 404, 409, 412, 413, 500, 503}
+    assert {error.http_status for error in classes} <= {400, 403, 404, 409, 410, 412, 413, 500, 503}
     assert all(
         error.kind != "internal"
         for error in classes

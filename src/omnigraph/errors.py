@@ -176,6 +176,12 @@ class BadRequestError(OmnigraphError):
     http_status = 400
 
 
+class ChangeCursorRejected(BadRequestError):
+    """A token of the change feed does not fit what it is used for."""
+
+    prefix = "change cursor rejected: "
+
+
 class ParamsError(BadRequestError):
     """A query parameter is missing, unknown in shape, or out of range."""
 
@@ -304,6 +310,20 @@ class VersionNotFound(NotFoundError):
         super().__init__(f"manifest version {version} not found on branch '{branch}'")
         self.version = version
         self.branch = branch
+
+
+class ChangeFeedGap(NotFoundError):
+    """The feed of changes has a gap: a cleanup removed a state that a reader has not seen yet."""
+
+    http_status = 410
+
+    def __init__(self, commit_id: str, *, cursor: str | None = None) -> None:
+        super().__init__(
+            f"the changes around commit '{commit_id}' are gone: a cleanup removed its state — "
+            "take a new baseline, and go on from its cursor"
+        )
+        self.first_unreadable_commit_id = commit_id
+        self.cursor = cursor
 
 
 class CommitStateGone(VersionNotFound):

@@ -7,7 +7,7 @@ every age find theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,27 @@ class QueryCall:
     branch: str | None = None
     snapshot: str | None = None
     schema_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPart:
+    """Which changes are asked for: from where, how many, and of what."""
+
+    cursor: str | None = None
+    start: str | None = None
+    page_token: str | None = None
+    limit: int | None = None
+    kinds: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    ops: Sequence[str] | None = None
+
+    @property
+    def filters(self) -> Json:
+        return {"kinds": self.kinds, "types": self.types, "ops": self.ops}
+
+    @property
+    def page(self) -> Json:
+        return {"page_token": self.page_token, "limit": self.limit}
 
 
 def commit_to_json(commit: Commit) -> Json:

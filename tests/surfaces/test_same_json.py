@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -97,6 +98,10 @@ def test_results_of_writes_are_the_same_json(tmp_path: Path) -> None:
         ("branch", "list"),
         ("branch", "diff", "main"),
         ("branch", "diff", "nope"),
+        ("changes", "poll", "--start", "beginning"),
+        ("changes", "poll", "--cursor", "x"),
+        ("changes", "poll", "--start", "beginning", "--type", "Company", "--limit", "1"),
+        ("commit", "changes", "nope"),
         ("branch", "merge", "nope", "--preview"),
         ("log",),
         ("explain", "-e", PEOPLE),
@@ -120,3 +125,44 @@ def test_a_command_prints_the_same_about_a_store_and_a_server(
     remote = run(*command, "--server", url)
 
     assert remote == direct
+
+
+def test_a_baseline_is_written_whole_and_then_followed(
+    path: Path, url: str, tmp_path: Path
+) -> None:
+    """The file is the same from a store and a server, and so is what the cursor finds."""
+    told = []
+    for address in (("--store", str(path)), ("--server", url)):
+        out = tmp_path / f"{address[0]}.jsonl"
+        said = run("changes", "baseline", "--out", out, "--kind", "node", "--json", *address)
+        facts = json.loads(said.out)
+        told.append((out.read_text(), {**facts, "out": ""}))
+
+    assert told[0] == told[1]
+    cursor = told[0][1]["resume_cursor"]
+    polled = run("changes", "poll", "--cursor", cursor, "--kind", "node", "--server", url)
+    assert json.loads(polled.out) == {"cursor": cursor, "caught_up": True}
+    refused = run("changes", "baseline", "--out", tmp_path / "x", "--type", "Nope", "--server", url)
+    assert (refused.code, (tmp_path / "x").exists()) == (1, False)
+    commit = json.loads(told[0][0].splitlines()[0])  # records are those of an export
+    assert set(commit) == {"type", "data"}
+
+
+def test_the_changes_of_a_commit_are_lines_or_a_page(path: Path, url: str) -> None:
+    listed = run("commit", "list", "--json", "--store", path)
+    commit_id = json.loads(listed.out)["commits"][0]["graph_commit_id"]
+    for flags in ((), ("--json",), ("--limit", "1")):
+        direct = run("commit", "changes", commit_id, *flags, "--store", path)
+        remote = run("commit", "changes", commit_id, *flags, "--server", url)
+        assert (direct.code, remote) == (0, direct)
+        assert direct.out
+
+
+def test_the_old_form_of_changes_still_lists(path: Path) -> None:
+    listed = json.loads(run("commit", "list", "--json", "--store", path).out)["commits"]
+    since = listed[-1]["graph_commit_id"]
+
+    old = run("changes", str(path), "--since", since)
+
+    assert old == run("changes", "list", str(path), "--since", since)
+    assert len(old.out.splitlines()) == len(listed) - 1

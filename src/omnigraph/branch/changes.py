@@ -135,7 +135,7 @@ class ChangeSet(JsonForm):
 
     def __iter__(self) -> Iterator[EntityChange]:
         for each in sorted(self.table_changes, key=lambda each: each.entity.table_key):
-            yield from self._of_table(each)
+            yield from self.of_table(each)
 
     def __len__(self) -> int:
         return sum(len(each.rows) for each in self.table_changes)
@@ -172,7 +172,8 @@ class ChangeSet(JsonForm):
         for each in self:
             yield json.dumps(each.to_json(), ensure_ascii=False)
 
-    def _of_table(self, changes: TableChanges) -> Iterator[EntityChange]:
+    def of_table(self, changes: TableChanges) -> Iterator[EntityChange]:
+        """The changes of one table, by id."""
         rows = changes.rows.rows
         sizes = [batch_rows(each.schema) for each in (changes.before, changes.after) if each]
         size = min(sizes, default=1)

@@ -28,8 +28,9 @@ from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, BranchNotFound, NotFoundError
-from omnigraph.manifest import MAIN, Coordinator, GraphCommit, Snapshot, TableEntry
+from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.manifest.schema_view import find_renamed_columns
 from omnigraph.manifest.targets import resolve
 from omnigraph.storage.handles import ShownColumns, TableHandle
@@ -86,19 +87,23 @@ class CommitChanges:
     changes: ChangeSet
 
     def to_json(self) -> dict[str, Any]:
-        cause = {
-            "graph_commit_id": self.commit.commit_id,
-            "parent_commit_id": self.commit.parent_id,
-            "merged_parent_commit_id": self.commit.merged_parent_id,
-            "authored_branch": self.commit.branch,
-            "actor_id": self.commit.actor,
-            "authored_at": self.commit.created_at,
-        }
-        kept = {"graph_commit_id", "authored_branch", "authored_at"}
         return {
-            "cause": {k: v for k, v in cause.items() if v is not None or k in kept},
+            "cause": self.describe(self.commit),
             "changes": [each.to_json() for each in self.changes],
         }
+
+    @staticmethod
+    def describe(commit: GraphCommit) -> dict[str, Any]:
+        """The commit as the cause of changes."""
+        cause = {
+            "graph_commit_id": commit.commit_id,
+            "parent_commit_id": commit.parent_id,
+            "merged_parent_commit_id": commit.merged_parent_id,
+            "authored_branch": commit.branch,
+            "actor_id": commit.actor,
+            "authored_at": commit.created_at,
+        }
+        return {name: value for name, value in cause.items() if value is not None}
 
 
 def find_snapshot(coordinator: Coordinator, target: Target) -> Snapshot:
@@ -248,20 +253,42 @@ def changes_since(
         BadRequestError: The filter names a type that no commit of it has.
     """
     state = coordinator.fresh(canonical_branch(branch))
-    known = {commit.commit_id: commit for commit in coordinator.commits(state.branch)}
-    line: list[GraphCommit] = []
-    commit: GraphCommit | None = state.head
-    while commit is not None and commit.commit_id != since:
-        line.append(commit)
-        commit = known.get(commit.parent_id) if commit.parent_id is not None else None
-    if commit is None:
-        raise NotFoundError(
-            f"commit '{since}' is not on the line of branch '{state.branch}' — take one that "
-            "`commits` lists for it"
-        )
-    line = [*line, commit][::-1]
+    line = line_after(state, since)
     _check_along(wanted, coordinator, state_of, line)
     return _blocks(tables, coordinator, state_of, line, wanted)
+
+
+def line_after(state: ManifestState, since: str) -> list[GraphCommit]:
+    """The commits of a branch's own line from `since` to its head, oldest first.
+
+    Raises:
+        NotFoundError: `since` is not a commit on that line.
+    """
+    line: list[GraphCommit] = []
+    for commit in walk_back(state):
+        line.append(commit)
+        if commit.commit_id == since:
+            return line[::-1]
+    raise NotFoundError(
+        f"commit '{since}' is not on the line of branch '{state.branch}' — take one that "
+        "`commits` lists for it"
+    )
+
+
+def walk_back(state: ManifestState) -> Iterator[GraphCommit]:
+    """The commits of a branch's own line, from its head; parsed as they are asked for."""
+    rest = commits_newest_first(state.commit_rows)
+    known: dict[str, GraphCommit] = {}
+    commit: GraphCommit | None = state.head
+    while commit is not None:
+        yield commit
+        parent_id = commit.parent_id
+        while parent_id is not None and parent_id not in known:
+            older = next(rest, None)
+            if older is None:
+                return
+            known[older.commit_id] = older
+        commit = known.get(parent_id) if parent_id is not None else None
 
 
 def _check_along(

@@ -17,6 +17,7 @@ import typer
 from omnigraph.cli import (
     algorithm,
     branch,
+    changes,
     commit,
     embed,
     export,
@@ -61,7 +62,7 @@ app.command("mutate", short_help="Run a mutation as one commit.")(graph.mutate)
 app.command("change", hidden=True)(deprecate("change", "mutate", graph.mutate))
 app.command("snapshot")(graph.snapshot)
 app.command("log")(history.log)
-app.command("changes")(history.changes)
+app.add_typer(changes.app, name="changes")
 app.command("verify", short_help="Check that a graph is intact.")(history.verify)
 app.command("optimize", short_help="Merge small fragments, update indexes.")(upkeep.optimize)
 app.command("cleanup", short_help="Remove old versions.")(upkeep.cleanup)
@@ -130,11 +131,13 @@ def main() -> None:
 
 
 def _replace_old_names(arguments: list[str]) -> list[str]:
-    """`query lint` and `query check` are old names of `lint`."""
+    """`query lint` and `query check` are old names of `lint`, `changes` one of `changes list`."""
     match arguments:
         case ["query", "lint" | "check" as old, *rest]:
             warn_deprecated(f"query {old}", "lint")
             return ["lint", *rest]
+        case ["changes", first, *rest] if "--since" in (first, *rest) and first != "list":
+            return ["changes", "list", first, *rest]
         case _:
             return arguments
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,7 +12,9 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.options import BranchOption
+from omnigraph.cli.options import BranchOption, KindsOption, OpsOption, TypesOption
+from omnigraph.cli.output import print_json
+from omnigraph.wire import FeedPart
 
 app = make_group("List and show commits.")
 
@@ -56,6 +60,39 @@ def show(
         if not name.startswith("graph_") or name == "graph_commit_id"
     )
     call.print_result(commit, lines)
+
+
+@app.command("changes")
+@command("commit changes", Capability.ANY, uri="option")
+def changes(
+    call: Call,
+    commit_id: Annotated[str, typer.Argument(metavar="COMMIT_ID", help="The commit.")],
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Number of changes per page.")
+    ] = None,
+    page_token: Annotated[
+        str | None, typer.Option("--page-token", help="Go on after the page that named it.")
+    ] = None,
+    kinds: KindsOption = None,
+    types: TypesOption = None,
+    ops: OpsOption = None,
+) -> None:
+    """Print what one commit changed; with --json a page, otherwise every change as a line."""
+    asked = FeedPart(page_token=page_token, limit=limit, kinds=kinds, types=types, ops=ops)
+    with call.open_graph("r") as graph:
+        page = graph.commit_changes(commit_id, asked)
+        if call.as_json:
+            print_json(page)
+            return
+        print_changes(page)
+        while (token := page.get("next_page_token")) is not None:
+            page = graph.commit_changes(commit_id, replace(asked, page_token=token))
+            print_changes(page)
+
+
+def print_changes(page: Json) -> None:
+    for change in page["changes"]:
+        print(json.dumps(change, ensure_ascii=False))
 
 
 def _parse_filter(filter_: str | None) -> str | None:

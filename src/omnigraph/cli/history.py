@@ -1,8 +1,7 @@
-"""`omnigraph log`, `changes`, `verify`: the history of a graph, and whether it is intact."""
+"""`omnigraph log`, `verify`: the history of a graph, and whether it is intact."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -53,19 +52,6 @@ def _describe(commit: Json) -> str:
     by = f" by {commit['actor_id']}" if commit["actor_id"] else ""
     merged = " (merge)" if commit["merged_parent_commit_id"] is not None else ""
     return f"{commit['graph_commit_id']} {when} {branch} v{commit['manifest_version']}{by}{merged}"
-
-
-@command("changes", Capability.DIRECT, uri="argument")
-def changes(
-    call: Call,
-    since: Annotated[str, typer.Option("--since", help="The commit to start after.")],
-    branch: BranchOption = None,
-) -> None:
-    """Print the changes of every later commit, oldest first, one JSON line per commit."""
-    with call.open_store("r", doing="comparing") as graph:
-        feed = [each.to_json() for each in graph.changes(since, branch=call.branch(branch))]
-    lines = (json.dumps(each, ensure_ascii=False) for each in feed)
-    call.print_result({"commits": feed}, lines)
 
 
 @command("verify", Capability.DIRECT, uri="argument")

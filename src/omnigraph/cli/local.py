@@ -84,8 +84,7 @@ class LocalGraph:
             types=[*types, *table_keys] or None,
             schema=self.options.schema_of or "commit",
         )
-        for record in records:
-            yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+        yield from map(_to_line, records)
 
     def schema(self) -> Json:
         return {"schema_source": self.graph.schema}
@@ -122,6 +121,18 @@ class LocalGraph:
     def diff_html(self, before: str, after: str, *, types: Sequence[str] | None) -> str:
         return self.graph.diff_html(before, after, types=types)
 
+    def commit_changes(self, commit_id: str, asked: wire.FeedPart) -> Json:
+        return self.graph.commit_changes(commit_id, **asked.page, **asked.filters).to_json()
+
+    def poll_changes(self, branch: str, asked: wire.FeedPart) -> Json:
+        page = self.graph.poll_changes(
+            branch, cursor=asked.cursor, start=asked.start, **asked.page, **asked.filters
+        )
+        return page.to_json()
+
+    def change_baseline(self, branch: str, asked: wire.FeedPart) -> Iterator[str]:
+        return map(_to_line, self.graph.change_baseline(branch, **asked.filters).to_stream())
+
     def commits(self, branch: str) -> Json:
         return wire.commits_to_json(self.graph.commits(branch))
 
@@ -141,6 +152,10 @@ class LocalGraph:
             engine=self.options.engine,
         )
         return wire.explanation_to_json(explained)
+
+
+def _to_line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
 def _list_files(data: LoadFiles, *, is_mapped: bool) -> Any:

@@ -10,6 +10,13 @@ BranchOption = Annotated[str | None, typer.Option("--branch", help="The branch; 
 TypesOption = Annotated[
     list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
 ]
+KindsOption = Annotated[
+    list[str] | None, typer.Option("--kind", help="Only node or edge; may be repeated.")
+]
+OpsOption = Annotated[
+    list[str] | None,
+    typer.Option("--op", help="Only insert, update or delete; may be repeated."),
+]
 EngineOption = Annotated[
     str, typer.Option("--engine", help="auto, spark, or inline (in this process).")
 ]

@@ -22,7 +22,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     RemoteError,
 )
-from omnigraph.wire import QueryCall, parse_conflict
+from omnigraph.wire import FeedPart, QueryCall, parse_conflict
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 _NO_ROUTE = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
@@ -206,6 +206,17 @@ class RemoteGraph:
         params = {**_diff_params(before, after, types), "format": "html"}
         return self.http.text("GET", "/diff", params=params)
 
+    def commit_changes(self, commit_id: str, asked: FeedPart) -> Json:
+        http = self.http.below("commits", commit_id, "changes")
+        return http.call("GET", "", params=_feed_params(asked))
+
+    def poll_changes(self, branch: str, asked: FeedPart) -> Json:
+        return self.http.call("GET", "/changes", params={"branch": branch, **_feed_params(asked)})
+
+    def change_baseline(self, branch: str, asked: FeedPart) -> Iterator[str]:
+        body = {"branch": branch, **_feed_params(asked)}
+        return self.http.lines("POST", "/changes/baseline", json=body)
+
     def log(self, branch: str, limit: int) -> Json:
         return self.http.call("GET", "/log", params={"branch": branch, "limit": limit})
 
@@ -241,6 +252,11 @@ def _name_file(sent_as: str, path: str | Path | None) -> Iterator[None]:
         raise RemoteError(
             text, status=error.status, code=error.code, details=error.details
         ) from None
+
+
+def _feed_params(asked: FeedPart) -> Json:
+    filters = {name.removesuffix("s"): each for name, each in asked.filters.items() if each}
+    return _drop_missing(cursor=asked.cursor, start=asked.start, **asked.page, **filters)
 
 
 def _diff_params(before: str, after: str, types: Sequence[str] | None) -> Json:

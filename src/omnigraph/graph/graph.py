@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.changes import ChangeSet
     from omnigraph.branch.choices import Resolution
     from omnigraph.branch.diff import CommitChanges, State, Target
+    from omnigraph.branch.feed import Baseline, ChangeFeed, ChangePage, CommitPage
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.graph.blob_reader import BlobReader
     from omnigraph.pipeline.preview import LoadPreview
@@ -806,6 +807,79 @@ class Graph:
         session.read_contract()
         return changes_since(
             session.store.tables, session.coordinator, self._find_state, since, branch, wanted
+        )
+
+    def poll_changes(
+        self,
+        branch: str = MAIN,
+        *,
+        cursor: str | None = None,
+        start: str | None = None,
+        page_token: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> ChangePage:
+        """Read the next page of a branch's changes, with a cursor to go on from.
+
+        Begin with a `start` (`"now"`, `"beginning"`, `"after:COMMIT"`). While a page has a
+        `next_page_token`, pass it on; the last page has a `cursor` for the next poll. Filters are
+        part of a cursor. A reader that stops anywhere and goes on from its last cursor loses
+        nothing, and may see some changes twice.
+
+        Raises:
+            ChangeCursorRejected: The token is damaged, or of another branch or filter.
+            ChangeFeedGap: A cleanup removed states that were not read yet.
+        """
+        from omnigraph.branch.diff import ChangeFilter
+
+        wanted = ChangeFilter(kinds, types, ops)
+        return self._feed().poll(
+            branch, wanted, cursor=cursor, start=start, page_token=page_token, limit=limit
+        )
+
+    def commit_changes(
+        self,
+        commit_id: str,
+        *,
+        page_token: str | None = None,
+        limit: int | None = None,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> CommitPage:
+        """Read a page of what one commit changed, against its first parent."""
+        from omnigraph.branch.diff import ChangeFilter
+
+        wanted = ChangeFilter(kinds, types, ops)
+        return self._feed().read_commit(commit_id, wanted, page_token, limit)
+
+    def change_baseline(
+        self,
+        branch: str = MAIN,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> Baseline:
+        """The records of a branch as it is now, and the cursor of what comes after them."""
+        from omnigraph.branch.diff import ChangeFilter
+        from omnigraph.branch.feed import Baseline, list_types
+
+        wanted = ChangeFilter(kinds, types, ops)
+        commit, cursor = self._feed().pin(branch, wanted)
+        names = list_types(self._find_state(commit.commit_id).catalog, wanted)
+        records = self.export(commit=commit.commit_id, types=names) if names else iter(())
+        return Baseline(commit.commit_id, cursor, records)
+
+    def _feed(self) -> ChangeFeed:
+        from omnigraph.branch.feed import ChangeFeed
+
+        session = self._session
+        session.read_contract()
+        return ChangeFeed(
+            session.store.tables, session.coordinator, self._find_state, session.feed_changes
         )
 
     def _find_state(self, target: Target) -> State:

@@ -23,6 +23,7 @@ from omnigraph.graph.commit_observers import Prefetcher
 from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
 from omnigraph.index import DerivedStore, RuntimeCache, prefetch
+from omnigraph.lru import Lru
 from omnigraph.manifest import (
     MAIN,
     Coordinator,
@@ -50,6 +51,7 @@ from omnigraph.write.recovery import recover_all
 from omnigraph.write.schema_lock import has_staged_schema, recover_dead_apply, refuse_while_applying
 
 if TYPE_CHECKING:
+    from omnigraph.branch.feed import KeptChanges
     from omnigraph.upkeep.self_care import SelfCare
 
 Mode: TypeAlias = Literal["rw", "r"]
@@ -94,6 +96,7 @@ class Session:
         self.cache = RuntimeCache(settings.cache_bytes, derived=derived)
         self.snapshots = SnapshotCache[tuple[Catalog, Snapshot]](store.root)
         self.groups = InsertGroups()
+        self.feed_changes: KeptChanges = Lru(2)
         if mode == "rw":
             self.recover(full=True)
             recover_dead_apply(self.environment())

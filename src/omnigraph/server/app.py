@@ -19,6 +19,7 @@ from omnigraph.policy import load_policy
 from omnigraph.server.admission import Admission
 from omnigraph.server.call import Call, Serving
 from omnigraph.server.envelope import error_response, error_status, json_response
+from omnigraph.server.events import EventReaders
 from omnigraph.server.gate import Gate
 from omnigraph.server.graphs import open_graphs
 from omnigraph.server.http_errors import HttpError
@@ -127,6 +128,7 @@ def _serving(settings: ServerSettings) -> Serving:
         admission=Admission(limits, metrics.rejected.inc),
         metrics=metrics,
         slots=ExportSlots(limits, metrics),
+        events=EventReaders(limits.event_streams_max),
         readers=readers,
         query_runner=QueryRunner(readers),
         writers=WorkerPool(settings.write_threads, "omnigraph-write"),

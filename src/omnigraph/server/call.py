@@ -31,6 +31,7 @@ from omnigraph.server.write_process import WriteProcess
 from omnigraph.syntax import parse_query
 
 if TYPE_CHECKING:
+    from omnigraph.server.events import EventReaders
     from omnigraph.server.operations import Operation
     from omnigraph.server.streaming import ExportSlots
 
@@ -48,6 +49,7 @@ class Serving:
     admission: Admission
     metrics: Metrics
     slots: ExportSlots
+    events: EventReaders
     readers: WorkerPool
     query_runner: QueryRunner
     writers: WorkerPool

@@ -2,8 +2,9 @@
 
     {"error": "text for people", "code": "conflict", "manifest_conflict": {...}}
 
-`code` is one of eight words. Errors that have a detail instead of a code leave it out: 412 (a
-precondition that did not hold) and 503 (a write that recovery has to finish or undo).
+`code` is one of eight words. Errors that have a detail instead of a code leave it out: 410 (a gap
+in the change feed), 412 (a precondition that did not hold) and 503 (a write that recovery has to
+finish or undo).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import orjson
 from starlette.responses import Response
 
 from omnigraph.errors import (
+    ChangeFeedGap,
     ExpectedVersionMismatch,
     KeyConflict,
     MergeConflicts,
@@ -101,6 +103,10 @@ def _details(error: OmnigraphError) -> dict[str, Any]:
                     "actual": error.actual,
                 }
             }
+        case ChangeFeedGap():
+            gap = {"cursor": error.cursor} if error.cursor is not None else {}
+            first = error.first_unreadable_commit_id
+            return {"change_feed_gap": {**gap, "first_unreadable_commit_id": first}}
         case RecoveryRequired(operation_id=str() as operation_id):
             return {"recovery_required": {"operation_id": operation_id}}
         case _:

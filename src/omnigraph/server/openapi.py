@@ -28,6 +28,7 @@ STATUS_TEXTS = {
     405: "The path has no such method.",
     408: "The body stalled.",
     409: "A concurrent write came first, or values conflict. Nothing was done.",
+    410: "A cleanup removed what was not read yet.",
     412: "The commit named is not the head. Nothing was done.",
     413: "Larger than a limit. Nothing was done.",
     415: "The content type is another one.",

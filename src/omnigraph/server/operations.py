@@ -18,6 +18,7 @@ from omnigraph.server import request_models as sent
 from omnigraph.server import response_models as answered
 from omnigraph.server import (
     routes_branches,
+    routes_changes,
     routes_commits,
     routes_exports,
     routes_loads,
@@ -36,6 +37,7 @@ Model: TypeAlias = type[BaseModel]
 
 READ_ERRORS = (400, 401, 403, 404, 408, 413, 415, 500, 503)
 WRITE_ERRORS = (*READ_ERRORS, 409, 429)
+FEED_ERRORS = (*READ_ERRORS, 410)
 CONDITIONAL_ERRORS = (*WRITE_ERRORS, 412)
 
 
@@ -126,6 +128,18 @@ _DIFF = (
     *_FILTERS,
     Parameter("format", "query", "`json` by default.", values=routes_review.DIFF_FORMATS),
 )
+_PAGE = (
+    Parameter("page_token", "query", "The `next_page_token` of the page before."),
+    Parameter("limit", "query", "Changes of a page; 1,000 by default, at most 8,192."),
+)
+_POLL = (
+    _BRANCH,
+    Parameter("cursor", "query", "The `cursor` of the poll before."),
+    Parameter("start", "query", "`now` (the default), `beginning` or `after:COMMIT`."),
+    *_PAGE,
+    *_FILTERS,
+)
+_COMMIT = Parameter("commit_id", "path", "The graph commit.", is_required=True)
 _STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
 
 _NAME = "/queries/{name}"
@@ -238,7 +252,20 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "getCommit", "/commits/{commit_id}", routes_commits.get_commit, answered.Commit,
-        parameters=(Parameter("commit_id", "path", "The graph commit.", is_required=True),)
+        parameters=(_COMMIT,)
+    ),
+    _get(
+        "getCommitChanges", "/commits/{commit_id}/changes", routes_changes.get_commit_changes,
+        answered.CommitChanges, parameters=(_COMMIT, *_PAGE, *_FILTERS), errors=FEED_ERRORS
+    ),
+    _get(
+        "pollChanges", "/changes", routes_changes.poll_changes, answered.ChangeFeed,
+        parameters=_POLL, errors=(*FEED_ERRORS, 429)
+    ),
+    _read(
+        "captureChangeBaseline", "/changes/baseline", routes_changes.capture_baseline,
+        sent.BaselineRequest, action=Action.EXPORT, gives_media=routes_loads.NDJSON,
+        is_body_required=False
     ),
     _get(
         "health", "/healthz", routes_server.health, answered.HealthOutput, action=None, errors=()

@@ -115,6 +115,17 @@ class ExportRequest(StrictModel):
     table_keys: list[str] | None = Field(None, description="Only these types, by table key.")
 
 
+class BaselineRequest(StrictModel):
+    """Where a reader of the change feed starts; empty filters are everything."""
+
+    branch: str | None = Field(None, description="The branch; `main` by default.")
+    kind: list[Literal["node", "edge"]] | None = Field(None, description="Only nodes or edges.")
+    type: list[str] | None = Field(None, description="Only these types.")
+    op: list[Literal["insert", "update", "delete"]] | None = Field(
+        None, description="Of the later changes only these."
+    )
+
+
 class SchemaApplyRequest(StrictModel):
     """The schema that the graph should have."""
 

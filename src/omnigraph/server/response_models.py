@@ -272,6 +272,57 @@ class ChangedEntity(ResponseModel):
     changed: list[str] | None = Field(None, description="The properties that an update changed.")
 
 
+class ChangedType(ResponseModel):
+    id: str
+    name: str
+
+
+class ChangeImage(ResponseModel):
+    properties: dict[str, Any]
+    endpoints: dict[str, str] | None = None
+
+
+class ChangeRecord(ResponseModel):
+    kind: EntityKind
+    type: ChangedType
+    id: str
+    op: Literal["insert", "update", "delete"]
+    before: ChangeImage | None = None
+    after: ChangeImage | None = None
+
+
+class ChangeCause(ResponseModel):
+    graph_commit_id: str
+    parent_commit_id: str | None = None
+    merged_parent_commit_id: str | None = None
+    authored_branch: str
+    actor_id: str | None = None
+    authored_at: int
+
+
+class CommitChanges(ResponseModel):
+    cause: ChangeCause
+    changes: list[ChangeRecord]
+    next_page_token: str | None = None
+
+
+class ChangeBlock(ResponseModel):
+    cause: ChangeCause
+    changes: list[ChangeRecord]
+
+
+class ChangeFeed(ResponseModel):
+    blocks: list[ChangeBlock]
+    next_page_token: str | None = None
+    cursor: str | None = None
+    caught_up: bool | None = None
+
+
+class ChangeFeedGap(ResponseModel):
+    cursor: str | None = None
+    first_unreadable_commit_id: str
+
+
 class DiffCounts(ResponseModel):
     inserts: int
     updates: int
@@ -349,5 +400,6 @@ class ErrorOutput(ResponseModel):
     read_set_conflict: ReadSetConflict | None = None
     key_conflict: KeyConflictDetail | None = None
     resource_limit: ResourceLimitDetail | None = None
+    change_feed_gap: ChangeFeedGap | None = None
     recovery_required: RecoveryDetail | None = None
     precondition_failure: PreconditionDetail | None = None

@@ -8,11 +8,12 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 
 from omnigraph.errors import BadRequestError
-from omnigraph.server.app import create_app
+from omnigraph.server.app import Application, create_app
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
 from omnigraph.server.settings import ServerSettings
 
@@ -21,6 +22,15 @@ LISTEN_LINE = "OMNIGRAPH_LISTEN_ADDR"
 
 class AnnouncingServer(uvicorn.Server):
     """A server that says on stdout where it listens, and ends with success when told to stop."""
+
+    def __init__(self, app: Application, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._app = app
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop: no new requests, and no more events to clients that wait for them."""
+        self._app.serving.events.close()
+        super().handle_exit(sig, frame)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -54,8 +64,9 @@ def run(settings: ServerSettings) -> None:
     settings.check()
     listening = _bind(settings.bind)
     with listening:
+        app = create_app(settings)
         config = uvicorn.Config(
-            create_app(settings),
+            app,
             loop="uvloop",
             http="httptools",
             lifespan="on",
@@ -65,7 +76,7 @@ def run(settings: ServerSettings) -> None:
             proxy_headers=False,
             timeout_graceful_shutdown=settings.limits.shutdown_seconds,
         )
-        AnnouncingServer(config).run(sockets=[listening])
+        AnnouncingServer(app, config).run(sockets=[listening])
 
 
 def _bind(bind: str) -> socket.socket:

@@ -42,6 +42,7 @@ class Limits:
     exports_per_graph_max: int = 4
     exports_max: int = 8
     export_wait_seconds: float = 0.25
+    event_streams_max: int = 64
     read_threads: int = 16
     stall_seconds: float = 60.0
     shutdown_seconds: int = 60
@@ -54,6 +55,7 @@ LIMIT_VARIABLES: Mapping[str, str] = {
     "OMNIGRAPH_SERVER_LOAD_BYTES_MAX": "load_bytes_max",
     "OMNIGRAPH_SERVER_EXPORTS_PER_GRAPH_MAX": "exports_per_graph_max",
     "OMNIGRAPH_SERVER_EXPORTS_MAX": "exports_max",
+    "OMNIGRAPH_SERVER_EVENT_STREAMS_MAX": "event_streams_max",
     "OMNIGRAPH_SERVER_READ_THREADS": "read_threads",
     "OMNIGRAPH_SERVER_STALL_SECONDS": "stall_seconds",
     "OMNIGRAPH_SERVER_SHUTDOWN_SECONDS": "shutdown_seconds",

@@ -1,0 +1,406 @@
+"""Feed: what the commits of a branch changed, in pages, from where a reader was to the head.
+
+    poll(start="now")        → a cursor, and nothing to read yet
+    poll(cursor=…)           → blocks, one per commit; a next_page_token while there is more of them
+    poll(page_token=…)       → more blocks; the last page has the next cursor and `caught_up`
+
+The first page of a poll pins the commits that it walks, so later commits wait for the next one. A
+reader that is stopped anywhere goes on from its last cursor: it sees some changes again, and loses
+none. Within a commit nodes come before edges, then types by identity, then entities by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field, replace
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import orjson
+import pyarrow.compute as pc
+
+from omnigraph.branch.changes import ChangeSet, EntityChange, TableChanges
+from omnigraph.branch.compare import Differences
+from omnigraph.branch.diff import (
+    ChangeFilter,
+    CommitChanges,
+    StateOf,
+    diff_states,
+    line_after,
+    walk_back,
+)
+from omnigraph.branch.feed_tokens import Scope, read_token, write_token
+from omnigraph.branch.images import Image
+from omnigraph.catalog import Catalog
+from omnigraph.dataclass import dataclass
+from omnigraph.errors import (
+    BadRequestError,
+    ChangeCursorRejected,
+    ChangeFeedGap,
+    CommitStateGone,
+    NotFoundError,
+    ResourceLimitError,
+)
+from omnigraph.json_form import without_empty
+from omnigraph.lru import Lru
+from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
+from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.storage.tables import TableStorage
+
+PAGE_CHANGES = 1_000
+PAGE_CHANGES_MAX = 8_192
+PAGE_BYTES = 4 * 1024 * 1024
+COMMITS_PER_POLL = 128
+KEPT_ROWS_MAX = 4_000_000
+"""A comparison with more rows is made again for each page, rather than kept for the next."""
+
+Record: TypeAlias = dict[str, Any]
+KeptChanges: TypeAlias = Lru[tuple[str, str], ChangeSet]
+Key: TypeAlias = tuple[str, int, str]
+"""Kind, identity of the type, id: the order of changes within a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBlock:
+    """Changes of one commit: all of them, or those that a page had room for."""
+
+    cause: Record
+    changes: list[Record]
+
+    def to_json(self) -> Record:
+        return {"cause": self.cause, "changes": self.changes}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """One page of a poll. The last one has a cursor instead of a token for the next."""
+
+    blocks: list[ChangeBlock] = field(default_factory=list)
+    next_page_token: str | None = None
+    cursor: str | None = None
+    caught_up: bool | None = None
+
+    def to_json(self) -> Record:
+        paging = {
+            "next_page_token": self.next_page_token,
+            "cursor": self.cursor,
+            "caught_up": self.caught_up,
+        }
+        return {"blocks": [each.to_json() for each in self.blocks], **without_empty(paging)}
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPage:
+    """One page of what a commit changed."""
+
+    cause: Record
+    changes: list[Record]
+    next_page_token: str | None = None
+
+    def to_json(self) -> Record:
+        paging = {"next_page_token": self.next_page_token}
+        return {"cause": self.cause, "changes": self.changes, **without_empty(paging)}
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A state to start from: its records, as `export` gives them, and what comes after them."""
+
+    commit_id: str
+    cursor: str
+    records: Iterator[Record]
+
+    def to_stream(self) -> Iterator[Record]:
+        """The records, and behind them which state they are of."""
+        yield from self.records
+        yield {"baseline": {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}}
+
+
+def list_types(catalog: Catalog, wanted: ChangeFilter) -> list[str]:
+    """The table keys that a filter leaves."""
+    return [each.table_key for each in catalog.entities() if wanted.wants_table([each])]
+
+
+class ChangeFeed:
+    """The feed of one graph. What was compared for a page is in `kept` for the next one."""
+
+    def __init__(
+        self, tables: TableStorage, coordinator: Coordinator, state_of: StateOf, kept: KeptChanges
+    ) -> None:
+        self._tables = tables
+        self._coordinator = coordinator
+        self._state_of = state_of
+        self._kept = kept
+
+    def poll(
+        self,
+        branch: str,
+        wanted: ChangeFilter,
+        *,
+        cursor: str | None = None,
+        start: str | None = None,
+        page_token: str | None = None,
+        limit: int | None = None,
+    ) -> ChangePage:
+        """Read the next page, from exactly one of a cursor, a start and a page token.
+
+        Raises:
+            ChangeCursorRejected: The token is damaged or of another feed.
+            ChangeFeedGap: A cleanup removed states that the walk needs.
+        """
+        if sum(each is not None for each in (cursor, start, page_token)) > 1:
+            raise BadRequestError("give one of cursor, start and page_token — each is a place")
+        most = check_limit(limit)
+        state = self._coordinator.fresh(canonical_branch(branch))
+        walk = _Walk(state, Scope(state.branch, state.branch_id, wanted))
+        if page_token is not None:
+            return self._read(walk.resume(read_token(page_token, "page", walk.scope)), most)
+        if cursor is not None:
+            after = read_token(cursor, "cursor", walk.scope).get("after")
+            return self._read(replace(walk, after=after or ""), most)
+        return self._read(walk.begin(self._find_start(state, start or "now")), most)
+
+    def pin(self, branch: str, wanted: ChangeFilter) -> tuple[GraphCommit, str]:
+        """The head of a branch, and the cursor of a reader that has seen everything up to it."""
+        state = self._coordinator.fresh(canonical_branch(branch))
+        wanted.check([self._state_of(state.snapshot()).catalog])
+        scope = Scope(state.branch, state.branch_id, wanted)
+        return state.head, write_token("cursor", scope, {"after": state.head.commit_id})
+
+    def read_commit(
+        self, commit_id: str, wanted: ChangeFilter, page_token: str | None, limit: int | None
+    ) -> CommitPage:
+        """A page of what one commit changed, against its first parent.
+
+        Raises:
+            CommitNotFound: There is no such commit.
+            ChangeCursorRejected: The token is damaged or of another commit.
+            ChangeFeedGap: A cleanup removed one of the two states.
+        """
+        most = check_limit(limit)
+        commit = self._coordinator.commit(commit_id)
+        scope = Scope(commit.commit_id, None, wanted)
+        place = {} if page_token is None else read_token(page_token, "page", scope)
+        after = self._state_of(self._snapshot(commit))
+        if commit.parent_id is None:
+            wanted.check([after.catalog])
+            return CommitPage(CommitChanges.describe(commit), [])
+        parent = self._coordinator.commit(commit.parent_id)
+        wanted.check([self._state_of(self._snapshot(parent)).catalog, after.catalog])
+        room = _Room(most)
+        changes = self._compare(parent, commit, wanted)
+        records, key = room.take(changes, _read_key(place))
+        token = None if key is None else write_token("page", scope, _write_key(key))
+        return CommitPage(CommitChanges.describe(commit), records, token)
+
+    def _find_start(self, state: ManifestState, start: str) -> str:
+        word, _, commit_id = start.partition(":")
+        if start == "now":
+            return state.head.commit_id
+        if start == "beginning":
+            return list(walk_back(state))[-1].commit_id
+        if word == "after" and commit_id:
+            return commit_id
+        raise BadRequestError(f"start is '{start}' — expected now, beginning or after:COMMIT")
+
+    def _read(self, walk: _Walk, most: int) -> ChangePage:
+        line = self._find_line(walk)
+        self._check_filter(walk, line)
+        room, key = _Room(most), walk.key
+        blocks: list[ChangeBlock] = []
+        for parent, commit in pairwise(line):
+            if room.is_full:
+                return ChangePage(blocks, walk.token_at(parent, line[-1], None))
+            changes = self._compare(parent, commit, walk.scope.wanted, walk)
+            records, key = room.take(changes, key)
+            if records:
+                blocks.append(ChangeBlock(CommitChanges.describe(commit), records))
+            if key is not None:
+                return ChangePage(blocks, walk.token_at(parent, line[-1], key))
+        cursor = write_token("cursor", walk.scope, {"after": line[-1].commit_id})
+        is_caught_up = line[-1].commit_id == walk.state.head.commit_id
+        return ChangePage(blocks, cursor=cursor, caught_up=is_caught_up)
+
+    def _find_line(self, walk: _Walk) -> list[GraphCommit]:
+        """The commits of a walk, oldest first, from the one it starts after."""
+        try:
+            line = line_after(walk.state, walk.after)
+        except NotFoundError as error:
+            if walk.is_given:
+                raise
+            raise ChangeCursorRejected(str(error)) from None
+        if walk.end is None:
+            return line[: COMMITS_PER_POLL + 1]
+        ids = [each.commit_id for each in line]
+        if walk.end not in ids:
+            raise ChangeCursorRejected("it names a commit that is not on the branch")
+        return line[: ids.index(walk.end) + 1]
+
+    def _check_filter(self, walk: _Walk, line: list[GraphCommit]) -> None:
+        ends = line[:1] if len(line) == 1 else [line[0], line[-1]]
+        states = (self._state_of(self._snapshot(each, walk.cursor)) for each in ends)
+        walk.scope.wanted.check([each.catalog for each in states])
+
+    def _compare(
+        self,
+        parent: GraphCommit,
+        commit: GraphCommit,
+        wanted: ChangeFilter,
+        walk: _Walk | None = None,
+    ) -> ChangeSet:
+        key = commit.commit_id, repr(wanted)
+        found = self._kept.get(key)
+        if found is None:
+            cursor = None if walk is None else walk.cursor
+            before, after = (
+                self._state_of(self._snapshot(each, cursor)) for each in (parent, commit)
+            )
+            found = diff_states(self._tables, before, after, wanted)
+            if PAGE_CHANGES < len(found) <= KEPT_ROWS_MAX:
+                self._kept.put(key, found)
+        return found
+
+    def _snapshot(self, commit: GraphCommit, cursor: str | None = None) -> Any:
+        try:
+            return self._coordinator.snapshot_of(commit)
+        except CommitStateGone as error:
+            raise ChangeFeedGap(error.commit_id, cursor=cursor) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A walk over commits: after one, up to another, perhaps from within the first."""
+
+    state: ManifestState
+    scope: Scope
+    after: str = ""
+    end: str | None = None
+    key: Key | None = None
+    is_given: bool = False
+
+    def begin(self, after: str) -> _Walk:
+        return replace(self, after=after, is_given=True)
+
+    def resume(self, place: Any) -> _Walk:
+        after, end = place.get("after"), place.get("end")
+        if after is None or end is None:
+            raise ChangeCursorRejected("it is damaged")
+        return replace(self, after=after, end=end, key=_read_key(place))
+
+    @property
+    def cursor(self) -> str:
+        """The cursor of where the walk began."""
+        return write_token("cursor", self.scope, {"after": self.after})
+
+    def token_at(self, parent: GraphCommit, end: GraphCommit, key: Key | None) -> str:
+        place = {"after": parent.commit_id, "end": end.commit_id}
+        inside = {} if key is None else _write_key(key)
+        return write_token("page", self.scope, {**place, **inside})
+
+
+class _Room:
+    """What a page has room for still."""
+
+    def __init__(self, changes: int) -> None:
+        self._changes = changes
+        self._bytes = PAGE_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        return self._changes <= 0 or self._bytes <= 0
+
+    def take(self, changes: ChangeSet, after: Key | None) -> tuple[list[Record], Key | None]:
+        """Records behind a key, as many as fit, and the key of the last if there are more."""
+        records: list[Record] = []
+        for part, change in _list_in_order(changes, after):
+            if self.is_full:
+                return records, after
+            record = to_record(change, part.entity.type_id)
+            records.append(record)
+            after = (change.kind, part.entity.type_id, change.id)
+            self._changes -= 1
+            self._bytes -= len(orjson.dumps(record))
+        return records, None
+
+
+def _list_in_order(
+    changes: ChangeSet, after: Key | None
+) -> Iterator[tuple[TableChanges, EntityChange]]:
+    """Changes in the order of the feed; nothing is read of what lies before the key."""
+    for part in sorted(changes.table_changes, key=_table_order):
+        rest = part
+        if after is not None:
+            if _table_order(part) < _key_order(after):
+                continue
+            if _table_order(part) == _key_order(after):
+                rows = part.rows.rows
+                later = rows.filter(pc.greater(rows["id"], after[2]))
+                rest = replace(part, rows=Differences(later))
+        for change in changes.of_table(rest):
+            yield part, change
+
+
+def _table_order(part: TableChanges) -> tuple[bool, int]:
+    return part.entity.kind == "edge", part.entity.type_id
+
+
+def _key_order(key: Key) -> tuple[bool, int]:
+    return key[0] == "edge", key[1]
+
+
+def to_record(change: EntityChange, type_id: int) -> Record:
+    """A change as the feed spells it."""
+    record = {
+        "kind": change.kind,
+        "type": {"id": str(type_id), "name": change.type_name},
+        "id": change.id,
+        "op": change.op.value,
+        "before": _to_image(change, change.before),
+        "after": _to_image(change, change.after),
+    }
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _to_image(change: EntityChange, image: Image | None) -> Record | None:
+    if image is None:
+        return None
+    if change.kind == "node":
+        return {"properties": {name: value for name, value in image.items() if name != "id"}}
+    hidden = ("id", "src", "dst")
+    return {
+        "properties": {name: value for name, value in image.items() if name not in hidden},
+        "endpoints": {"from": image["src"], "to": image["dst"]},
+    }
+
+
+def check_limit(limit: int | None) -> int:
+    """The number of changes of a page.
+
+    Raises:
+        ResourceLimitError: It is more than a page may have.
+    """
+    if limit is None:
+        return PAGE_CHANGES
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise BadRequestError(f"limit is {limit!r} — expected a number from 1 on")
+    if limit > PAGE_CHANGES_MAX:
+        raise ResourceLimitError(
+            "change_page_changes",
+            limit=PAGE_CHANGES_MAX,
+            actual=limit,
+            advice="read page by page",
+        )
+    return limit
+
+
+def _write_key(key: Key) -> dict[str, str]:
+    return {"kind": key[0], "type": str(key[1]), "id": key[2]}
+
+
+def _read_key(place: Any) -> Key | None:
+    kind, type_id, id_ = (place.get(name) for name in ("kind", "type", "id"))
+    if kind is None and type_id is None and id_ is None:
+        return None
+    if kind is None or id_ is None or type_id is None or not type_id.isdecimal():
+        raise ChangeCursorRejected("it is damaged")
+    return kind, int(type_id), id_
