@@ -28,7 +28,7 @@ Facts are attributes; text is for people. `kind` is the error class of the langu
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from omnigraph.dataclass import dataclass
@@ -70,8 +70,12 @@ class OmnigraphError(Exception):
     def add_outcome(self, outcome: str) -> None:
         """Add what happened to the data to the text, unless it is there already."""
         if outcome not in self.message:
-            self.message = f"{self.message}; {outcome}"
-            self.args = (f"{self.args[0]}; {outcome}", *self.args[1:])
+            self.change_text(lambda text: f"{text}; {outcome}")
+
+    def change_text(self, change: Callable[[str], str]) -> None:
+        """Replace the text by what `change` makes of it."""
+        self.message = change(self.message)
+        self.args = (change(str(self.args[0])), *self.args[1:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all attributes: the signature of `__init__` differs from class to class."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.merge import MergePreview
     from omnigraph.executor import Explanation, QueryResult
     from omnigraph.graph import Commit, LoadResult, MutationResult
+    from omnigraph.graph.results import EmbedResult
     from omnigraph.manifest import Snapshot
     from omnigraph.pipeline.preview import LoadPreview
     from omnigraph.upkeep.apply_schema import SchemaResult
@@ -224,6 +225,20 @@ def preview_to_json(preview: LoadPreview, uri: str, branch: str, mode: str) -> J
         "problems": preview.bad_rows.total,
         "bad_rows": [str(bad) for bad in preview.bad_rows],
         "notes": list(preview.notes),
+    }
+
+
+def embed_to_json(result: EmbedResult, uri: str) -> Json:
+    """Which vectors were made, in which commits."""
+    return {
+        "uri": uri,
+        "branch": result.branch,
+        "commit_ids": list(result.commit_ids),
+        "rows_embedded": result.rows_embedded,
+        "rows_unembedded": result.rows_unembedded,
+        "models": dict(result.models),
+        "notes": list(result.notes),
+        "engine": result.engine,
     }
 
 

@@ -134,7 +134,7 @@ def test_the_actor_is_the_flag_then_the_operator_then_the_project(graph: Path, h
             "It needs no graph.",
         ),
         (("profile", "list", "--profile", "x"), "profile list is a local command; --profile"),
-        (("embed", "--server", "a", "--store", "b"), "embed is a direct command; --server"),
+        (("embed", "--server", "a", "--store", "b"), "--store and --server are mutually"),
         (("snapshot", "a", "--server", "b"), "a URI and --server are mutually exclusive"),
         (("snapshot", "--store", "a", "--server", "b"), "--store and --server are mutually"),
         (("snapshot", "--store", "a", "--graph", "b"), "--graph picks a graph inside a server"),

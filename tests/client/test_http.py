@@ -158,7 +158,7 @@ def test_an_older_server_gets_a_load_in_a_body(tmp_path: Path) -> None:
     records.write_bytes(b'{"type":"A"}\n')
 
     def reply(seen: Seen) -> Reply:
-        if "/ndjson" in seen.path:
+        if "/ndjson" in seen.path or "/files" in seen.path:
             return as_json(404, error="no such path", code="not_found")
         return as_json(
             200, branch="dev", nodes=[{"name": "A", "entities_loaded": 3}], edges=[], tables=[]
@@ -170,10 +170,11 @@ def test_an_older_server_gets_a_load_in_a_body(tmp_path: Path) -> None:
         )
 
     assert [each.path.partition("?")[0] for each in odd.seen] == [
+        "/graphs/g/load/files",
         "/graphs/g/load/ndjson",
         "/graphs/g/load",
     ]
-    assert json.loads(odd.seen[1].body) == {
+    assert json.loads(odd.seen[2].body) == {
         "data": '{"type":"A"}\n',
         "branch": "dev",
         "mode": "merge",

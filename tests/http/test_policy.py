@@ -101,9 +101,13 @@ def test_policy_comes_before_the_body_of_a_raw_load_is_read(graph_path: Path) ->
         served(single(graph_path, tokens=TOKENS, policy_text=POLICY)) as server,
         server.client("bob-token") as bob,
     ):
-        answer = bob.send("POST", "/load/ndjson", content=b"\xff", headers={})
+        answers = [
+            bob.send("POST", path, content=b"\xff", headers={})
+            for path in ("/load/ndjson", "/load/files", "/load/files?dry_run=true")
+        ]
+        vectors = bob.post("/embed", {})
 
-        assert answer.status_code == 403
+        assert [answer.status_code for answer in (*answers, vectors)] == [403] * 4
 
 
 def test_an_unknown_actor_may_do_nothing(graph_path: Path) -> None:

@@ -94,12 +94,15 @@ def test_rows_of_the_write_process_are_visible_immediately(
     lines = ndjson(people("c")).encode()
     headers = {"Content-Type": "application/x-ndjson"}
     sent = apart.send("POST", "/load/ndjson", content=lines, headers=headers)
+    file = {"data": ("people.jsonl", lines.replace(b'"c', b'"d'))}
+    uploaded = apart.send("POST", "/load/files", files=file)
 
-    assert (loaded.status_code, merged.status_code, sent.status_code) == (200, 200, 200)
+    answers = (loaded, merged, sent, uploaded)
+    assert [answer.status_code for answer in answers] == [200] * 4
     assert merged.json()["branch_deleted"] is True
     assert after_load == before + 400
-    assert count_of(apart) == before + 1_200
-    assert long_writes(apart, "apart") == apart_before + 4
+    assert count_of(apart) == before + 1_600
+    assert long_writes(apart, "apart") == apart_before + 5
     assert long_writes(apart, "here") == 0
 
 

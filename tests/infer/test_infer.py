@@ -118,19 +118,58 @@ def test_columnar_files_keep_their_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("a.csv", "", "a.csv: cannot be read"),
-        ("a.csv", "x,y\n", "no rows"),
-        ("a.parquet", "no parquet", "a.parquet: cannot be read"),
-        ("a.jsonl", '{"a": 1}\n{"a":', "a.jsonl: cannot be read"),
-        ("a.xlsx", "x", "format is not known"),
-        ("a.csv", "a b,a_b\n1,2\n", "would be the property `a_b`"),
+        ("a.csv", b"", "cannot read '.*a.csv': it is empty"),
+        ("a.csv", b"x,y\n", "no rows"),
+        ("a.csv", b"x,y\n1,2\nb\xe9,3\n", "line 3 is not UTF-8"),
+        ("a.csv", b"x,\0\n1,2\n", "it is not text"),
+        ("a.csv.gz", b"\x1f\x8b\x08", "damaged or cut off"),
+        ("a.csv.xz", b"x", ".xz is not read here"),
+        ("a.parquet", b"no parquet", "no Parquet file, or damaged or cut off"),
+        ("a.arrow", b"no arrow", "no Arrow file, or damaged or cut off"),
+        ("a.jsonl", b'{"a": 1}\n{"a":', r"a.jsonl:2: not a JSON object: unexpected end of data"),
+        ("a.jsonl", b'{"a": 1}\n\n{"a": "x"}', "a.jsonl:3: the member 'a' is a string here and a"),
+        ("a.xlsx", b"PK", "a spreadsheet; save each sheet as CSV"),
+        ("a", b"\x7fELF\0", "it is not text, and no Parquet"),
+        ("a.csv", b"a b,a_b\n1,2\n", "would be the property `a_b`"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, text: str, reason: str) -> None:
-    (tmp_path / name).write_text(text)
+def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, text: bytes, reason: str) -> None:
+    (tmp_path / name).write_bytes(text)
 
     with pytest.raises(BadRequestError, match=reason):
         og.infer_schema(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("thing.csv", 'name,n\nann,1\nbob\n"c\nd",3\ndee,4,5\n'.encode("utf-16")),
+        ("thing.tab", b'name\tn\nann\t1\nbob,x\n"c\nd"\t3\ndee\t4\t5\n'),
+        ("thing.json", b'[{"name": "ann",\n "n": 1}, {"name": "c", "n": 3}]'),
+        ("thing", b"name,n\nann,1\n"),
+    ],
+)
+def test_odd_files_are_read_as_a_load_reads_them(tmp_path: Path, name: str, text: bytes) -> None:
+    """In another encoding, with ragged rows, as an array, or without an ending."""
+    (tmp_path / name).write_bytes(text)
+
+    schema = og.infer_schema(tmp_path / name).schema
+
+    assert "node Thing {\n    name: String @key\n    n: I64" in schema
+    assert ("2 of another length left out" in schema) == (b"d" in text.replace(b"\0", b""))
+
+
+def test_a_mapping_names_files_of_several_directories(tmp_path: Path) -> None:
+    for name in ("x/author.csv", "y/paper.csv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("name\na\n")
+
+    found = og.infer_schema([tmp_path / "x" / "author.csv", tmp_path / "y"])
+
+    assert [line for line in found.mapping.splitlines() if "file:" in line] == [
+        '  - file: "x/author.csv"',
+        '  - file: "y/paper.csv"',
+    ]
 
 
 def test_missing_and_clashing_files_are_named(tmp_path: Path) -> None:
@@ -139,7 +178,7 @@ def test_missing_and_clashing_files_are_named(tmp_path: Path) -> None:
 
     with pytest.raises(BadRequestError, match="no such file"):
         og.infer_schema(tmp_path / "none.csv")
-    with pytest.raises(BadRequestError, match="there are no files"):
+    with pytest.raises(BadRequestError, match="no file matches"):
         og.infer_schema(str(tmp_path / "*.parquet"))
     with pytest.raises(BadRequestError, match="would both be of type Paper"):
         og.infer_schema(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from omnigraph.pipeline.count_changes import Counts
 from omnigraph.write.bad_rows import BadRowsError
 from tests.pipeline.conftest import Loads, heads_of, knows, person, unclaimed_files
 
+MISFIT = "expects I32, got a string"
 PEOPLE = 'name,age,email,tags\nada,36,a@x,"[""x""]"\nlin,,,\nkim,5,,[]\n'
 
 
@@ -46,7 +48,7 @@ def test_a_dry_run_counts_what_a_load_does_and_writes_nothing(plain: Loads) -> N
 
     assert seen.tables == {"node:Person": Counts(1, 1, 2, refused=1)}
     assert overwritten.tables == seen.tables
-    assert seen.bad_rows.first[0].location == f"{path}:6"
+    assert str(seen.bad_rows.first[0]) == f'{path}:6: Person.age: {MISFIT} (value "x")'
     assert seen.rows["node:Person"][0]["tags"] == ["x"]
     assert mixed.tables == {
         "edge:Knows": Counts(inserted=1, refused=1),
@@ -56,8 +58,12 @@ def test_a_dry_run_counts_what_a_load_does_and_writes_nothing(plain: Loads) -> N
     assert heads_of(plain.graph) == heads
     assert unclaimed_files(plain.graph) == []
     assert not (Path(plain.graph.uri) / "__quarantine").exists()
-    rejected = plain.load({"Person": path}, "merge", on_error="quarantine").rows_rejected
-    assert rejected == seen.tables["node:Person"].refused
+    loaded = plain.load({"Person": path}, "merge", on_error="quarantine")
+    assert loaded.rows_rejected == seen.tables["node:Person"].refused
+    assert loaded.quarantine is not None
+    [kept] = map(json.loads, Path(loaded.quarantine).read_text().splitlines())
+    assert kept["record"] == "bad,x,,"
+    assert kept["reasons"] == [f'Person.age: {MISFIT} (value "x")']
 
 
 def test_a_load_that_changes_nothing_makes_no_commit(plain: Loads) -> None:

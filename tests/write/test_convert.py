@@ -84,6 +84,8 @@ ACCEPTED = [
 ]
 
 REFUSED = [
+    (DATE, "99999-01-01", "exceeds Date range: years 0001 to 9999"),
+    (DATETIME, "-0044-03-15T12:00:00Z", "exceeds DateTime range: years 0001 to 9999"),
     (STRING, 1, "expects String, got a number"),
     (STRING, {"a": 1}, "expects String, got an object"),
     (STRING, "\ud800", "lone surrogate"),
@@ -330,3 +332,22 @@ def test_the_first_reasons_are_kept_and_all_are_counted() -> None:
 
     assert columns.bad.total == 1000
     assert [bad.index for bad in columns.bad] == list(range(100))
+
+
+def test_dates_beyond_the_calendar_of_python_are_named_by_their_year() -> None:
+    thing = node({"day": DATE, "time": DATETIME, "day_time": DATETIME})
+    rows = pa.table(
+        {
+            "day": pa.array([10**7], pa.date32()),
+            "time": pa.array([10**16], pa.timestamp("ms")),
+            "day_time": pa.array([10**7], pa.date32()),
+        }
+    )
+
+    bad = columns_from_arrow(thing, rows).bad
+
+    assert {row.property: row.reason.partition(" exceeds")[0] for row in bad} == {
+        "day": '"29349-01-26"',
+        "time": '"318857-05-20T17:46:40.000"',
+        "day_time": '"29349-01-26"',
+    }

@@ -23,6 +23,7 @@ from omnigraph.cli.embed_files import (
     read_spec,
 )
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.graph_commands import StoreOptions
 from omnigraph.cli.options import BranchOption, EngineOption
 from omnigraph.cli.output import read_text_file
 from omnigraph.cli.progress import track
@@ -37,7 +38,7 @@ _SEED_OUTPUT = "./build/seed.embedded.jsonl"
 _FILES = "--seed, --input, --output, --spec, --clean and --select"
 
 
-@command("embed", Capability.DIRECT, writes=True, uri="argument")
+@command("embed", Capability.ANY, writes=True, uri="argument")
 def embed(
     call: Call,
     branch: BranchOption = None,
@@ -113,25 +114,21 @@ def embed(
 def _embed_graph(
     call: Call, branch: str, types: list[str] | None, engine: str, *, reembed_all: bool
 ) -> None:
+    call.refuse_served(engine=engine != "auto")
     call.announce()
-    with call.open_store("rw") as graph:
-        result = graph.embed(
-            branch=branch,
-            types=types,
-            reembed_all=reembed_all,
-            engine=engine,
-            progress=call.shows_progress,
-        )
-        report = {"uri": graph.uri, **asdict(result)}
-    for note in result.notes:
+    doing = "embedding" if call.is_served else None
+    with call.open_graph("rw", StoreOptions(engine=engine), doing=doing) as graph:
+        report = graph.embed(branch=branch, types=types, reembed_all=reembed_all)
+    for note in report["notes"]:
         print(f"note: {note}", file=sys.stderr)
-    left = f", left {result.rows_unembedded} empty" if result.rows_unembedded else ""
+    unembedded = report["rows_unembedded"]
+    left = f", left {unembedded} empty" if unembedded else ""
     line = (
-        f"embedded {result.rows_embedded} vectors on branch {result.branch} in "
-        f"{len(result.commit_ids)} commits{left}"
+        f"embedded {report['rows_embedded']} vectors on branch {report['branch']} in "
+        f"{len(report['commit_ids'])} commits{left}"
     )
     call.print_result(report, [line])
-    if result.rows_unembedded:
+    if unembedded:
         raise typer.Exit(1)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -32,6 +31,7 @@ from omnigraph.cli.load_preview import preview_lines
 from omnigraph.cli.options import BranchOption, EngineOption
 from omnigraph.cli.output import print_error, print_json, warn_deprecated
 from omnigraph.cli.schema import read_valid_text
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, PreconditionFailed
 from omnigraph.wire import commit_to_json
 
@@ -116,18 +116,13 @@ def load(
     dry_run: DryRunFlag = False,
 ) -> None:
     """Load records as one commit, or load nothing."""
-    call.refuse_served(
-        engine=engine != "auto",
-        on_error=on_error != "reject",
-        type=types,
-        dry_run=dry_run,
-        mapping=mapping,
-    )
-    options = StoreOptions(engine=engine, on_error=on_error, dry_run=dry_run, mapping=mapping)
+    call.refuse_served(engine=engine != "auto", on_error=on_error != "reject")
+    options = StoreOptions(engine=engine, on_error=on_error)
     if not data and mapping is None:
         raise BadRequestError("nothing to load — give --data, or --mapping")
     with _spool_stdin(data or []) as files:
-        _load(call, _pair_types(files, types), mode, branch, base, options, embed=embed)
+        given = _LoadInput(_pair_types(files, types), mapping, dry_run)
+        _load(call, given, mode, branch, base, options, embed=embed)
 
 
 @command("ingest", Capability.ANY, writes=True, removes=True, uri="argument")
@@ -142,7 +137,7 @@ def ingest(
 ) -> None:
     """Load into a branch, which is created if it is missing."""
     warn_deprecated("ingest", "load --from")
-    _load(call, data, mode, branch, base)
+    _load(call, _LoadInput(data), mode, branch, base)
 
 
 @contextmanager
@@ -151,11 +146,15 @@ def _spool_stdin(data: list[str]) -> Iterator[list[str]]:
     if "-" not in data:
         yield data
         return
-    with TemporaryDirectory(prefix="omnigraph-") as folder:
-        path = Path(folder) / "stdin"
-        with path.open("wb") as file:
+    from omnigraph.pipeline.spooled import SpooledFiles
+
+    spooled = SpooledFiles.make()
+    try:
+        with spooled.create("stdin") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield [str(path) if each == "-" else each for each in data]
+        yield [file.name if each == "-" else each for each in data]
+    finally:
+        spooled.remove()
 
 
 def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:
@@ -173,9 +172,18 @@ def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:
     return by_type
 
 
+@dataclass(frozen=True, slots=True)
+class _LoadInput:
+    """What to load, and whether only to look at it."""
+
+    files: LoadFiles
+    mapping: str | None = None
+    is_preview: bool = False
+
+
 def _load(
     call: Call,
-    data: LoadFiles,
+    given: _LoadInput,
     mode: str,
     branch: str | None,
     base: str | None,
@@ -184,16 +192,24 @@ def _load(
     embed: bool = True,
 ) -> None:
     call.announce()
-    if mode == "overwrite" and not options.dry_run:
+    if mode == "overwrite" and not given.is_preview:
         call.consent("replace what is there")
     # A load in a store draws a progress bar of its own.
     doing = "loading" if call.is_served else None
     with call.open_graph("rw", options, doing=doing) as graph:
-        report = graph.load(data, mode=mode, branch=call.branch(branch), base=base, embed=embed)
+        report = graph.load(
+            given.files,
+            mode=mode,
+            branch=call.branch(branch),
+            base=base,
+            embed=embed,
+            mapping=given.mapping,
+            dry_run=given.is_preview,
+        )
     for note in [] if call.flags.quiet else report.get("notes", []):
         print(f"note: {note}", file=sys.stderr)
-    call.print_result(report, (preview_lines if options.dry_run else _load_lines)(report))
-    if options.dry_run and report["problems"]:
+    call.print_result(report, (preview_lines if given.is_preview else _load_lines)(report))
+    if given.is_preview and report["problems"]:
         raise typer.Exit(1)
 
 

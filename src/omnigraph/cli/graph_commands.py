@@ -27,8 +27,6 @@ class StoreOptions:
     schema_of: str | None = None
     engine: str = "auto"
     on_error: str = "reject"
-    dry_run: bool = False
-    mapping: str | None = None
 
 
 class GraphCommands(Protocol):
@@ -40,8 +38,18 @@ class GraphCommands(Protocol):
     def queries(self) -> Json: ...
 
     def load(
-        self, data: LoadFiles, *, mode: str, branch: str, base: str | None, embed: bool
+        self,
+        data: LoadFiles,
+        *,
+        mode: str,
+        branch: str,
+        base: str | None,
+        embed: bool,
+        mapping: str | None = None,
+        dry_run: bool = False,
     ) -> Json: ...
+
+    def embed(self, *, branch: str, types: Sequence[str] | None, reembed_all: bool) -> Json: ...
 
     def export(
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]

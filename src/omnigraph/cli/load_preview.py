@@ -19,7 +19,7 @@ def preview_lines(report: Json) -> Iterator[str]:
         for row in table["rows"]:
             yield f"    {_spell(row)}"
     if report["problems"]:
-        yield f"{report['problems']} problems:"
+        yield f"{report['problems']} problem{'s' * (report['problems'] != 1)}:"
         yield from (f"  {bad}" for bad in report["bad_rows"])
     unseen = report["problems"] - len(report["bad_rows"])
     if unseen:

@@ -55,9 +55,17 @@ class LocalGraph:
         return {"queries": []}
 
     def load(
-        self, data: LoadFiles, *, mode: str, branch: str, base: str | None, embed: bool
+        self,
+        data: LoadFiles,
+        *,
+        mode: str,
+        branch: str,
+        base: str | None,
+        embed: bool,
+        mapping: str | None = None,
+        dry_run: bool = False,
     ) -> Json:
-        files = _list_files(data, is_mapped=self.options.mapping is not None)
+        files = _list_files(data, is_mapped=mapping is not None)
         options: dict[str, Any] = {
             "mode": mode,
             "branch": branch,
@@ -66,14 +74,24 @@ class LocalGraph:
             "on_error": self.options.on_error,
             "embed": embed,
             "progress": self.progress,
-            "mapping": self.options.mapping,
+            "mapping": mapping,
         }
-        if self.options.dry_run:
+        if dry_run:
             preview = self.graph.load(files, dry_run=True, **options)
             return wire.preview_to_json(preview, self.uri, branch, mode)
         result = self.graph.load(files, **options)
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
         return wire.load_to_json(result, self.uri, commit, self.actor)
+
+    def embed(self, *, branch: str, types: Sequence[str] | None, reembed_all: bool) -> Json:
+        result = self.graph.embed(
+            branch=branch,
+            types=types,
+            reembed_all=reembed_all,
+            engine=self.options.engine,
+            progress=self.progress,
+        )
+        return wire.embed_to_json(result, self.graph.uri)
 
     def export(
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]

@@ -3,6 +3,7 @@
 http.py        one request and its response; failures become typed errors
 remote.py      `RemoteGraph`: one method per route
 load_text.py   files of records → the strict text that a server accepts
+uploads.py     files of any format → the parts of a form
 """
 
 from omnigraph.client.remote import RemoteGraph, connect

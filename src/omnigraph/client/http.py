@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import cache
@@ -48,6 +48,7 @@ class Http:
         *,
         body: Json | None = None,
         content: bytes | None = None,
+        files: Sequence[tuple[str, Any]] | None = None,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Json:
@@ -57,7 +58,13 @@ class Http:
             RemoteError: The server refused, did not respond, or is not an Omnigraph server.
         """
         with self._stream(
-            method, path, json=body, content=content, params=params, headers=headers
+            method,
+            path,
+            json=body,
+            content=content,
+            files=files,
+            params=params,
+            headers=headers,
         ) as response:
             response.read()
             return _parse_object(response)

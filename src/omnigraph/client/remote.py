@@ -15,13 +15,8 @@ from typing import Any
 
 from omnigraph.client.http import Http, Json
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import (
-    AddressError,
-    BadRequestError,
-    MergeConflicts,
-    PreconditionFailed,
-    RemoteError,
-)
+from omnigraph.errors import AddressError, MergeConflicts, PreconditionFailed, RemoteError
+from omnigraph.pipeline.spooled import show_names
 from omnigraph.wire import FeedPart, QueryCall, parse_conflict
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
@@ -127,17 +122,33 @@ class RemoteGraph:
         branch: str,
         base: str | None,
         embed: bool,
+        mapping: str | None = None,
+        dry_run: bool = False,
     ) -> Json:
+        """Send the files as they are; records also to a server that takes no files."""
+        from omnigraph.client.uploads import holds_records, open_parts
+
+        params = _drop_missing(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
+        preview = {"dry_run": "true"} if dry_run else {}
+        try:
+            with open_parts(data, mapping) as parts:
+                answer = self.http.call(
+                    "POST", "/load/files", files=parts, params={**params, **preview}
+                )
+        except RemoteError as error:
+            # No route, or no branch: the older routes say which.
+            is_plain = mapping is None and not dry_run and not isinstance(data, Mapping)
+            if error.status not in _NO_ROUTE or not is_plain or not holds_records(list(data)):
+                raise
+            return self._load_records(list(data), params, embed=embed)
+        return {"uri": self.uri, **answer}
+
+    def _load_records(self, paths: Sequence[str], params: Json, *, embed: bool) -> Json:
         """Send the records as lines, or in a JSON body to a server without that route."""
         from omnigraph.client.load_text import load_text
 
-        if isinstance(data, Mapping):
-            raise BadRequestError(
-                "a server takes records, not rows of a type — load into its store"
-            )
-        paths, content = data, load_text(data)
-        params = _drop_missing(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
-        with _name_file(_LOAD_NAME, paths[0] if len(paths) == 1 else None):
+        content = load_text(paths)
+        with _name_file(_LOAD_NAME, show_names(paths[0]) if len(paths) == 1 else None):
             try:
                 answer = self.http.call(
                     "POST",
@@ -147,12 +158,15 @@ class RemoteGraph:
                     headers={"Content-Type": "application/x-ndjson"},
                 )
             except RemoteError as error:
-                # No route, or no branch: the older route says which.
                 if error.status not in _NO_ROUTE:
                     raise
                 body = {**params, "embed": embed, "data": content.decode(errors="replace")}
                 answer = self.http.call("POST", "/load", body=body)
         return _add_counts({"uri": self.uri, **answer})
+
+    def embed(self, *, branch: str, types: Sequence[str] | None, reembed_all: bool) -> Json:
+        body = _drop_missing(branch=branch, type_names=types, reembed_all=reembed_all)
+        return {**self.http.call("POST", "/embed", body=body), "uri": self.uri}
 
     def export(
         self, *, branch: str, types: Sequence[str], table_keys: Sequence[str]

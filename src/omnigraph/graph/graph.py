@@ -508,29 +508,31 @@ class Graph:
         from omnigraph.pipeline.loader import LoadRequest, part_bytes
         from omnigraph.pipeline.model import LoadMode, OnError
         from omnigraph.pipeline.sources import plan_source
+        from omnigraph.pipeline.spooled import showing_names
 
         who = permit_load(self._session, branch, base, actor)
         catalog = self._session.require_writable()
         options = storage_options or self._session.store.tables.storage_options
-        request = LoadRequest(
-            input=plan_source(
-                data, catalog, part_bytes(), options, None if mapping is None else str(mapping)
-            ),
-            mode=parse_option("load mode", mode, LoadMode),
-            branch=canonical_branch(branch),
-            actor=who,
-            engine=engine,
-            on_error=parse_option("on_error", on_error, OnError),
-            quarantine_path=None if quarantine is None else str(quarantine),
-            progress=progress,
-            embeds=embed,
-            ignores_members=ignore_members,
-            embed_source=self._session.embed_source,
-            spark=self._session.settings.spark,
-        )
-        if dry_run:
-            return preview_load_request(self._session, request, base)
-        return run_load_request(self._session, request, base)
+        with showing_names():
+            request = LoadRequest(
+                input=plan_source(
+                    data, catalog, part_bytes(), options, None if mapping is None else str(mapping)
+                ),
+                mode=parse_option("load mode", mode, LoadMode),
+                branch=canonical_branch(branch),
+                actor=who,
+                engine=engine,
+                on_error=parse_option("on_error", on_error, OnError),
+                quarantine_path=None if quarantine is None else str(quarantine),
+                progress=progress,
+                embeds=embed,
+                ignores_members=ignore_members,
+                embed_source=self._session.embed_source,
+                spark=self._session.settings.spark,
+            )
+            if dry_run:
+                return preview_load_request(self._session, request, base)
+            return run_load_request(self._session, request, base)
 
     def ingest(
         self,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -14,6 +12,7 @@ from omnigraph.errors import BadRequestError
 from omnigraph.infer.relate import FileGuess, relate_files
 from omnigraph.infer.sample import read_sample
 from omnigraph.infer.write import write_mapping, write_schema
+from omnigraph.pipeline.sources import expand_paths
 from omnigraph.syntax import parse_schema
 
 PathLike: TypeAlias = str | Path
@@ -34,7 +33,7 @@ def infer_schema(files: PathLike | Sequence[PathLike]) -> InferredSchema:
         BadRequestError: A file cannot be read or has no rows, or two would be of one type.
     """
     paths = _find_files([files] if isinstance(files, str | Path) else files)
-    guesses = relate_files([read_sample(path) for path in paths])
+    guesses = relate_files([read_sample(path, {}) for path in paths])
     _refuse_shared_names(guesses)
     schema = write_schema(guesses)
     # What is proposed is valid: a name that no rule foresaw must not reach the user as an error.
@@ -43,13 +42,7 @@ def infer_schema(files: PathLike | Sequence[PathLike]) -> InferredSchema:
 
 
 def _find_files(files: Sequence[PathLike]) -> list[str]:
-    found: list[str] = []
-    for each in map(str, files):
-        if os.path.isdir(each):
-            names = sorted(name for name in os.listdir(each) if not name.startswith("."))
-            found += [os.path.join(each, name) for name in names]
-        else:
-            found += sorted(glob.glob(each)) if glob.has_magic(each) else [each]
+    found = list(expand_paths(files, {}))
     if not found:
         raise BadRequestError("there are no files to infer a schema from")
     return found

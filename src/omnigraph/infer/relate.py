@@ -40,6 +40,7 @@ class FileGuess:
     references: tuple[Reference, ...] = ()
     ends: tuple[Reference, Reference] | None = None
     is_keyed: bool = False
+    ragged: int = 0
 
 
 def relate_files(samples: Sequence[Sample]) -> tuple[FileGuess, ...]:
@@ -62,7 +63,8 @@ def _guess_file(sample: Sample) -> FileGuess:
     )
     name = to_type_name(type_stem(sample.path))
     key = _choose_key(columns, name)
-    return FileGuess(sample.path, name, sample.rows.num_rows, sample.is_whole, columns, key)
+    rows = sample.rows.num_rows
+    return FileGuess(sample.path, name, rows, sample.is_whole, columns, key, ragged=sample.ragged)
 
 
 def to_type_name(stem: str) -> str:

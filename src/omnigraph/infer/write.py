@@ -21,7 +21,8 @@ def write_schema(files: Sequence[FileGuess]) -> str:
 
 def _declare(file: FileGuess) -> Iterator[str]:
     rows = f"{file.rows} rows" if file.is_whole else f"the first {file.rows} rows"
-    yield f"// {os.path.basename(file.path)}: {rows}"
+    left_out = f"; {file.ragged} of another length left out" if file.ragged else ""
+    yield f"// {os.path.basename(file.path)}: {rows}{left_out}"
     if file.ends is None:
         yield f"node {file.type_name} {{"
     else:
@@ -59,10 +60,14 @@ def _property(column: ColumnGuess, file: FileGuess) -> str:
 
 
 def write_mapping(files: Sequence[FileGuess]) -> str:
-    """The mapping as YAML: per file its type, the ends of edges, and columns of another name."""
+    """The mapping as YAML: per file its type, the ends of edges, and columns of another name.
+
+    It belongs into the directory of the files, or where those of all files meet.
+    """
+    base = os.path.commonpath([os.path.abspath(os.path.dirname(file.path)) for file in files])
     lines = ["# Which type the rows of each file have, and what its columns are.", "files:"]
     for file in files:
-        name = json.dumps(os.path.basename(file.path), ensure_ascii=False)
+        name = json.dumps(os.path.relpath(file.path, base), ensure_ascii=False)
         lines += [f"  - file: {name}", f"    type: {file.type_name}"]
         for end, word in zip(file.ends or (), ("from", "to"), strict=False):
             lines.append(f"    {word}: {json.dumps(end.column.column, ensure_ascii=False)}")

@@ -20,7 +20,8 @@
     runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses,
                     crossing.py says from which size on Spark is faster
     session.py      the SparkSession; java.py finds a Java for it; archive.py starts it sooner
-    sources.py      files, directories and {type: files} as input; binding.py their columns
+    sources.py      files, directories and {type: files} as input; binding.py their columns;
+                    mapping.py both from a YAML file; spooled.py files of stdin and of clients
     formats/        CSV, Parquet, Arrow, JSON
     frames.py       DataFrames as input, by spool.py; scan.py rows of a type as output
     export.py       a snapshot as load records; run_export.py chooses format and engine

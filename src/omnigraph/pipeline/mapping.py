@@ -59,6 +59,31 @@ def read_mapping(path: str, catalog: Catalog, base: str | None = None) -> list[M
     return [MappedFiles(_join(folder, each.pattern), each.rules) for each in found]
 
 
+def list_patterns(path: str) -> list[str]:
+    """The files that a mapping names, which have to be in or below its directory.
+
+    Nothing else is checked: this is for mappings that go to a server, or came from a client.
+
+    Raises:
+        BadRequestError: The mapping cannot be read, or names files elsewhere.
+    """
+    problems = Problems(path, _refuse)
+    fields = Fields(problems, takes_numbers=True)
+    root = fields.mapping(read_yaml(_read_text(path), problems), "", known=None)
+    found: list[str] = []
+    for item in fields.items(root.get("files"), "files"):
+        node = fields.mapping(item, "a file", known=None).get("file")
+        pattern = fields.text(node, "file")
+        if node is None or pattern is None:
+            continue
+        if "://" in pattern or pattern.startswith("/") or ".." in pattern.split("/"):
+            text = f"{quote(pattern)} is not below the mapping, and only those are sent to a server"
+            fields.note(node.mark, "file", text)
+        found.append(pattern)
+    problems.raise_if_any()
+    return found
+
+
 def _refuse(lines: list[str]) -> OmnigraphError:
     return BadRequestError("\n".join([*lines, "nothing was written"]))
 

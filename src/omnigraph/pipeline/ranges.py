@@ -23,6 +23,7 @@ from omnigraph.pipeline.model import (
     StreamRange,
     TextRange,
 )
+from omnigraph.pipeline.spooled import show_names
 
 RECORDS_PER_RANGE = 150_000
 TEXT = "data"
@@ -77,7 +78,7 @@ def source_name(range_: Range) -> str:
 
 def location_text(range_: Range, line: int, column: int | None) -> str:
     """Name the location of a record: `people.jsonl:7`, `record 7` or `Person row 7`."""
-    name = source_name(range_)
+    name = show_names(source_name(range_))
     match range_:
         case RecordsRange():
             return f"{name} {line}"

@@ -50,7 +50,7 @@ class Faults:
             self.findings.append(finding)
             self.total += 1
             bad = finding.bad
-            self.rejected.append(Rejected(finding.line, text, (bad.reason,), bad.type_name))
+            self.rejected.append(Rejected(finding.line, text, (bad.describe(),), bad.type_name))
 
     def add(self, group: Group, bad: BadRows) -> None:
         """Count the bad rows of a group."""
@@ -58,7 +58,7 @@ class Faults:
         reasons: dict[int, list[str]] = {}
         for row in bad:
             self.findings.append(Finding(int(group.lines[row.index]), row))
-            reasons.setdefault(row.index, []).append(row.reason)
+            reasons.setdefault(row.index, []).append(row.describe())
         for index, texts in reasons.items():
             line = int(group.lines[index])
             said = tuple(texts)

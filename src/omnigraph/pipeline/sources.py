@@ -23,6 +23,7 @@ from omnigraph.pipeline.frames import table_key
 from omnigraph.pipeline.input_files import Options, list_files, matching, plain_name, size_of
 from omnigraph.pipeline.mapping import read_mapping
 from omnigraph.pipeline.ranges import Input, is_text, plan_values
+from omnigraph.pipeline.spooled import show_names
 
 PathLike: TypeAlias = str | Path
 Files: TypeAlias = PathLike | Sequence[PathLike]
@@ -64,6 +65,17 @@ def plan_source(
             return plan_values(data, part_bytes)
 
 
+def expand_paths(paths: Iterable[PathLike], options: Options) -> Iterator[str]:
+    """The files of paths, patterns and directories.
+
+    Raises:
+        BadRequestError: A pattern matches none, or a directory has none.
+    """
+    for path in paths:
+        for found in matching(str(path), options):
+            yield from list_files(found, ENDINGS) if os.path.isdir(found) else [found]
+
+
 @dataclass(frozen=True, slots=True)
 class FoundFile:
     """A file, and what is said about its rows; None when its records name their types."""
@@ -82,7 +94,7 @@ class _Planner:
         planned = [self._plan_file(file) for file in files]
         ranges = [each for file in planned for each in file.ranges]
         weight = sum(file.weight for file in planned)
-        notes = tuple(note for file in planned for note in file.notes)
+        notes = tuple(show_names(note) for file in planned for note in file.notes)
         return Input(
             ranges,
             weight <= self.part_bytes,
@@ -108,25 +120,20 @@ class _Planner:
                 "a mapping names the files itself — give it alone, or with their directory"
             )
         for each in read_mapping(mapping, self.catalog, None if data is None else str(data)):
-            for path in self._expand([each.pattern]):
+            for path in expand_paths([each.pattern], self.options):
                 yield FoundFile(path, each.rules)
 
     def find_typed(self, data: Mapping[str, Files]) -> Iterator[FoundFile]:
         """The files of types that are named."""
         for name, files in data.items():
             rules = RowRules(self.catalog.entity(table_key(self.catalog, name)))
-            for path in self._expand(_as_list(name, files)):
+            for path in expand_paths(_as_list(name, files), self.options):
                 yield FoundFile(path, rules)
 
     def find_files(self, paths: Iterable[PathLike]) -> Iterator[FoundFile]:
         """The files of paths, patterns and directories."""
-        for path in self._expand(paths):
+        for path in expand_paths(paths, self.options):
             yield FoundFile(path, None)
-
-    def _expand(self, paths: Iterable[PathLike]) -> Iterator[str]:
-        for path in paths:
-            for found in matching(str(path), self.options):
-                yield from list_files(found, ENDINGS) if os.path.isdir(found) else [found]
 
     def _named_type(self, path: str) -> EntityType:
         """The type that a file, or the directory it is in, is named after.

@@ -118,7 +118,7 @@ class StagedLoad:
         """Drop rows that break a rule between rows, and remember them with their reasons."""
         reasons: dict[tuple[int, str, int], list[str]] = defaultdict(list)
         for row_number, bad in blamed:
-            reasons[check.find_record(row_number)].append(bad.reason)
+            reasons[check.find_record(row_number)].append(bad.describe())
         row_numbers = sorted({row_number for row_number, _ in blamed})
         for index, key, ordinal, line, text in self._records(check, row_numbers):
             shown = self._location(index, line, None)

@@ -10,11 +10,12 @@ app.py         settings → application: opens the graphs, registers every opera
 observe.py     around each request: id, log line, metrics (logs.py, metrics.py)
 operations.py  the table of operations: path, handler, models, parameters
 call.py        one request: authenticate (auth.py), choose the graph, authorize (gate.py), admit
-               (admission.py), read the body (bodies.py, json_values.py, request_models.py);
+               (admission.py), read the body (bodies.py, json_values.py, request_models.py;
+               files: uploads.py);
                blocking calls run in worker_pool.py, queries through query_runner.py
 routes_*.py    one handler per operation, by noun
-jobs.py        loads and merges, as values that run here or in write_process.py: a second process,
-               whose other end is write_worker.py; write_messages.py is their protocol
+jobs.py        loads, merges and vectors, as values that run here or in write_process.py: a second
+               process, whose other end is write_worker.py; write_messages.py is their protocol
 fence.py       refuses a write whose tables changed after the request arrived
 streaming.py   an export, chunk by chunk
 envelope.py    an error → status and body (http_errors.py)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -83,6 +84,29 @@ async def read_bytes(
             await _drain(request.receive, limits.stall_seconds, limit)
         raise BodyTooLarge(resource, limit=limit, actual=size)
     return data
+
+
+async def stream_bytes(
+    request: Request, limits: Limits, limit: int, resource: str
+) -> AsyncIterator[bytes]:
+    """The body as it arrives, up to `limit` bytes.
+
+    Raises:
+        BodyTooLarge: There is more.
+        HttpError: The client stalled (408) or went away (400).
+    """
+    declared = request.headers.get("content-length", "")
+    size, read, has_more = int(declared) if declared.isdecimal() else 0, 0, True
+    while has_more and size <= limit:
+        chunk, has_more = await _next(request.receive, limits.stall_seconds)
+        read += len(chunk)
+        size = max(size, read)
+        if size <= limit:
+            yield chunk
+    if size > limit:
+        if has_more:
+            await _drain(request.receive, limits.stall_seconds, limits.load_bytes_max)
+        raise BodyTooLarge(resource, limit=limit, actual=size)
 
 
 async def _next(receive: Receive, stall_seconds: float) -> tuple[bytes, bool]:

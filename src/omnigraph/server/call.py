@@ -161,10 +161,21 @@ class Call:
             raise
 
     async def run_job(
-        self, job: Job, body: Body = b"", permit: Permit = lambda _: None
+        self,
+        job: Job,
+        body: Body = b"",
+        permit: Permit = lambda _: None,
+        when_ended: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
         """Run a write that can be long, in the write process where there is one."""
-        return await self.run_write(self.serving.write_process.run, self.graph, job, body, permit)
+
+        def run() -> dict[str, Any]:
+            try:
+                return self.serving.write_process.run(self.graph, job, body, permit)
+            finally:
+                when_ended()  # here, and not when the request ends: it may be cancelled before
+
+        return await self.run_write(run)
 
 
 def query_text(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Jobs: writes that can be long, loads and merges, as values that run in this process or another.
+"""Jobs: writes that can be long, as values that run in this process or another.
 
 A job gets the open graph, the body of the request, and a function that checks the policy for what
 the body turns out to contain.
@@ -7,7 +7,7 @@ the body turns out to contain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
 from omnigraph.branch.extent import estimate_differing_rows
@@ -23,20 +23,26 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Commit, Graph
 from omnigraph.graph.graph import get_session
+from omnigraph.manifest import Snapshot
+from omnigraph.pipeline.mapping import list_patterns
 from omnigraph.pipeline.ranges import is_text
+from omnigraph.pipeline.spooled import SpooledFiles, showing_names
 from omnigraph.policy import Action
 from omnigraph.server.fence import with_heads
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.json_values import parse_json, validate
 from omnigraph.server.request_models import IngestRequest, resolve_branch
 from omnigraph.server.strict_lines import check_lines
-from omnigraph.wire import load_to_json
+from omnigraph.wire import embed_to_json, load_to_json, preview_to_json
 
 DEFAULT_MODE = "merge"
 LONG_BYTES = 64 * 1024
 """A shorter load takes no longer than a mutation."""
 LONG_ROWS = 256
-"""A merge of fewer rows takes no longer than a few mutations."""
+"""A merge of fewer rows takes no longer than a few mutations, nor do their vectors."""
+
+UNTYPED = "data"
+"""What a file is sent as whose type is not said."""
 
 Body: TypeAlias = bytes | bytearray
 
@@ -52,6 +58,17 @@ class Load:
     actor: str | None
 
 
+@dataclass(slots=True)
+class Upload:
+    """Files on disk, by the name of their type or as `data`, and how they are mapped."""
+
+    spooled: SpooledFiles
+    files: list[tuple[str, str]] = field(default_factory=list)
+    mapping: str | None = None
+    directory: str | None = None
+    size: int = 0
+
+
 Permit: TypeAlias = Callable[[Load], None]
 """Raises PolicyError when the caller may not load that."""
 
@@ -61,6 +78,9 @@ class Job(Protocol):
 
     def is_long(self, opened: OpenGraph, body: Body) -> bool:
         """Whether it may keep a processor busy for a while."""
+
+    def weigh(self, body: Body) -> int:
+        """How many bytes of input it has."""
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
         """Run the job and return the body of the answer."""
@@ -74,7 +94,10 @@ class LoadDocument:
     depth_max: int
 
     def is_long(self, opened: OpenGraph, body: Body) -> bool:
-        return len(body) >= LONG_BYTES
+        return self.weigh(body) >= LONG_BYTES
+
+    def weigh(self, body: Body) -> int:
+        return len(body)
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
         request = validate(IngestRequest, parse_json(body, self.depth_max))
@@ -82,7 +105,7 @@ class LoadDocument:
         mode = request.mode or DEFAULT_MODE
         wanted = Load(resolve_branch(request.branch), base, mode, request.embed, self.actor)
         permit(wanted)
-        return _load(opened.graph, wanted, request.data, ignore_members=True)
+        return _load_text(opened.graph, wanted, request.data, ignore_members=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +116,79 @@ class LoadLines:
     line_bytes_max: int
 
     def is_long(self, opened: OpenGraph, body: Body) -> bool:
-        return len(body) >= LONG_BYTES
+        return self.weigh(body) >= LONG_BYTES
+
+    def weigh(self, body: Body) -> int:
+        return len(body)
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
-        return _load(opened.graph, self.wanted, check_lines(bytes(body), self.line_bytes_max))
+        return _load_text(opened.graph, self.wanted, check_lines(bytes(body), self.line_bytes_max))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFiles:
+    """Load the files of an upload. The caller was authorized already."""
+
+    wanted: Load
+    upload: Upload
+    is_preview: bool
+
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
+        return self.weigh(body) >= LONG_BYTES
+
+    def weigh(self, body: Body) -> int:
+        return self.upload.size
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        source = self._source()
+        if not self.is_preview:
+            return _load(opened.graph, self.wanted, **source)
+        wanted, graph = self.wanted, opened.graph
+        _look_at_target(graph, wanted)
+        preview = graph.load(dry_run=True, **source, **_load_options(wanted))
+        return preview_to_json(preview, graph.uri, wanted.branch, wanted.mode)
+
+    def _source(self) -> dict[str, Any]:
+        upload = self.upload
+        if upload.mapping is not None:
+            # A client must not make the server read its own files.
+            with showing_names():
+                list_patterns(upload.mapping)
+            return {"mapping": upload.mapping, "data": upload.directory}
+        by_type: dict[str, list[str]] = {}
+        for name, path in upload.files:
+            by_type.setdefault(name, []).append(path)
+        if len(by_type) > 1 and UNTYPED in by_type:
+            raise BadRequestError(
+                "the form has files as `data` and by type — send all of them by type, or a mapping"
+            )
+        return {"data": by_type.get(UNTYPED, by_type)}
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Make the vectors that are missing, or all of them."""
+
+    branch: str
+    types: tuple[str, ...] | None
+    remakes: bool
+    actor: str | None
+
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
+        try:
+            entries = opened.graph.snapshot(self.branch).entries.values()
+        except OmnigraphError:
+            return False  # the run says what is wrong
+        return sum(entry.row_count for entry in entries) >= LONG_ROWS
+
+    def weigh(self, body: Body) -> int:
+        return 0
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        result = opened.graph.embed(
+            branch=self.branch, types=self.types, reembed_all=self.remakes, actor=self.actor
+        )
+        return embed_to_json(result, opened.graph.uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +210,9 @@ class Merge:
         except OmnigraphError:
             return False  # the merge says what is wrong
         return rows >= LONG_ROWS
+
+    def weigh(self, body: Body) -> int:
+        return 0
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
         merged = opened.graph.merge(
@@ -145,33 +240,46 @@ def find_commit(graph: Graph, commit_id: str | None) -> Commit | None:
         return None
 
 
-def _load(graph: Graph, wanted: Load, data: str, *, ignore_members: bool = False) -> dict[str, Any]:
-    """Load text; a client must not make the server read the file of a path.
+def _load_text(
+    graph: Graph, wanted: Load, data: str, *, ignore_members: bool = False
+) -> dict[str, Any]:
+    """Load text; a client must not make the server read the file of a path."""
+    if not is_text(data):
+        raise BadRequestError("`data` should be records, one JSON object per line")
+    return _load(graph, wanted, data=data, ignore_members=ignore_members)
+
+
+def _load(graph: Graph, wanted: Load, **source: Any) -> dict[str, Any]:
+    seen = _look_at_target(graph, wanted)
+    try:
+        result = graph.load(**source, **_load_options(wanted))
+    except ExpectedVersionMismatch as error:
+        raise (with_heads(error, graph, seen) if wanted.base is None else error) from None
+    commit = find_commit(graph, result.commit_id)
+    return load_to_json(result, graph.uri, commit, wanted.actor)
+
+
+def _load_options(wanted: Load) -> dict[str, Any]:
+    return {
+        "mode": wanted.mode,
+        "branch": wanted.branch,
+        "base": wanted.base,
+        "actor": wanted.actor,
+        "embed": wanted.embed,
+    }
+
+
+def _look_at_target(graph: Graph, wanted: Load) -> Snapshot:
+    """What the load will find.
 
     Raises:
         NotFoundError: The branch is not there and nothing says what to make it from.
     """
-    if not is_text(data):
-        raise BadRequestError("`data` should be records, one JSON object per line")
     try:
-        seen = graph.snapshot(wanted.branch if wanted.base is None else wanted.base)
+        return graph.snapshot(wanted.branch if wanted.base is None else wanted.base)
     except BranchNotFound as missing:
         if wanted.base is not None:
             raise
         raise NotFoundError(
             f"branch '{missing.branch}' not found; pass `from` to create it"
         ) from None
-    try:
-        result = graph.load(
-            data,
-            mode=wanted.mode,
-            branch=wanted.branch,
-            base=wanted.base,
-            actor=wanted.actor,
-            embed=wanted.embed,
-            ignore_members=ignore_members,
-        )
-    except ExpectedVersionMismatch as error:
-        raise (with_heads(error, graph, seen) if wanted.base is None else error) from None
-    commit = find_commit(graph, result.commit_id)
-    return load_to_json(result, graph.uri, commit, wanted.actor)

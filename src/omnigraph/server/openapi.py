@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from omnigraph.server.operations import OPERATIONS, Operation, Parameter
 from omnigraph.server.response_models import ErrorOutput
+from omnigraph.server.uploads import FORM
 from omnigraph.version import __version__
 
 TITLE = "Omnigraph API"
@@ -48,6 +49,16 @@ def list_operations(*, is_single: bool) -> list[tuple[str, Operation]]:
         if not operation.is_of_server:
             found.append((GRAPH_BASE + operation.path, operation))
     return found
+
+
+_FORM: dict[str, Any] = {
+    "type": "object",
+    "minProperties": 1,
+    "description": "Files: each field is named after the type of its rows, or is `data` or "
+    "`mapping`. `directory` is where the files of a mapping are.",
+    "properties": {"directory": {"type": "string"}},
+    "additionalProperties": {"type": "string", "format": "binary"},
+}
 
 
 def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
@@ -88,7 +99,8 @@ def _describe(operation: Operation, path: str, *, is_open: bool) -> dict[str, An
 
 
 def _request_body(operation: Operation) -> dict[str, Any]:
-    schema = {"type": "string"} if operation.takes is None else _reference(operation.takes)
+    raw = _FORM if operation.takes_media == FORM else {"type": "string"}
+    schema = raw if operation.takes is None else _reference(operation.takes)
     if not operation.is_body_required:
         schema = {"anyOf": [schema, {"type": "null"}]}
     return {

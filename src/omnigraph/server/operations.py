@@ -28,6 +28,7 @@ from omnigraph.server import (
     routes_schema,
     routes_server,
     routes_writes,
+    uploads,
 )
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import JSON
@@ -110,6 +111,12 @@ _LOAD = (
         "Whether missing `@embed` vectors are made; `true` by default.",
         values=("true", "false"),
     ),
+)
+_DRY_RUN = Parameter(
+    "dry_run",
+    "query",
+    "Whether to check and count only, and write nothing; `false` by default.",
+    values=("true", "false"),
 )
 _LOG = (
     Parameter("branch", "query", "The branch; `main` by default."),
@@ -208,6 +215,14 @@ OPERATIONS: tuple[Operation, ...] = (
     _write(
         "loadNdjson", "/load/ndjson", routes_loads.load_ndjson, None, answered.GraphBatchLoadOutput,
         takes_media=routes_loads.NDJSON, parameters=_LOAD
+    ),
+    _write(
+        "loadFiles", "/load/files", routes_loads.load_files, None, answered.GraphBatchLoadOutput,
+        answered.LoadPreviewOutput, takes_media=uploads.FORM, parameters=(*_LOAD, _DRY_RUN)
+    ),
+    _write(
+        "embed", "/embed", routes_loads.embed, sent.EmbedRequest, answered.EmbedOutput,
+        is_body_required=False
     ),
     _read(
         "export", "/export", routes_exports.export, sent.ExportRequest, action=Action.EXPORT,

@@ -107,6 +107,14 @@ class IngestRequest(StrictModel):
     embed: bool = Field(True, description="Whether missing `@embed` vectors are made.")
 
 
+class EmbedRequest(StrictModel):
+    """Which vectors to make. All of it may be left out, and the body with it."""
+
+    branch: str | None = Field(None, description="The branch; `main` by default.")
+    type_names: list[str] | None = Field(None, description="Only these types.")
+    reembed_all: bool = Field(False, description="Whether every vector is made anew.")
+
+
 class ExportRequest(StrictModel):
     """What to export; empty filters export everything."""
 

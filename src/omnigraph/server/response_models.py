@@ -142,6 +142,38 @@ class IngestOutput(GraphBatchLoadOutput):
     uri: str
 
 
+class PreviewedTable(ResponseModel):
+    table_key: str
+    inserted: int
+    replaced: int
+    unchanged: int
+    refused: int
+    removed: int
+    rows: list[dict[str, Any]] = Field(description="The first rows, as they would be stored.")
+
+
+class LoadPreviewOutput(ResponseModel):
+    branch: str
+    mode: Literal["overwrite", "append", "merge"]
+    dry_run: Literal[True]
+    changes_nothing: bool
+    tables: list[PreviewedTable]
+    problems: int
+    bad_rows: list[str]
+    notes: list[str]
+
+
+class EmbedOutput(ResponseModel):
+    uri: str
+    branch: str
+    commit_ids: list[str] = Field(description="The commits that were made, oldest first.")
+    rows_embedded: int
+    rows_unembedded: int
+    models: dict[str, str] = Field(description="What made the vectors of each property.")
+    notes: list[str]
+    engine: str
+
+
 class SchemaOutput(ResponseModel):
     schema_source: str
 

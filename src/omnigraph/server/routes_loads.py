@@ -1,4 +1,4 @@
-"""Operations that load records: `load`, its old name, and raw `load/ndjson`."""
+"""Operations that load: `load`, its old name, raw `load/ndjson`, `load/files`; and `embed`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from functools import partial
 from starlette.responses import Response
 
 from omnigraph.errors import BadRequestError
+from omnigraph.pipeline.spooled import SpooledFiles
 from omnigraph.policy import Action
 from omnigraph.server.bodies import BATCH_BYTES, read_bytes, read_json_bytes
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
 from omnigraph.server.http_errors import HttpError
-from omnigraph.server.jobs import DEFAULT_MODE, Load, LoadDocument, LoadLines
-from omnigraph.server.request_models import resolve_branch
+from omnigraph.server.jobs import DEFAULT_MODE, Embed, Load, LoadDocument, LoadFiles, LoadLines
+from omnigraph.server.request_models import EmbedRequest, resolve_branch
 from omnigraph.server.routes_reads import mark_deprecated
+from omnigraph.server.uploads import receive_upload
 from omnigraph.server.url_parameters import one_parameter
 
 NDJSON = "application/x-ndjson"
+EMBED_BYTES = 256
+"""What a run of `embed` counts for: it has no body to speak of, and is not free."""
 
 
 async def load(call: Call) -> Response:
@@ -39,9 +43,7 @@ async def load_ndjson(call: Call) -> Response:
     wanted = _read_load(call)
     await call.run_read(permit_load, call, wanted)
     limits = call.serving.settings.limits
-    declared = call.request.headers.get("content-length", "")
-    size = int(declared) if declared.isdecimal() else limits.load_bytes_max
-    with call.admit(min(size, limits.load_bytes_max)):
+    with call.admit(_declared_size(call, limits.load_bytes_max)):
         content_type = call.request.headers.get("content-type", "")
         if content_type.partition(";")[0].strip().lower() != NDJSON:
             raise HttpError(415, f"content type is '{content_type[:80]}', expected {NDJSON}")
@@ -51,20 +53,60 @@ async def load_ndjson(call: Call) -> Response:
     return json_response(done)
 
 
+async def load_files(call: Call) -> Response:
+    """Load files of a form, of any format, as one commit; or see what that would change."""
+    wanted = _read_load(call)
+    is_preview = _read_flag(call, "dry_run", "false")
+    await call.run_read(permit_load, call, wanted)
+    limits = call.serving.settings.limits
+    with call.admit(_declared_size(call, limits.upload_bytes_max)):
+        spooled = SpooledFiles.make()
+        try:
+            upload = await receive_upload(call, spooled)
+        except BaseException:
+            spooled.remove()
+            raise
+        job = LoadFiles(wanted, upload, is_preview)
+        done = await call.run_job(job, when_ended=spooled.remove)
+    del done["uri"]
+    return json_response(done)
+
+
+async def embed(call: Call) -> Response:
+    """Make the `@embed` vectors that are missing, in one commit or several."""
+    request = await call.body(EmbedRequest, is_optional=True)
+    branch = resolve_branch(request.branch)
+    call.permit(branch=branch)
+    types = None if request.type_names is None else tuple(request.type_names)
+    with call.admit(EMBED_BYTES):
+        job = Embed(branch, types, request.reembed_all, call.actor)
+        done = await call.run_job(job)
+    return json_response(done)
+
+
+def _declared_size(call: Call, limit: int) -> int:
+    declared = call.request.headers.get("content-length", "")
+    return min(int(declared), limit) if declared.isdecimal() else limit
+
+
+def _read_flag(call: Call, name: str, default: str) -> bool:
+    given = one_parameter(call.request, name) or default
+    if given not in ("true", "false"):
+        raise BadRequestError(f"{name} is '{given[:80]}', expected true or false")
+    return given == "true"
+
+
 def _read_load(call: Call) -> Load:
     """The load that the parameters of the URL describe."""
     base = one_parameter(call.request, "from")
     mode = one_parameter(call.request, "mode") or DEFAULT_MODE
     if mode not in ("overwrite", "append", "merge"):
         raise BadRequestError(f"mode is '{mode[:80]}', expected overwrite, append or merge")
-    embed = one_parameter(call.request, "embed") or "true"
-    if embed not in ("true", "false"):
-        raise BadRequestError(f"embed is '{embed[:80]}', expected true or false")
     return Load(
         resolve_branch(one_parameter(call.request, "branch")),
         None if base is None else resolve_branch(base),
         mode,
-        embed == "true",
+        _read_flag(call, "embed", "true"),
         call.actor,
     )
 

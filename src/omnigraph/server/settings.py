@@ -35,6 +35,7 @@ class Limits:
 
     body_bytes_max: int = 1 << 20
     load_bytes_max: int = 32 << 20
+    upload_bytes_max: int = 1 << 30
     line_bytes_max: int = 32 << 20
     json_depth_max: int = 64
     actor_requests_max: int = 16
@@ -53,6 +54,7 @@ LIMIT_VARIABLES: Mapping[str, str] = {
     "OMNIGRAPH_PER_ACTOR_BYTES_MAX": "actor_bytes_max",
     "OMNIGRAPH_SERVER_BODY_BYTES_MAX": "body_bytes_max",
     "OMNIGRAPH_SERVER_LOAD_BYTES_MAX": "load_bytes_max",
+    "OMNIGRAPH_SERVER_UPLOAD_BYTES_MAX": "upload_bytes_max",
     "OMNIGRAPH_SERVER_EXPORTS_PER_GRAPH_MAX": "exports_per_graph_max",
     "OMNIGRAPH_SERVER_EXPORTS_MAX": "exports_max",
     "OMNIGRAPH_SERVER_EVENT_STREAMS_MAX": "event_streams_max",

@@ -68,13 +68,13 @@ class WriteProcess:
         """
         if not job.is_long(opened, body):
             return job.run(opened, body, permit)
-        worker = self._worker_for(opened, body)
+        worker = self._worker_for(opened, job.weigh(body))
         self._metrics.long_write(is_in_write_process=worker is not None)
         if worker is None:
             return job.run(opened, body, permit)
         return worker.run(opened.graph_id, job, body, permit)
 
-    def _worker_for(self, opened: OpenGraph, body: Body) -> _Worker | None:
+    def _worker_for(self, opened: OpenGraph, size: int) -> _Worker | None:
         if not opened.is_local:
             return None
         try:
@@ -82,7 +82,7 @@ class WriteProcess:
         except OSError as error:  # the system allows no other process
             log.error("the write process could not be started", exc_info=error)
             return None
-        worker.wait(START_SECONDS if len(body) > part_bytes() else 0)
+        worker.wait(START_SECONDS if size > part_bytes() else 0)
         return worker if worker.is_ready else None
 
     def wait(self) -> None:

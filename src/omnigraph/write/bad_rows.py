@@ -32,10 +32,14 @@ class BadRow:
 
     def __str__(self) -> str:
         where = self.location if self.location is not None else f"row {self.index + 1}"
+        return f"{where}: {self.describe()}"
+
+    def describe(self) -> str:
+        """What is wrong with which property, without the location."""
         subject = self.type_name if self.property is None else f"{self.type_name}.{self.property}"
         # Constraint texts name their subject already; conversion reasons do not.
         said = self.reason if subject in self.reason else f"{subject}: {self.reason}"
-        return f"{where}: {said}" + (f" (value {self.value_excerpt})" if self.value_excerpt else "")
+        return said + (f" (value {self.value_excerpt})" if self.value_excerpt else "")
 
 
 @dataclass(frozen=True, slots=True)

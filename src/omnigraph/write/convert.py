@@ -241,9 +241,16 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def python_value(scalar: pa.Scalar) -> object:
-    """A value as Python has it, or the name of its type where it has none."""
+    """A value as Python has it; a date beyond its calendar as text, others as their type."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):
-        # Instants that Python's calendar cannot hold, and bytes that are not text.
-        return str(scalar.type)
+        match scalar:
+            case pa.Date32Scalar():
+                return str(np.datetime64(scalar.value, "D"))
+            case pa.Date64Scalar():
+                return str(np.datetime64(scalar.value, "ms"))
+            case pa.TimestampScalar():
+                return str(np.datetime64(scalar.value, scalar.type.unit))
+            case _:  # bytes that are not text
+                return str(scalar.type)

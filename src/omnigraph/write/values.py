@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import re
 from decimal import Decimal
 from typing import assert_never
 
@@ -34,6 +35,8 @@ _RANGE_NAMES = {
     Scalar.F32: "Float32",
     Scalar.F64: "Float64",
 }
+
+_FAR_YEAR = re.compile(r"([+-]?\d{5,}|-\d{4})-\d\d-\d\d")
 
 
 class Unfit(Exception):
@@ -159,11 +162,12 @@ def _date(value: object) -> int:
         case str():
             days = date_days(value)
             if days is None:
+                _refuse_far_year("Date", value)
                 raise Unfit(f"invalid Date literal {excerpt(value)}: expects YYYY-MM-DD")
             return days
         case int() if not isinstance(value, bool):
             if not DAYS_MIN <= value <= DAYS_MAX:
-                raise Unfit(f"{excerpt(value)} exceeds Date range: years 0001 to 9999")
+                raise _far("Date", value)
             return value
         case _:
             raise _mismatch("a Date text or its day number", value)
@@ -174,6 +178,7 @@ def _datetime(value: object) -> int:
         case str():
             milliseconds = datetime_milliseconds(value)
             if milliseconds is None:
+                _refuse_far_year("DateTime", value)
                 raise Unfit(
                     f"invalid DateTime literal {excerpt(value)}: "
                     "expects RFC 3339, as in 2026-04-14T09:30:00Z"
@@ -181,10 +186,19 @@ def _datetime(value: object) -> int:
             return milliseconds
         case int() if not isinstance(value, bool):
             if not MILLISECONDS_MIN <= value <= MILLISECONDS_MAX:
-                raise Unfit(f"{excerpt(value)} exceeds DateTime range: years 0001 to 9999")
+                raise _far("DateTime", value)
             return value
         case _:
             raise _mismatch("a DateTime text or its epoch milliseconds", value)
+
+
+def _refuse_far_year(name: str, text: str) -> None:
+    if _FAR_YEAR.match(text):
+        raise _far(name, text)
+
+
+def _far(name: str, value: object) -> Unfit:
+    return Unfit(f"{excerpt(value)} exceeds {name} range: years 0001 to 9999")
 
 
 def _blob(value: object) -> bytes:

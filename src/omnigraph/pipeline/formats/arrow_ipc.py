@@ -33,7 +33,7 @@ class ArrowFormat:
 
     def plan(self, file: TypedFile, part_bytes: int, options: Options) -> PlannedFile:
         refuse_packed(file.path, KIND)
-        with _opening(file.path, options) as opened:
+        with open_arrow(file.path, options) as opened:
             form = bind_schema(file.rules, opened.schema, file.path)
             if not isinstance(opened, pa.RecordBatchFileReader):
                 whole = RowsRange(file.path, self.name, form)
@@ -43,7 +43,7 @@ class ArrowFormat:
 
     def read(self, range_: RowsRange, part_bytes: int, options: Options) -> Iterator[Block]:
         first = range_.first
-        with _opening(range_.path, options) as opened:
+        with open_arrow(range_.path, options) as opened:
             for batch in _batches(opened, range_):
                 used = batch.select([name for name, _ in range_.form.columns])
                 rows = rows_per_batch(batch.num_rows, used.nbytes, part_bytes)
@@ -62,7 +62,8 @@ def _batches(opened: Any, range_: RowsRange) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def _opening(path: str, options: Options) -> Iterator[Any]:
+def open_arrow(path: str, options: Options) -> Iterator[Any]:
+    """Open a file or a stream, whichever it is."""
     with open_raw(path, options) as raw, reading_columns(path, KIND):
         is_file = raw.read(len(_MAGIC)) == _MAGIC
         raw.seek(0)

@@ -43,7 +43,7 @@ class CsvFormat:
 
     def plan(self, file: TypedFile, part_bytes: int, options: Options) -> PlannedFile:
         rules, is_packed = file.rules, is_compressed(file.path)
-        encoding = rules.text.encoding or _wide_encoding(file.path, options)
+        encoding = rules.text.encoding or find_wide_encoding(file.path, options)
         rules = replace(rules, text=replace(rules.text, encoding=encoding))
         head = _read_head(file.path, encoding, options)
         form, start, first, notes = _read_header(file.path, head, rules)
@@ -57,7 +57,7 @@ class CsvFormat:
 
     def read(self, range_: RowsRange, part_bytes: int, options: Options) -> Iterator[Block]:
         form, line = range_.form, range_.first
-        with _reading_text(range_.path, form.text.encoding, options) as read:
+        with reading_text(range_.path, form.text.encoding, options) as read:
             if range_.end is not None:
                 data = read(range_.start, range_.end - range_.start)
                 yield CsvBlock(line, data, form)
@@ -88,7 +88,7 @@ def _cut(
             first += count_lines(data)
 
 
-def _wide_encoding(path: str, options: Options) -> str | None:
+def find_wide_encoding(path: str, options: Options) -> str | None:
     """The encoding that the first bytes of a file tell, unless it is UTF-8."""
     with open_input(path, options) as file, reading(path):
         start = file.read(4)
@@ -96,7 +96,7 @@ def _wide_encoding(path: str, options: Options) -> str | None:
 
 
 @contextmanager
-def _reading_text(
+def reading_text(
     path: str, encoding: str | None, options: Options
 ) -> Iterator[Callable[[int | None, int], bytes]]:
     """A function that reads (from where, how many bytes) of a file, as UTF-8.
@@ -135,7 +135,7 @@ def _reading_text(
 
 
 def _read_head(path: str, encoding: str | None, options: Options) -> bytes:
-    with _reading_text(path, encoding, options) as read:
+    with reading_text(path, encoding, options) as read:
         head = read(0, _HEAD_BYTES)
     if b"\0" in head:
         raise _refused(path, "it is not text")

@@ -42,6 +42,7 @@ _PACKED = (
     (b"BZh", ".bz2"),
     (b"\x28\xb5\x2f\xfd", ".zst"),
 )
+_SPREADSHEETS = (".xls", ".xlsx", ".xlsm", ".ods", ".numbers")
 _HEAD_BYTES = 4096
 
 
@@ -54,6 +55,8 @@ def find_format(path: str, options: Options, *, is_typed: bool) -> FileFormat:
         BadRequestError: It is compressed in an unknown way, or no format that is known.
     """
     check_compression(path)
+    if path.lower().endswith(_SPREADSHEETS):
+        raise _unknown(path, "it is a spreadsheet; save each sheet as CSV")
     known = ending_format(path)
     if known is not None and known is not JSON:
         return known
