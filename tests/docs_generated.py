@@ -90,6 +90,21 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
         'coalesce($b.price, "free") = 1.0',
     ),
     "T31": ("a bare word that names nothing here", "$b.year = year"),
+    "T33": ("an order by something that cannot be sorted", "top 1 by 3 { $b: Book }"),
+    "T34": ("a number of rows that is no integer", "top $n by $b.year { $b: Book }"),
+    "T36": (
+        "a path variable outside `hops`, `nodes`, `edges`, `cost`",
+        "$b $t:cites{1,3} $x  $t cites $b",
+    ),
+    "T37": ("`by` without `shortest`, or of no number", "$b cites{1,3} by year $x"),
+    "T38": (
+        "a condition on hops that reads no property of the edge",
+        "$b cites{1,3 where x = 1} $x",
+    ),
+    "T39": (
+        "more than three stages, or a score whose name is taken",
+        "top 1 by $b.year as $b { $b: Book }",
+    ),
     "T40": (
         "a ranking or a search inside an expression",
         'return { bm25($b.title, "sea") + 1 as s }',
@@ -160,6 +175,8 @@ def _code_raised_by(example: str) -> str | None:
             body = example
         case "return":
             body = f"match {{ $b: Book }} {example}"
+        case "top":
+            body = f"{example} match {{ $b cites $x }} return {{ $x }}"
         case "order":
             body = f"match {{ $b: Book }} return {{ $b.title as title }} {example}"
         case _:

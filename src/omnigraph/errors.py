@@ -153,7 +153,7 @@ class CatalogError(SourceError):
 
 
 class TypeCheckError(SourceError):
-    """A query does not fit the schema. `code` is one of T1..T31 or T40 where the rule has one."""
+    """A query does not fit the schema. `code` is one of T1..T40 where the rule has one."""
 
     kind = "type"
     prefix = "type error: "

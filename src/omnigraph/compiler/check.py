@@ -14,6 +14,7 @@ from omnigraph.compiler.check_match import check_pattern
 from omnigraph.compiler.check_mutations import check_mutation
 from omnigraph.compiler.check_order import check_order
 from omnigraph.compiler.check_returns import check_returns
+from omnigraph.compiler.check_stages import check_stages
 from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import TypedQuery, TypedRead
@@ -39,6 +40,7 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
     scope = Scope(catalog, {param.name: param.type for param in params})
     if query.is_mutation:
         return check_mutation(query, params, scope)
+    stages = check_stages(query.stages, scope)
     pattern = check_pattern(query.match, scope)
     returns = check_returns(query.returns, scope)
     order, order_refusals = check_order(query, returns, scope)
@@ -50,12 +52,12 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
         order=order,
         limit=query.limit if isinstance(query.limit, int) else None,
         refusals=returns.refusals + order_refusals,
+        stages=stages,
     )
 
 
 def _refuse_unbuilt(query: QueryDecl) -> None:
     for is_used, construct in (
-        (query.stages, "top"),
         (query.distinct, "return distinct"),
         (query.having, "having"),
         (query.offset is not None, "offset"),

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from omnigraph.compiler.check_values import NOW, constant
-from omnigraph.compiler.functions import check_call, require_count
+from omnigraph.compiler.functions import PATH_FUNCTIONS, check_call, require_count
 from omnigraph.compiler.not_yet import not_yet
+from omnigraph.compiler.path_calls import check_path_call
 from omnigraph.compiler.scope import Scope, type_of
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.arithmetic import common_type, number_type, result_type
@@ -83,6 +84,8 @@ def check_scalar(expression: Expr, scope: Scope) -> Operand:
             return _check_case(expression, scope)
         case ConditionExpr():
             return check_truth(expression, scope)
+        case AliasExpr() if scope.words is not None:
+            return scope.word_ref(expression)
         case AliasExpr(name):
             raise bare_word(name, expression.span, scope)
         case CollectExpr():
@@ -190,6 +193,8 @@ def _check_minus(expression: MinusExpr, scope: Scope) -> Minus:
 
 
 def _check_function(expression: FunctionExpr, scope: Scope) -> Operand:
+    if expression.name in PATH_FUNCTIONS:
+        return check_path_call(expression, scope)
     if expression.name == "type":
         return _check_type(expression, scope)
     if expression.name == "coalesce":

@@ -12,6 +12,7 @@ from typing import Final, TypeGuard, assert_never
 
 from omnigraph.compiler.check_expressions import check_scalar
 from omnigraph.compiler.check_search import text_match
+from omnigraph.compiler.path_calls import is_null
 from omnigraph.compiler.scope import Scope
 from omnigraph.errors import TypeCheckError
 from omnigraph.ir.expressions import (
@@ -71,7 +72,7 @@ def check_condition(condition: Condition, scope: Scope) -> Predicate:
         case FilterClause():
             return _check_comparison(condition, scope)
         case NullTest(operand, is_negated):
-            found = IsNull(_tested(operand, scope))
+            found = is_null(operand, scope) or IsNull(_tested(operand, scope))
             return Not(found) if is_negated else found
         case NotTest(inner):
             return Not(check_condition(inner, scope))

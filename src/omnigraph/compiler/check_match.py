@@ -7,14 +7,15 @@ binding may follow the traversal or filter that uses its variable, and means the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.compiler.check_filters import check_filter
 from omnigraph.compiler.check_traversals import check_traversal
 from omnigraph.compiler.check_values import Slot, check_matched_value, member_value
 from omnigraph.compiler.not_yet import not_yet
-from omnigraph.compiler.scope import Scope, require_property
-from omnigraph.compiler.typed import TypedBinding, TypedPattern
+from omnigraph.compiler.scope import Scope, require_node, require_property
+from omnigraph.compiler.typed import TypedBinding, TypedPattern, TypedTraversal
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
 from omnigraph.ir.variables import predicate_variables
@@ -26,7 +27,6 @@ from omnigraph.syntax.query_tree import (
     Negation,
     OptionalClause,
     PropertyMatch,
-    Shortest,
     Traversal,
 )
 
@@ -34,15 +34,21 @@ from omnigraph.syntax.query_tree import (
 def check_pattern(clauses: tuple[Clause, ...], scope: Scope) -> TypedPattern:
     """Type the clauses of one block and bind their variables in `scope`."""
     _refuse_unbuilt(clauses)
-    outer = frozenset(scope.variables)
+    outer = scope.bound_names()
     # The types of all bindings come first, so that a traversal before them can use them.
     bound = [(clause, _bind(clause, scope)) for clause in clauses if isinstance(clause, Binding)]
     bindings = tuple(
         TypedBinding(clause.variable, node.name, _inline_filters(clause, node, scope))
         for clause, node in bound
     )
-    traversals = tuple(check_traversal(c, scope) for c in clauses if isinstance(c, Traversal))
+    followed = [check_traversal(c, scope) for c in clauses if isinstance(c, Traversal)]
+    traversals = tuple(
+        replace(each, hop_filters=()) if _is_edge(each) else each for each in followed
+    )
     filters = tuple(
+        predicate for each in followed if _is_edge(each) for predicate in each.hop_filters
+    )
+    filters += tuple(
         predicate
         for clause in clauses
         if not isinstance(clause, (Binding, Traversal, Negation, OptionalClause, EitherClause))
@@ -61,10 +67,11 @@ def _refuse_unbuilt(clauses: tuple[Clause, ...]) -> None:
                 raise not_yet("optional")
             case EitherClause():
                 raise not_yet("either")
-            case Traversal(shortest=Shortest() as word):
-                raise not_yet(word)
-            case Traversal(hop_filter=hop_filter) if hop_filter is not None:
-                raise not_yet("where in the bounds of a traversal")
+
+
+def _is_edge(traversal: TypedTraversal) -> bool:
+    """Whether the edge is bound, so that a condition on the hop is one on the variable."""
+    return traversal.edge_variable is not None and not traversal.is_path
 
 
 def _check_negation(clause: Negation, scope: Scope) -> TypedPattern:
@@ -97,6 +104,7 @@ def _bind(clause: Binding, scope: Scope) -> NodeType:
         raise _unknown_type(clause, scope)
     if clause.variable == ANONYMOUS:
         raise TypeCheckError("`$_` binds nothing; give the node a name", span=clause.span)
+    require_node(clause.variable, clause.span, scope)
     match scope.variables.setdefault(clause.variable, node):
         case EdgeType(name=edge_name):
             raise TypeCheckError(

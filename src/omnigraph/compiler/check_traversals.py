@@ -12,7 +12,14 @@ works for an edge between two types, and the written order is the direction for 
 from __future__ import annotations
 
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.compiler.scope import Scope, edge_hint
+from omnigraph.compiler.check_paths import (
+    bind_path,
+    check_hop_filter,
+    check_weight,
+    is_path,
+    walk_mode,
+)
+from omnigraph.compiler.scope import Scope, edge_hint, require_node
 from omnigraph.compiler.typed import TypedTraversal
 from omnigraph.errors import TypeCheckError
 from omnigraph.ir.query import Direction
@@ -23,7 +30,8 @@ from omnigraph.syntax.query_tree import ANONYMOUS, Traversal
 def check_traversal(clause: Traversal, scope: Scope) -> TypedTraversal:
     """Type one traversal, and bind the variables it introduces."""
     edge = _edge(clause, scope)
-    max_hops = _max_hops(clause)
+    _check_bounds(clause)
+    check_weight(clause, edge)
     if clause.undirected and edge.source != edge.target:
         raise TypeCheckError(
             f"<{clause.edge}> reads an edge both ways, and {edge.name} leads from {edge.source} "
@@ -36,7 +44,11 @@ def check_traversal(clause: Traversal, scope: Scope) -> TypedTraversal:
     _bind_end(clause.source, source_type, edge, clause.source_span, scope)
     _bind_end(clause.target, target_type, edge, clause.target_span, scope)
     if clause.edge_variable is not None:
-        _bind_edge_variable(clause, clause.edge_variable, edge, scope)
+        _require_fresh(clause, clause.edge_variable, scope)
+        if is_path(clause):
+            bind_path(clause, clause.edge_variable, (source_type, target_type), scope)
+        else:
+            scope.variables[clause.edge_variable] = edge
     return TypedTraversal(
         source=clause.source,
         target=clause.target,
@@ -45,8 +57,11 @@ def check_traversal(clause: Traversal, scope: Scope) -> TypedTraversal:
         source_type=source_type,
         target_type=target_type,
         min_hops=clause.min_hops,
-        max_hops=max_hops,
+        max_hops=clause.max_hops,
         edge_variable=clause.edge_variable,
+        mode=walk_mode(clause),
+        hop_filters=check_hop_filter(clause, edge, scope),
+        weight=clause.weight,
     )
 
 
@@ -62,26 +77,26 @@ def _edge(clause: Traversal, scope: Scope) -> EdgeType:
     return edge
 
 
-def _max_hops(clause: Traversal) -> int:
-    if clause.max_hops is None:
+def _check_bounds(clause: Traversal) -> None:
+    if clause.max_hops is None and clause.shortest is None:
         raise _bad_bounds(
             clause,
             "unbounded traversal is disabled; give the most hops, "
             f"as in `{{{clause.min_hops},{max(clause.min_hops, 3)}}}`",
+            f"write shortest {clause.edge}, or give an upper bound",
         )
     if clause.min_hops < 1:
         raise _bad_bounds(clause, "a traversal takes at least one hop; start the bounds at 1")
-    if clause.max_hops < clause.min_hops:
+    if clause.max_hops is not None and clause.max_hops < clause.min_hops:
         raise _bad_bounds(
             clause,
             f"the bounds {{{clause.min_hops},{clause.max_hops}}} hold no number of hops; "
             "write the smaller one first",
         )
-    return clause.max_hops
 
 
-def _bad_bounds(clause: Traversal, message: str) -> TypeCheckError:
-    return TypeCheckError(message, code="T15", span=clause.edge_span)
+def _bad_bounds(clause: Traversal, message: str, hint: str | None = None) -> TypeCheckError:
+    return TypeCheckError(message, code="T15", span=clause.edge_span, hint=hint)
 
 
 def _direction(clause: Traversal, edge: EdgeType, scope: Scope) -> Direction:
@@ -111,6 +126,7 @@ def _end_types(edge: EdgeType, direction: Direction) -> tuple[str, str]:
 def _end(name: str, span: Span, scope: Scope) -> NodeType | None:
     """The node type of an endpoint, if it is bound. An edge is no endpoint (T23)."""
     found = scope.variable(name)
+    require_node(name, span, scope)
     if isinstance(found, EdgeType):
         raise TypeCheckError(
             f"`${name}` is bound to an edge ({found.name}), and a traversal joins nodes",
@@ -139,14 +155,11 @@ def _misfit(name: str, type_name: str, edge: EdgeType, span: Span) -> TypeCheckE
     )
 
 
-def _bind_edge_variable(clause: Traversal, name: str, edge: EdgeType, scope: Scope) -> None:
-    if (clause.min_hops, clause.max_hops) != (1, 1):
-        raise _misuse(clause, f"`${name}` stands for one edge, so the traversal takes one hop")
+def _require_fresh(clause: Traversal, name: str, scope: Scope) -> None:
     if name in (clause.source, clause.target):
         raise _misuse(clause, f"`${name}` is an end of this edge and cannot be the edge as well")
-    if name in scope.variables:
+    if scope.is_bound(name):
         raise _misuse(clause, f"`${name}` is already bound; give the edge a name of its own")
-    scope.variables[name] = edge
 
 
 def _misuse(clause: Traversal, message: str) -> TypeCheckError:

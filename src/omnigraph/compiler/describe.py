@@ -23,6 +23,7 @@ from omnigraph.ir.query import (
     OptionalMatch,
     QueryIR,
     ReturnItem,
+    Top,
     Update,
 )
 from omnigraph.json_form import JsonForm, without_empty
@@ -111,7 +112,7 @@ def _pipeline_uses(pipeline: Iterable[Operator], catalog: Catalog) -> Iterator[T
             case EitherMatch(alternatives=alternatives):
                 for inner in alternatives:
                     yield from _pipeline_uses(inner, catalog)
-            case Filter() | Narrow():
+            case Filter() | Narrow() | Top():
                 pass
             case _:
                 assert_never(operator)

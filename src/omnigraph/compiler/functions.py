@@ -1,7 +1,7 @@
 """Functions of the language: how many arguments each takes, of which types, and what it gives.
 
 An unknown name or a wrong number of arguments is T25, a wrong type T26. `coalesce` and `type` have
-rules of their own, in `check_expressions.py`.
+rules of their own, in `check_expressions.py`, and so have functions of a path, in `path_calls.py`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "hours": Function((_INTEGER,), _always(DURATION)),
     "minutes": Function((_INTEGER,), _always(DURATION)),
 }
-SPECIAL: Final = ("coalesce", "type")
+PATH_FUNCTIONS: Final = ("hops", "nodes", "edges", "cost")
+SPECIAL: Final = ("coalesce", "type", *PATH_FUNCTIONS)
 
 
 def check_call(name: str, arguments: Sequence[Operand], spans: Sequence[Span], span: Span) -> Call:

@@ -21,7 +21,16 @@ from itertools import count
 from omnigraph.compiler.typed import TypedBinding, TypedPattern, TypedRead, TypedTraversal
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import Predicate, SameNode
-from omnigraph.ir.query import HIDDEN_PREFIX, AntiJoin, Expand, Filter, NodeScan, Operator, QueryIR
+from omnigraph.ir.query import (
+    HIDDEN_PREFIX,
+    AntiJoin,
+    Expand,
+    Filter,
+    NodeScan,
+    Operator,
+    QueryIR,
+    Top,
+)
 from omnigraph.syntax.query_tree import ANONYMOUS
 
 
@@ -31,11 +40,28 @@ def lower_read(read: TypedRead) -> QueryIR:
     return QueryIR(
         name=read.name,
         params=read.params,
-        pipeline=_lower_pattern(read.pattern, frozenset(), _make_hidden_names()),
+        pipeline=tuple(_lower_parts(read)),
         returns=read.returns,
         order=read.order,
         limit=read.limit,
     )
+
+
+def _lower_parts(read: TypedRead) -> Iterator[Operator]:
+    """The stages one after the other, and the match, each from what is bound before it."""
+    hidden = _make_hidden_names()
+    bound: frozenset[str] = frozenset()
+    for stage in read.stages:
+        yield from _lower_pattern(stage.pattern, bound, hidden)
+        yield Top(stage.count, stage.keys, stage.score)
+        bound |= _bound_by(stage.pattern)
+    yield from _lower_pattern(read.pattern, bound, hidden)
+
+
+def _bound_by(pattern: TypedPattern) -> frozenset[str]:
+    ends = [end for each in pattern.traversals for end in (each.source, each.target)]
+    names = [each.variable for each in pattern.bindings] + ends
+    return frozenset(names) - {ANONYMOUS}
 
 
 def _make_hidden_names() -> Iterator[str]:
@@ -155,6 +181,10 @@ class _Block:
                 max_hops=traversal.max_hops,
                 target_filters=self._filters_of(traversal.target),
                 edge_variable=traversal.edge_variable,
+                mode=traversal.mode,
+                hop_filters=traversal.hop_filters,
+                weight=traversal.weight,
+                is_reversed=traversal.is_reversed and traversal.is_path,
             )
         )
         self.bound.add(traversal.target)
@@ -184,4 +214,5 @@ def _reverse(traversal: TypedTraversal) -> TypedTraversal:
         direction=traversal.direction.reverse(),
         source_type=traversal.target_type,
         target_type=traversal.source_type,
+        is_reversed=not traversal.is_reversed,
     )

@@ -12,27 +12,82 @@ from dataclasses import field, replace
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
-from omnigraph.ir.expressions import NodeRef, Param, PropertyRef
+from omnigraph.ir.expressions import SCORE_PROPERTY, NodeRef, Param, PropertyRef
 from omnigraph.source_text import Span
-from omnigraph.syntax.query_tree import ANONYMOUS, PropertyExpr, VariableExpr
+from omnigraph.syntax.query_tree import ANONYMOUS, AliasExpr, PropertyExpr, VariableExpr
 from omnigraph.types import PropertyType, Scalar
 
 ID = "id"
 ID_TYPE = PropertyType(Scalar.STRING)
 """What `id` is called and holds where a query may name it: an edge has no value but this one."""
+_EDGE_ENDS = {"from": "src", "to": "dst"}
+
+
+@dataclass(frozen=True, slots=True)
+class PathVariable:
+    """What a walk along `edge` followed, from a node of one type to one of the other."""
+
+    edge: EdgeType
+    left: str
+    right: str
+    has_weight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Where bare words are properties: those of `owner`, read of `variable`; others are `code`."""
+
+    variable: str
+    owner: EntityType
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is visible at one point. The type of a variable says whether it is a node or an edge."""
+    """What is visible at one point. The type of a variable says whether it is a node or an edge.
+
+    `paths` and `scores` are variables that are neither. Where there are `words`, a condition reads
+    these and no variable.
+    """
 
     catalog: Catalog
     params: Mapping[str, PropertyType] = field(default_factory=dict)
     variables: dict[str, EntityType] = field(default_factory=dict)
+    paths: dict[str, PathVariable] = field(default_factory=dict)
+    scores: dict[str, PropertyType] = field(default_factory=dict)
+    words: Words | None = None
 
     def inner(self) -> Scope:
         """The scope of a `not` block: it starts from this one and adds to itself alone."""
-        return replace(self, variables=dict(self.variables))
+        return replace(self, variables=dict(self.variables), paths=dict(self.paths))
+
+    def bound_names(self) -> frozenset[str]:
+        """Every variable that is bound."""
+        return frozenset([*self.variables, *self.paths, *self.scores])
+
+    def is_bound(self, name: str) -> bool:
+        return name in self.variables or name in self.paths or name in self.scores
+
+    def path(self, name: str) -> PathVariable | None:
+        """The path that a bare `$name` means; a parameter of that name hides it."""
+        return None if name in self.params else self.paths.get(name)
+
+    def word_ref(self, expression: AliasExpr) -> PropertyRef:
+        """Resolve a bare word where it is a property; `from` and `to` are the ends of an edge."""
+        assert self.words is not None
+        owner, name = self.words.owner, expression.name
+        if isinstance(owner, EdgeType) and name in _EDGE_ENDS and name not in owner.properties:
+            return PropertyRef(self.words.variable, _EDGE_ENDS[name], ID_TYPE)
+        found = owner.properties.get(name)
+        if found is None:
+            noun = "edge " if isinstance(owner, EdgeType) else ""
+            raise TypeCheckError(
+                f"{noun}{owner.name} has no property `{name}`",
+                code=self.words.code,
+                span=expression.span,
+                hint=did_you_mean(name, owner.properties),
+            )
+        return PropertyRef(self.words.variable, name, found.type)
 
     def variable(self, name: str) -> EntityType | None:
         """What `$name` is bound to. `$_` never is."""
@@ -46,6 +101,8 @@ class Scope:
     def property_ref(self, expression: PropertyExpr) -> PropertyRef:
         """Resolve `$variable.property` (T6). The id of an edge is read as one."""
         owner = self.variable(expression.variable)
+        if expression.variable in self.paths:
+            raise self._is_path(expression.variable, expression.span)
         if owner is None:
             raise self._not_bound(expression)
         if isinstance(owner, EdgeType) and expression.property == ID:
@@ -65,11 +122,18 @@ class Scope:
         owner = self.variables[ref.variable]
         return self.catalog.text_language(owner.table_key, ref.property)
 
-    def bare_variable(self, expression: VariableExpr) -> Param | NodeRef:
-        """Resolve a bare `$name`: a parameter first, then a node. An edge has no value (T23)."""
+    def bare_variable(self, expression: VariableExpr) -> Param | NodeRef | PropertyRef:
+        """Resolve a bare `$name`: a parameter first, then a score or a node.
+
+        An edge has no value of its own (T23), nor has a path (T36).
+        """
         parameter = self.parameter(expression)
         if parameter is not None:
             return parameter
+        if expression.name in self.scores:
+            return PropertyRef(expression.name, SCORE_PROPERTY, self.scores[expression.name])
+        if expression.name in self.paths:
+            raise self._is_path(expression.name, expression.span)
         match self.variable(expression.name):
             case NodeType(name=type_name):
                 return NodeRef(expression.name, type_name)
@@ -82,15 +146,34 @@ class Scope:
                     span=expression.span,
                 )
             case None:
-                known = [*self.params, *self.variables]
+                known = [*self.params, *self.bound_names()]
                 raise TypeCheckError(
                     f"`${expression.name}` is not bound",
+                    code=None if self.words is None else self.words.code,
                     span=expression.span,
-                    hint=variable_hint(expression.name, known),
+                    hint=self._words_hint() or variable_hint(expression.name, known),
                 )
 
+    def _is_path(self, name: str, span: Span) -> TypeCheckError:
+        return TypeCheckError(
+            f"`${name}` is a path, which has no value of its own",
+            code="T36",
+            span=span,
+            hint=f"return nodes(${name}) or hops(${name}); there are hops(${name}), "
+            f"nodes(${name}), edges(${name})",
+        )
+
+    def _words_hint(self) -> str | None:
+        if self.words is None:
+            return None
+        return f"here only properties of {self.words.owner.name} are read, as bare words"
+
     def _not_bound(self, expression: PropertyExpr) -> TypeCheckError:
-        if expression.variable == ANONYMOUS:
+        if self.words is not None:
+            message = f"`${expression.variable}` cannot be read on a hop"
+        elif expression.variable in self.scores:
+            message = f"`${expression.variable}` is a score and has no properties"
+        elif expression.variable == ANONYMOUS:
             message = "`$_` binds nothing, so it has no properties; give it a name"
         elif expression.variable in self.params:
             message = f"`${expression.variable}` is a parameter and has no properties"
@@ -98,15 +181,28 @@ class Scope:
             message = f"`${expression.variable}` is not bound"
         return TypeCheckError(
             message,
-            code="T6",
+            code="T6" if self.words is None else self.words.code,
             span=expression.span,
-            hint=variable_hint(expression.variable, list(self.variables)),
+            hint=self._words_hint() or variable_hint(expression.variable, list(self.variables)),
         )
 
 
 def type_of(name: str, scope: Scope) -> EntityType | None:
     """The type of the node or edge that a bare `$name` means; a parameter of that name hides it."""
     return None if name in scope.params else scope.variable(name)
+
+
+def require_node(name: str, span: Span, scope: Scope) -> None:
+    """Refuse a variable that is a score (T39) or a path (T36) where a node stands."""
+    if name in scope.scores:
+        raise TypeCheckError(f"`${name}` is a score of top and no node", code="T39", span=span)
+    if name in scope.paths:
+        raise TypeCheckError(
+            f"`${name}` is a path and no node",
+            code="T36",
+            span=span,
+            hint=f"there are hops(${name}), nodes(${name}), edges(${name})",
+        )
 
 
 def variable_hint(name: str, known: list[str]) -> str | None:

@@ -10,8 +10,16 @@ from typing import Literal, TypeAlias
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError, TypeCheckError
-from omnigraph.ir.expressions import Predicate
-from omnigraph.ir.query import Direction, MutationIR, OrderItem, Parameter, ReturnItem
+from omnigraph.ir.expressions import Param, Predicate
+from omnigraph.ir.query import (
+    Direction,
+    MutationIR,
+    OrderItem,
+    Parameter,
+    ReturnItem,
+    WalkMode,
+    is_walk,
+)
 from omnigraph.source_text import Span
 
 
@@ -35,8 +43,18 @@ class TypedTraversal:
     source_type: str
     target_type: str
     min_hops: int = 1
-    max_hops: int = 1
+    max_hops: int | None = 1
     edge_variable: str | None = None
+    mode: WalkMode = WalkMode.REACH
+    hop_filters: tuple[Predicate, ...] = ()
+    weight: str | None = None
+    is_reversed: bool = False
+
+    @property
+    def is_path(self) -> bool:
+        """Whether what is followed is a path, and bound."""
+        is_bound = self.edge_variable is not None
+        return is_bound and is_walk(self.min_hops, self.max_hops, self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,16 @@ class TypedPattern:
     filters: tuple[Predicate, ...]
     negations: tuple[TypedPattern, ...]
     outer_variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypedStage:
+    """`top count by keys as $score { pattern }`."""
+
+    count: int | Param
+    keys: tuple[OrderItem, ...]
+    pattern: TypedPattern
+    score: str | None = None
 
 
 RefusalCode: TypeAlias = Literal["L301", "L302", "L303", "L304"]
@@ -86,6 +114,7 @@ class TypedRead:
     order: tuple[OrderItem, ...] = ()
     limit: int | None = None
     refusals: tuple[Refusal, ...] = ()
+    stages: tuple[TypedStage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

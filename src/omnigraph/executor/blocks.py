@@ -62,21 +62,28 @@ def match_combinations(
     run: Run, outer: Pattern, plan: MatchPlan, combinations: Rows, match: MatchInner
 ) -> Rows:
     """The matches of an inner plan; `seeds` of each is the number of its combination."""
-    inner = plan.pattern
     seeds = combinations.take(slice(None))
     seeds.seeds = np.arange(seeds.count)
-    for name in inner.outer:
-        fits, positions = _enter(run, outer, inner, name, seeds.nodes[name])
-        seeds.nodes[name] = positions
-        if fits is not None:
-            seeds = seeds.take(fits)
+    seeds, selections = enter_rows(run, outer, plan.pattern, seeds)
     if seeds.count == 0:
         return Rows(0, seeds=_NONE)
+    return match(plan, seeds, selections)
+
+
+def enter_rows(
+    run: Run, outer: Pattern, inner: Pattern, rows: Rows
+) -> tuple[Rows, dict[str, Selection]]:
+    """The rows that an inner pattern can start from, as it binds them; and what they bind."""
+    for name in inner.outer:
+        fits, positions = _enter(run, outer, inner, name, rows.nodes[name])
+        rows.nodes[name] = positions
+        if fits is not None:
+            rows = rows.take(fits)
     selections = {
-        name: to_selection(seeds.nodes[name], run.entities(name, inner).size)
+        name: to_selection(rows.nodes[name], run.scanned(inner.nodes[name]).size)
         for name in inner.outer
     }
-    return match(plan, seeds, selections)
+    return rows, selections
 
 
 def _enter(
@@ -165,7 +172,7 @@ def _join_back(
         for name, positions in found.nodes.items()
     }
     edges = {
-        name: np.append(positions[order], run.edges(block.edges[name]).edges.size)
+        name: np.append(positions[order], run.followed(name, block.edges[name]).size)
         for name, positions in found.edges.items()
     }
     weight = None if found.weight is None else np.append(found.weight[order], 1)

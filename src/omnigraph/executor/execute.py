@@ -29,6 +29,7 @@ from omnigraph.executor.ranking import order_by_ranking, tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
+from omnigraph.executor.stages import run_stages
 from omnigraph.executor.stream import is_streamed, stream_columns
 from omnigraph.executor.values import Value, Values, column_type, values_of
 from omnigraph.executor.weights import Payload
@@ -86,6 +87,7 @@ def execute(
 
 
 def _answer(run: Run, plan: Plan) -> list[pa.Array]:
+    run_stages(run, plan.stages)
     if is_streamed(run, plan):
         columns = stream_columns(run, plan)
         if columns is not None:

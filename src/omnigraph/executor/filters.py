@@ -226,6 +226,7 @@ def _select_text(run: Run, view: View, match: TextMatch, query: str | None) -> S
         return join_selections(
             view, [_select_in_part(run, each, match, query) for each in view.parts]
         )
+    assert isinstance(view, TableView), "a path has no text"
     max_edits = None
     if match.max_edits is not None:
         max_edits = _value(run, match.max_edits).as_py()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from omnigraph.executor.kernels import walk
 from omnigraph.executor.run import Run
+from omnigraph.executor.walks import walk_pairs
 from omnigraph.index import EdgeIndex, Selection, Walk
 from omnigraph.index.adjacency import Pairs, Relation
 from omnigraph.ir.query import Direction
@@ -19,11 +17,13 @@ def hop_relation(
 
     Of a few ends on a large table only their own pairs, looked up.
     """
+    if hop.conditions:
+        kept_edges = run.hop_edges(hop)
     if kept_edges is not None and kept_edges.is_all:
         kept_edges = None
     index = run.edges(hop.edge)
     relation: Relation | Pairs | None = None
-    if hop.edge_variable is None:
+    if not _is_stored(hop) and kept_edges is None:
         relation = index.peek_distinct(both=hop.direction is Direction.BOTH)
     if relation is None:
         relation = _look_up(index, hop, sources, targets, kept_edges)
@@ -33,19 +33,26 @@ def hop_relation(
         relation = relation.reverse()
     if hop.is_single:
         return relation
-    return _walk_relation(run, hop, relation, sources, targets)
+    return walk_pairs(run, hop, relation, (sources, targets), kept_edges)
+
+
+def _is_stored(hop: Hop) -> bool:
+    """Whether parallel edges are apart: a path is searched along pairs of nodes."""
+    return hop.edge_variable is not None and hop.is_single
 
 
 def _look_up(
     index: EdgeIndex, hop: Hop, sources: Selection, targets: Selection, kept_edges: Selection | None
 ) -> Pairs | None:
     """The pairs at the smaller end, when looking them up costs less than the whole relation."""
-    is_source = not _is_backwards(sources, targets)
+    if hop.max_hops is None or (kept_edges is not None and not _is_stored(hop)):
+        return None
+    is_source = sources.count <= targets.count
     walk = Walk(
         # Seen along the stored direction, the source of an inward hop is the edge's target.
         from_source=is_source == (hop.direction is not Direction.IN),
         both=hop.direction is Direction.BOTH,
-        is_stored=hop.edge_variable is not None,
+        is_stored=_is_stored(hop),
         hops=hop.max_hops if index.joins_one_type else 1,
     )
     return index.look_up(sources if is_source else targets, walk, kept_edges)
@@ -53,39 +60,7 @@ def _look_up(
 
 def _whole_relation(index: EdgeIndex, hop: Hop, kept_edges: Selection | None) -> Relation | Pairs:
     both = hop.direction is Direction.BOTH
-    if hop.edge_variable is None:
-        return index.distinct(both=both)
-    if kept_edges is None:
-        return index.per_edge(both=both)
-    return index.select_edges(kept_edges, both=both)
-
-
-def _is_backwards(sources: Selection, targets: Selection) -> bool:
-    """Whether a walk starts from its targets, because they are fewer."""
-    return targets.count < sources.count
-
-
-def _walk_relation(
-    run: Run, hop: Hop, relation: Relation | Pairs, sources: Selection, targets: Selection
-) -> Relation | Pairs:
-    edge = run.catalog.edges[hop.edge]
-    sizes = relation.sizes
-    if edge.source != edge.target:
-        # The far end has no such edge of its own, so a second hop leads nowhere.
-        nothing = np.empty(0, dtype=np.int64)
-        return relation if hop.min_hops == 1 else Pairs(nothing, nothing, None, sizes)
-    hops = (hop.min_hops, hop.max_hops)
-    loops = relation.forward.loops
-    is_backwards = _is_backwards(sources, targets)
-    if is_backwards:
-        ends = targets.positions()
-        rows, nodes = walk(relation.backward, ends, hops, loops, loop_at_start=True)
-        pairs = nodes, ends[rows]
-    else:
-        starts = sources.positions()
-        rows, nodes = walk(relation.forward, starts, hops, loops, loop_at_start=False)
-        pairs = starts[rows], nodes
-    run.note(
-        f"walked {hop.edge} from {'its targets' if is_backwards else 'its sources'}", len(rows)
-    )
-    return Pairs(*pairs, None, sizes)
+    if kept_edges is not None:
+        kept = index.select_edges(kept_edges, both=both)
+        return kept if _is_stored(hop) else kept.distinct()
+    return index.per_edge(both=both) if _is_stored(hop) else index.distinct(both=both)

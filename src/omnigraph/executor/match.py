@@ -21,7 +21,14 @@ from functools import partial
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.executor.blocks import add_block, combine, enter_selection, leave, match_combinations
+from omnigraph.executor.blocks import (
+    add_block,
+    combine,
+    enter_rows,
+    enter_selection,
+    leave,
+    match_combinations,
+)
 from omnigraph.executor.filters import constants_hold, rows_where
 from omnigraph.executor.folding import fold_rows, join_blocks
 from omnigraph.executor.joins import join
@@ -77,7 +84,12 @@ def match_rows(
     selections: Mapping[str, Selection] | None = None,
     seeds: Rows | None = None,
 ) -> Rows:
-    """The rows of a pattern. `selections` narrows its variables; `seeds` binds the outer ones."""
+    """The rows of a pattern. `selections` narrows its variables; `seeds` binds the outer ones.
+
+    Without any the outer ones are those of the last stage.
+    """
+    if seeds is None and (plan.pattern.outer or plan.pattern.outer_edges):
+        seeds, selections = _staged_rows(run, plan)
     reducer = Reducer(run, plan.pattern, wanted.payload, wanted.exists, dict(selections or {}))
     return _Match(run, plan, wanted, reducer, Steps(run, plan, reducer, wanted.limit), seeds).rows()
 
@@ -472,6 +484,12 @@ class _Match:
         nodes = {name: empty for name in known if name in self.plan.bound}
         edges = {name: empty for name in pattern.edge_types() if name in self.plan.bound}
         return Rows(0, nodes, edges, seeds=empty)
+
+
+def _staged_rows(run: Run, plan: MatchPlan) -> tuple[Rows, dict[str, Selection]]:
+    staged = run.staged
+    assert staged is not None, "a match that hangs on outer variables is seeded"
+    return enter_rows(run, staged.pattern, plan.pattern, staged.rows.take(slice(None)))
 
 
 def _count(blocks: Sequence[Rows]) -> int:

@@ -30,19 +30,28 @@ def order_by_ranking(
     run: Run, pattern: Pattern, ranking: Ranking, rows: Rows, limit: int | None
 ) -> Rows:
     """The rows of ranked nodes, best first. Rows that cannot be ranked are left out."""
+    return rank_rows(run, pattern, ranking, rows, limit)[0]
+
+
+def rank_rows(
+    run: Run, pattern: Pattern, ranking: Ranking, rows: Rows, limit: int | None
+) -> tuple[Rows, np.ndarray]:
+    """The same, and the score of each row: a distance, a relevance or a fused score."""
     variable = ranking_variable(ranking)
     view = run.entities(variable, pattern)
     assert isinstance(view, TableView), "the checker ranks no interface"
     positions = rows.nodes[variable]
     found = sort_distinct(positions)
     # Null is the position after the last one, and has no rank.
-    best = _best_positions(run, pattern, view, ranking, found[found < view.size], limit)
+    candidates = found[found < view.size]
+    best, scores = _best_positions(run, pattern, view, ranking, candidates, limit)
     rank_of = np.full(view.size + 1, -1, dtype=np.int64)
     rank_of[best] = np.arange(len(best))
     rows = rows.take(rank_of[positions] >= 0)
     columns = [array_column(rank_of[rows.nodes[variable]])]
     columns += tie_columns(run, pattern, rows, edges_first=True)
-    return rows.take(sort_indices(columns, rows.count, limit))
+    rows = rows.take(sort_indices(columns, rows.count, limit))
+    return rows, scores[rank_of[rows.nodes[variable]]]
 
 
 def tie_columns(
@@ -73,29 +82,32 @@ def _best_positions(
     ranking: Ranking,
     candidates: IntArray,
     limit: int | None,
-) -> IntArray:
+) -> tuple[IntArray, np.ndarray]:
+    """The candidates that are ranked, best first, and their scores."""
     wanted = candidates if len(candidates) < view.size else None
 
-    def arm(single: Nearest | Bm25, most: int | None) -> IntArray:
+    def arm(single: Nearest | Bm25, most: int | None) -> tuple[IntArray, np.ndarray]:
         query = query_of(run, pattern, single)
         if query is None:
-            return candidates[:0]
-        ranked, _ = rank(view, single, query, wanted, most)
+            return candidates[:0], np.empty(0)
+        ranked, scores = rank(view, single, query, wanted, most)
         run.note(f"ranked {view.table_key} by {single.target.property}", len(ranked))
-        return ranked
+        return ranked, scores
 
     match ranking:
-        case Nearest() | Bm25():
-            best = arm(ranking, limit)
+        case Nearest():
+            best, squares = arm(ranking, limit)
+            return best, np.sqrt(squares.astype(np.float64))
+        case Bm25():
+            return arm(ranking, limit)
         case Rrf(first, second, k):
-            best, _ = fuse(
-                arm(first, limit if isinstance(first, Nearest) else None),
-                arm(second, limit if isinstance(second, Nearest) else None),
+            return fuse(
+                arm(first, limit if isinstance(first, Nearest) else None)[0],
+                arm(second, limit if isinstance(second, Nearest) else None)[0],
                 fusion_constant(run, k),
             )
         case _:
             assert_never(ranking)
-    return best
 
 
 def query_of(run: Run, pattern: Pattern, ranking: Nearest | Bm25) -> str | list[float] | None:

@@ -19,6 +19,7 @@ from omnigraph.executor.run import Run
 from omnigraph.executor.weights import Payload, Weights, combine, leaf_weights, message
 from omnigraph.index import Selection
 from omnigraph.index.adjacency import Pairs, Relation
+from omnigraph.index.arrays import IntArray, sort_distinct
 from omnigraph.planner.pattern import Hop, Pattern
 from omnigraph.planner.trees import Tree
 
@@ -96,9 +97,13 @@ class Reducer:
         below = self.weights.get(variable)
         return own if below is None else combine(below, own)
 
-    def own_values(self, variable: str) -> Weights:
-        """What a bound variable would send if it were counted."""
+    def own_values(self, variable: str, positions: IntArray) -> Weights:
+        """What a bound variable would send if it were counted; of a path what these would."""
         found = self._own_values.get(variable)
+        if self.pattern.is_made(variable):
+            view = self.run.view_of(variable, self.pattern)
+            here = Selection(view.size, positions=sort_distinct(positions))
+            return leaf_weights(self.run, self.pattern, variable, self.payload, here)
         if found is None:
             selection = self.selections.get(variable) or self.kept_edges.get(variable)
             if selection is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -9,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.closing import Members
+from omnigraph.executor.paths import Paths, PathTables
+from omnigraph.executor.scores import Scores
 from omnigraph.executor.values import Values
-from omnigraph.executor.views import NullableView, UnionView, View
-from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, TableView, open_tables
+from omnigraph.executor.views import Entities, NullableView, UnionView, View
+from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, Selection, TableView, open_tables
 from omnigraph.index.runs import Runs
+from omnigraph.ir.query import PATH, SCORE
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 
 if TYPE_CHECKING:
-    from omnigraph.planner.pattern import Pattern
+    from omnigraph.executor.rows import Rows
+    from omnigraph.planner.pattern import Hop, Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,21 @@ class Trace:
         self.stages.append(Stage(text, rows, (perf_counter() - self.started) * 1000))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Staged:
+    """The rows that a stage kept, as its pattern binds them."""
+
+    rows: Rows
+    pattern: Pattern
+
+
 @dataclass(slots=True, eq=False)
 class Run:
-    """One execution. Views and indexes are shared by all of its parts."""
+    """One execution. Views and indexes are shared by all of its parts.
+
+    `made` has the paths and scores that variables are bound to, `staged` the rows of the last
+    stage.
+    """
 
     snapshot: Snapshot
     catalog: Catalog
@@ -52,7 +69,10 @@ class Run:
     embedder: Any = None
     trace: Trace | None = None
     _open: OpenTables = field(init=False)
+    made: dict[str, Paths | Scores] = field(default_factory=dict)
+    staged: Staged | None = None
     _members: dict[int, Members] = field(default_factory=dict)
+    _hop_edges: dict[int, Selection] = field(default_factory=dict)
     _unions: dict[str, UnionView] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,14 +108,41 @@ class Run:
             found = self._unions[type_name] = UnionView(type_name, parts)
         return found
 
-    def entities(self, variable: str, pattern: Pattern) -> TableView | UnionView:
+    def followed(self, variable: str, edge: str) -> Entities:
+        """What an edge variable, a path or a score of this type is bound in."""
+        return self.made[variable] if edge in (PATH, SCORE) else self.edges(edge).edges
+
+    def entities(self, variable: str, pattern: Pattern) -> Entities:
         """What a variable is bound in, where it is not null."""
         type_name = pattern.node_type(variable)
         if type_name is not None:
             return self.scanned(type_name)
-        return self.edges(pattern.edge_types()[variable]).edges
+        return self.followed(variable, pattern.edge_types()[variable])
 
     def view_of(self, variable: str, pattern: Pattern) -> View:
         """What a variable is bound in, null included where it may be."""
         view = self.entities(variable, pattern)
         return NullableView(view) if variable in pattern.nullable else view
+
+    def paths(self, hop: Hop, make_tables: Callable[[], PathTables]) -> Paths:
+        """The paths of a hop's variable, to which every search along it adds."""
+        assert hop.edge_variable is not None
+        # Blocks beside each other may have variables of one name, but no two of them are read at
+        # the same time.
+        known = self.made.get(hop.edge_variable)
+        if isinstance(known, Paths) and known.hop is hop:
+            return known
+        found = Paths(hop, make_tables())
+        self.made[hop.edge_variable] = found
+        return found
+
+    def hop_edges(self, hop: Hop) -> Selection:
+        """The edges that exist for a hop with a condition; decided once per query."""
+        from omnigraph.executor.filters import select_positions
+
+        found = self._hop_edges.get(id(hop))
+        if found is None:
+            found = select_positions(self, self.edges(hop.edge).edges, hop.conditions)
+            self._hop_edges[id(hop)] = found
+            self.note(f"filtered the edges of {hop.edge}", found.count)
+        return found

@@ -132,7 +132,8 @@ class Steps:
         kept.extremes = dict(rows.extremes)
         for name in names:
             if not self.reducer.exists:
-                kept = self.reducer.own_values(name).at(kept.positions(name)).apply(kept)
+                positions = kept.positions(name)
+                kept = self.reducer.own_values(name, positions).at(positions).apply(kept)
             kept.nodes.pop(name, None)
             kept.edges.pop(name, None)
         return kept

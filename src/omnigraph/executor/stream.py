@@ -54,7 +54,7 @@ def is_streamed(run: Run, plan: Plan) -> bool:
     """Whether a plan is one scan that reads a column too large to hold."""
     match = plan.match
     pattern = match.pattern
-    if len(match.trees) != 1 or pattern.hops or match.negations or match.blocks:
+    if len(match.trees) != 1 or pattern.hops or match.negations or match.blocks or plan.stages:
         return False
     root = match.trees[0].root
     predicates = pattern.filters.get(root or "", ())

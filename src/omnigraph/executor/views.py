@@ -2,6 +2,7 @@
 
     TableView      a type
     UnionView      an interface: the tables of its types one after the other, by type name
+    Paths          what a walk followed; Scores what a stage sorted by
     NullableView   any of these, and one position more, where everything is null
 
 So a position tells entities apart whatever their type is, and whether there is one: rows, groups
@@ -16,6 +17,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.executor.paths import Paths
+from omnigraph.executor.scores import Scores
 from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.columns import Ranks
@@ -73,10 +76,8 @@ class UnionView:
 class NullableView:
     """The entities of a view, and null at the position after them."""
 
-    def __init__(self, view: TableView | UnionView) -> None:
+    def __init__(self, view: Entities) -> None:
         self.base = view
-        self.table_key = view.table_key
-        self.types = view.types
         self.size = view.size + 1
 
     @property
@@ -98,7 +99,8 @@ class NullableView:
         return {name: column.take(places) for name, column in found.items()}
 
 
-View: TypeAlias = TableView | UnionView | NullableView
+Entities: TypeAlias = TableView | UnionView | Paths | Scores
+View: TypeAlias = Entities | NullableView
 
 
 def ranks_at(view: View, name: str, positions: IntArray) -> Ranks | None:
@@ -111,7 +113,7 @@ def ranks_at(view: View, name: str, positions: IntArray) -> Ranks | None:
         codes = np.zeros(len(positions), dtype=found.codes.dtype)
         codes[known] = found.codes
         return Ranks(codes, found.values)
-    if isinstance(view, UnionView) or not view.lookup.prefers_ranks(name, len(positions)):
+    if not isinstance(view, TableView) or not view.lookup.prefers_ranks(name, len(positions)):
         return None
     ranks = view.lookup.ranks(name)
     return Ranks(ranks.codes[positions], ranks.values)

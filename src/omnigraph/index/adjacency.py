@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.index.arrays import BoolArray, IntArray
+from omnigraph.index.arrays import BoolArray, IntArray, sort_distinct
 from omnigraph.index.rooms import Room
 from omnigraph.index.runs import FEW, Csr, FewRuns, Runs, StoredRuns, with_room
 from omnigraph.index.shifts import Shift
@@ -135,6 +135,11 @@ class Pairs:
 
     def side(self, *, source: bool) -> Runs:
         return self.forward if source else self.backward
+
+    def distinct(self) -> Pairs:
+        """Each pair once."""
+        sources, targets = unpack(sort_distinct(pack(self._sources, self._targets)))
+        return Pairs(sources, targets, None, self.sizes)
 
     def reverse(self) -> Pairs:
         source_size, target_size = self.sizes

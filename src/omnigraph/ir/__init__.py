@@ -6,6 +6,7 @@ write path read.
     expressions.py   what is computed and required
     query.py         what runs: the pipeline of a read, the statements of a mutation
     variables.py     which variables a predicate reads
+    spark_support.py which of it the Spark engine does not have yet
     print.py         all of it as text, for `explain` and tests
 """
 

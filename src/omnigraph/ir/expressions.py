@@ -18,6 +18,10 @@ NOW_PARAMETER = "__nanograph_now"
 
 TYPE_PROPERTY = "#type"
 """Reads as a property of an interface variable and holds the name of the entity's own type."""
+SCORE_PROPERTY = "#value"
+"""Reads as a property of a score variable and holds the score."""
+PATH_PROPERTIES = ("#hops", "#nodes", "#edges", "#cost")
+"""Read as properties of a path variable; `#nodes.name` is a property of each of its nodes."""
 ID_PROPERTY = "id"
 """Every entity has one, so it is null exactly where a variable is."""
 

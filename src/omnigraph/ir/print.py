@@ -13,6 +13,8 @@ from typing import assert_never
 
 from omnigraph.ir.expressions import (
     NOW_PARAMETER,
+    PATH_PROPERTIES,
+    SCORE_PROPERTY,
     TYPE_PROPERTY,
     Aggregate,
     AliasRef,
@@ -43,6 +45,7 @@ from omnigraph.ir.expressions import (
 )
 from omnigraph.ir.query import (
     HIDDEN_PREFIX,
+    HOP_VARIABLE,
     AntiJoin,
     Assignment,
     Delete,
@@ -60,7 +63,9 @@ from omnigraph.ir.query import (
     OptionalMatch,
     Parameter,
     QueryIR,
+    Top,
     Update,
+    WalkMode,
 )
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral, LiteralValue
 
@@ -107,7 +112,7 @@ def format_expression(expression: Projected | SortKey) -> str:
         case PropertyRef(variable, name):
             if name == TYPE_PROPERTY:
                 return f"type({format_variable(variable)})"
-            return f"{format_variable(variable)}.{name}"
+            return _property(variable, name)
         case NodeRef(variable):
             return format_variable(variable)
         case AliasRef(alias):
@@ -140,6 +145,18 @@ def format_expression(expression: Projected | SortKey) -> str:
             return format_predicate(predicate)
         case _:
             assert_never(expression)
+
+
+def _property(variable: str, name: str) -> str:
+    if variable == HOP_VARIABLE:
+        return name
+    shown = format_variable(variable)
+    if name == SCORE_PROPERTY:
+        return shown
+    function, _, wanted = name.partition(".")
+    if function in PATH_PROPERTIES:
+        return f"{function.removeprefix(HIDDEN_PREFIX)}({', '.join(filter(None, (shown, wanted)))})"
+    return f"{shown}.{name}"
 
 
 def _call(function: str, arguments: Iterable[Projected | SortKey]) -> str:
@@ -193,6 +210,8 @@ def _operator_lines(operators: tuple[Operator, ...], depth: int) -> Iterator[str
                     yield f"{indent}{word}"
                     yield from _operator_lines(inner, depth + 1)
                     word = "or"
+            case Top():
+                yield from _top_lines(operator, indent)
             case _:
                 assert_never(operator)
 
@@ -202,11 +221,13 @@ def _given(variables: tuple[str, ...]) -> str:
 
 
 def _expand_text(expand: Expand) -> str:
-    edge = (
-        expand.edge if expand.edge_variable is None else f"${expand.edge_variable}: {expand.edge}"
+    edge = format_hops(
+        expand.edge, expand.min_hops, expand.max_hops, expand.mode, expand.hop_filters
     )
-    if (expand.min_hops, expand.max_hops) != (1, 1):
-        edge += f"{{{expand.min_hops},{expand.max_hops}}}"
+    if expand.edge_variable is not None:
+        edge = f"${expand.edge_variable}: {edge}"
+    if expand.weight is not None:
+        edge += f" by {expand.weight}"
     match expand.direction:
         case Direction.OUT:
             arrow = f"-[{edge}]->"
@@ -219,6 +240,30 @@ def _expand_text(expand: Expand) -> str:
     target = f"{format_variable(expand.target)}: {expand.target_type}"
     source, where = format_variable(expand.source), format_where(expand.target_filters)
     return f"expand {source} {arrow} {target}{where}"
+
+
+def format_hops(
+    edge: str,
+    least: int,
+    most: int | None,
+    mode: WalkMode,
+    filters: tuple[Predicate, ...],
+) -> str:
+    """Return what a traversal follows, with its bounds."""
+    name = edge if mode is WalkMode.REACH else f"{mode} {edge}"
+    where = format_where(filters).strip()
+    bounds = "" if (least, most) == (1, 1) else f"{least},{'' if most is None else most}"
+    inside = " ".join(filter(None, (bounds, where)))
+    return f"{name}{{{inside}}}" if inside else name
+
+
+def _top_lines(top: Top, indent: str) -> Iterator[str]:
+    count = top.count if isinstance(top.count, int) else format_expression(top.count)
+    named = "" if top.score is None else f" as ${top.score}"
+    yield f"{indent}top {count}{named}"
+    for each in top.order:
+        direction = "desc" if each.descending else "asc"
+        yield f"{indent}{_INDENT}by {format_expression(each.expression)} {direction}"
 
 
 def _mutation_text(operation: MutationOp) -> str:

@@ -22,6 +22,14 @@ never projected, and ties are not broken by them.
 """
 
 
+HOP_VARIABLE = f"{HIDDEN_PREFIX}hop"
+"""The edge of each hop, in a condition on the hops of a traversal."""
+
+
+PATH, SCORE = f"{HIDDEN_PREFIX}path", f"{HIDDEN_PREFIX}score"
+"""Stand for the type of a variable that is no entity: a path, or the score of a stage."""
+
+
 class Direction(StrEnum):
     """Which way an expansion walks a stored edge."""
 
@@ -41,12 +49,25 @@ _REVERSED = {
 }
 
 
+class WalkMode(StrEnum):
+    """What a walk leads to: every node within its bounds, by one shortest path or by all."""
+
+    REACH = "reach"
+    SHORTEST = "shortest"
+    ALL_SHORTEST = "all shortest"
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A declared parameter."""
 
     name: str
     type: PropertyType
+
+
+def is_walk(least: int, most: int | None, mode: WalkMode) -> bool:
+    """Whether these bounds are those of a walk, and not of one edge."""
+    return (least, most) != (1, 1) or mode is not WalkMode.REACH
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +86,10 @@ class NodeScan:
 class Expand:
     """For each row, the destinations of `source` along `edge`. Rows without one disappear.
 
-    Distinct destinations when `edge_variable` is None, else one row per stored edge.
+    Distinct destinations when `edge_variable` is None, else one row per stored edge. Of a walk it
+    is the path, and rows are the same with and without it; only `all shortest` has one per path.
+    `max_hops` is None for any number. An edge exists for this expansion when `hop_filters` hold,
+    which read it as `HOP_VARIABLE`. With `is_reversed` the written left end is `target`.
     """
 
     source: str
@@ -74,9 +98,18 @@ class Expand:
     direction: Direction
     target_type: str
     min_hops: int = 1
-    max_hops: int = 1
+    max_hops: int | None = 1
     target_filters: tuple[Predicate, ...] = ()
     edge_variable: str | None = None
+    mode: WalkMode = WalkMode.REACH
+    hop_filters: tuple[Predicate, ...] = ()
+    weight: str | None = None
+    is_reversed: bool = False
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether this is more than one hop, so that a variable is a path."""
+        return is_walk(self.min_hops, self.max_hops, self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +164,21 @@ class EitherMatch:
     edges: tuple[tuple[str, str], ...] = ()
 
 
-Operator: TypeAlias = NodeScan | Expand | Filter | AntiJoin | Narrow | OptionalMatch | EitherMatch
+@dataclass(frozen=True, slots=True)
+class Top:
+    """Keeps the first `count` rows in this order; `score` is bound to the first key's value.
+
+    It ends a stage: rows are the distinct bindings of the variables that a query can spell.
+    """
+
+    count: int | Param
+    order: tuple[OrderItem, ...]
+    score: str | None = None
+
+
+Operator: TypeAlias = (
+    NodeScan | Expand | Filter | AntiJoin | Narrow | OptionalMatch | EitherMatch | Top
+)
 
 
 @dataclass(frozen=True, slots=True)

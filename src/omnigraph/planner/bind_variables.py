@@ -47,14 +47,30 @@ def bind_variables(plan: Plan, _catalog: Catalog, _statistics: Statistics) -> Pl
 
 def _bind(match: MatchPlan, read: set[str]) -> MatchPlan:
     bound = frozenset(_list_bound(match, read))
+    pattern = _without_unread_paths(match.pattern, bound)
     return replace(
         match,
+        pattern=pattern,
         bound=bound,
         read=frozenset(read),
-        trees=grow_trees(match.pattern, bound, AS_WRITTEN),
+        trees=grow_trees(pattern, bound, AS_WRITTEN),
         negations=tuple(map(_bind_negation, match.negations)),
         blocks=tuple(_bind_block(each, bound) for each in match.blocks),
     )
+
+
+def _without_unread_paths(pattern: Pattern, bound: frozenset[str]) -> Pattern:
+    """A path that nothing reads is not kept: it changes no rows."""
+    unread = {
+        name for name, hop in pattern.edge_hops().items() if not hop.is_single and name not in bound
+    }
+    if not unread:
+        return pattern
+    hops = tuple(
+        replace(hop, edge_variable=None) if hop.edge_variable in unread else hop
+        for hop in pattern.hops
+    )
+    return replace(pattern, hops=hops)
 
 
 def _bind_block(block: BlockPlan, needed: frozenset[str]) -> BlockPlan:
@@ -105,7 +121,7 @@ def _projection_variables(expression: Projected, pattern: Pattern) -> Iterator[s
             variable
         ):
             yield variable
-        case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_hops():
+        case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_types():
             # Edges send nothing: their values are taken from rows.
             yield variable
         case Aggregate():

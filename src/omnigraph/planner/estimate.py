@@ -92,11 +92,15 @@ class Estimates:
         if hop.edge_variable is not None:
             for predicate in self.pattern.filters.get(hop.edge_variable, ()):
                 fan *= _share(predicate)
+        for predicate in hop.filters:
+            fan *= _share(predicate)
         return fan if hop.is_single else self._walk_out(hop, start, fan)
 
     def _walk_out(self, hop: Hop, start: str, fan: float) -> float:
         most = max(self.size(hop.other_end(start)), 1.0)
         reached = 0.0
+        if hop.max_hops is None:
+            return most
         for distance in range(hop.min_hops, min(hop.max_hops, hop.min_hops + 64) + 1):
             if fan > 1 and distance > 64:
                 return most

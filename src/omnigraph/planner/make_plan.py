@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 from omnigraph.catalog.model import Catalog
@@ -31,7 +32,11 @@ REWRITES: tuple[Rewrite, ...] = (
 
 
 def make_plan(ir: QueryIR, catalog: Catalog, statistics: Statistics) -> Plan:
-    """Plan a read."""
-    return reduce(
-        lambda plan, rewrite: rewrite(plan, catalog, statistics), REWRITES, read_pipeline(ir)
-    )
+    """Plan a read. Each stage is planned by itself: what follows does not change its rows."""
+
+    def rewrite(plan: Plan) -> Plan:
+        return reduce(lambda plan, change: change(plan, catalog, statistics), REWRITES, plan)
+
+    plan = read_pipeline(ir)
+    stages = tuple(replace(stage, plan=rewrite(stage.plan)) for stage in plan.stages)
+    return rewrite(replace(plan, stages=stages))

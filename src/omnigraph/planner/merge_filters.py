@@ -2,7 +2,8 @@
 
     over no variable      once per query
     over one variable     to the scan or expansion that binds it
-    over several          where the last of them is bound; likewise over one that a block adds
+    over several          where the last of them is bound; likewise over one that a block adds,
+                          over a path, and over the score of a stage
 
 A query with one of each:
 

@@ -10,25 +10,49 @@ from collections.abc import Mapping, Set
 from dataclasses import field, replace
 
 from omnigraph.dataclass import dataclass
-from omnigraph.ir.expressions import Predicate
-from omnigraph.ir.query import HIDDEN_PREFIX, Direction
+from omnigraph.ir.expressions import IsNull, Not, Predicate, PropertyRef
+from omnigraph.ir.query import (
+    HIDDEN_PREFIX,
+    HOP_VARIABLE,
+    PATH,
+    SCORE,
+    Direction,
+    WalkMode,
+    is_walk,
+)
+from omnigraph.types import PropertyType, Scalar
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One traversal between two variables, which may be the same one."""
+    """One traversal between two variables, which may be the same one.
+
+    The fields are those of the expansion.
+    """
 
     source: str
     target: str
     edge: str
     direction: Direction
     min_hops: int = 1
-    max_hops: int = 1
+    max_hops: int | None = 1
     edge_variable: str | None = None
+    mode: WalkMode = WalkMode.REACH
+    filters: tuple[Predicate, ...] = ()
+    weight: str | None = None
+    is_reversed: bool = False
+
+    @property
+    def conditions(self) -> tuple[Predicate, ...]:
+        """What an edge has to meet to exist for this hop: one without a weight does not."""
+        if self.weight is None:
+            return self.filters
+        weight = PropertyRef(HOP_VARIABLE, self.weight, PropertyType(Scalar.F64, nullable=True))
+        return (*self.filters, Not(IsNull(weight)))
 
     @property
     def is_single(self) -> bool:
-        return (self.min_hops, self.max_hops) == (1, 1)
+        return not is_walk(self.min_hops, self.max_hops, self.mode)
 
     def other_end(self, variable: str) -> str:
         return self.target if variable == self.source else self.source
@@ -73,11 +97,12 @@ class Pattern:
 
     def is_on_rows(self, variable: str) -> bool:
         """Whether what is required of a variable can only be decided on rows."""
-        return variable in self.given or variable in self.given_edges or variable in self.nullable
+        is_added = variable in self.given or variable in self.given_edges
+        return is_added or variable in self.nullable or self.is_made(variable)
 
     def edge_types(self) -> dict[str, str]:
-        """The edge type of each edge variable that can be read here."""
-        own = {name: hop.edge for name, hop in self.edge_hops().items()}
+        """The edge type of each edge variable that can be read here; of others what they are."""
+        own = {name: hop.edge if hop.is_single else PATH for name, hop in self.edge_hops().items()}
         return dict(self.outer_edges) | dict(self.given_edges) | own
 
     def edge_hops(self) -> dict[str, Hop]:
@@ -85,10 +110,15 @@ class Pattern:
         return {hop.edge_variable: hop for hop in self.hops if hop.edge_variable is not None}
 
     def visible_variables(self) -> tuple[str, ...]:
-        """Every variable a query can spell, nodes and edges, in name order."""
+        """Every node, edge and path that a query can spell, in name order."""
         nodes = [*self.nodes, *self.given]
         names = [name for name in nodes if not name.startswith(HIDDEN_PREFIX)]
-        return tuple(sorted([*names, *self.edge_hops(), *self.given_edges]))
+        edges = [name for name, edge in self.edge_types().items() if edge != SCORE]
+        return tuple(sorted([*names, *edges]))
+
+    def is_made(self, variable: str) -> bool:
+        """Whether a variable is a path or a score, which rows alone know."""
+        return self.edge_types().get(variable) in (PATH, SCORE)
 
     def hops_by_variable(self) -> dict[str, list[Hop]]:
         """The hops that touch each variable."""

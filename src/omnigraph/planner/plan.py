@@ -11,9 +11,15 @@ from typing import TypeAlias
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
-from omnigraph.ir.expressions import AliasRef, Projected, SortKey
-from omnigraph.ir.print import format_expression, format_predicate, format_variable, format_where
-from omnigraph.ir.query import OrderItem, ReturnItem
+from omnigraph.ir.expressions import AliasRef, Param, Projected, SortKey
+from omnigraph.ir.print import (
+    format_expression,
+    format_hops,
+    format_predicate,
+    format_variable,
+    format_where,
+)
+from omnigraph.ir.query import OrderItem, ReturnItem, WalkMode
 from omnigraph.planner.pattern import Hop, Pattern
 from omnigraph.planner.trees import Branch, Tree
 
@@ -89,8 +95,22 @@ class MatchPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class StagePlan:
+    """The rows of `plan`, of which the first `count` in its order go on.
+
+    They start from those of the stage before. `score` is bound to the value of the first key.
+    """
+
+    plan: Plan
+    count: int | Param
+    score: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How a query is answered. `is_grouped` says that rows are groups.
+
+    The match starts from the rows of the last of the `stages`.
 
     `sort_root` is a variable to visit in the order of the first sort key, to stop early. `is_point`
     says that there is at most one row, and that finding it costs the same in any table.
@@ -103,6 +123,7 @@ class Plan:
     is_grouped: bool
     sort_root: str | None = None
     is_point: bool = False
+    stages: tuple[StagePlan, ...] = ()
 
     def resolve_alias(self, key: SortKey) -> Projected | SortKey:
         """What an alias stands for, or the key itself."""
@@ -121,6 +142,10 @@ def format_plan(plan: Plan) -> str:
 
 
 def _plan_lines(plan: Plan) -> Iterator[str]:
+    for stage in plan.stages:
+        yield "stage"
+        yield from _match_lines(stage.plan.match, "  ")
+        yield f"  {_top_text(stage)}"
     yield from _match_lines(plan.match, "")
     verb = "group" if plan.is_grouped else "project"
     yield f"{verb} {', '.join(format_expression(item.expression) for item in plan.returns)}"
@@ -131,6 +156,15 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
         yield f"visit {format_variable(plan.sort_root)} in that order and stop early"
     if plan.limit is not None:
         yield f"limit {plan.limit}"
+
+
+def _top_text(stage: StagePlan) -> str:
+    count = stage.count if isinstance(stage.count, int) else format_expression(stage.count)
+    keys = ", ".join(
+        f"{format_expression(each.expression)} {'desc' if each.descending else 'asc'}"
+        for each in stage.plan.order
+    )
+    return f"top {count} by {keys}" + (f" as ${stage.score}" if stage.score else "")
 
 
 def _match_lines(match: MatchPlan, indent: str) -> Iterator[str]:
@@ -169,22 +203,22 @@ def _tree_lines(tree: Tree, pattern: Pattern, indent: str) -> Iterator[str]:
         where = format_where(pattern.filters.get(tree.root, ()))
         yield f"{indent}{verb} {format_variable(tree.root)}: {pattern.nodes[tree.root]}{where}"
     for hop in tree.closing:
-        yield f"{indent}close {_hop_text(hop, hop.source, hop.target)}"
+        yield f"{indent}close {_hop_text(hop, hop.source, hop.target, pattern)}"
     for branch in tree.branches:
-        yield f"{indent}  {_branch_text(branch)}{_where(branch, pattern)}"
+        yield f"{indent}  {_branch_text(branch, pattern)}{_where(branch, pattern)}"
         if branch.folds:
             dropped = ", ".join(map(format_variable, branch.drops))
             yield f"{indent}  drop {dropped} and add up equal rows"
 
 
-def _branch_text(branch: Branch) -> str:
+def _branch_text(branch: Branch, pattern: Pattern) -> str:
     if not branch.closing:
         verb = "expand" if branch.is_bound else "count"
-        return f"{verb} {_hop_text(branch.hop, branch.parent, branch.child)}"
+        return f"{verb} {_hop_text(branch.hop, branch.parent, branch.child, pattern)}"
     verb = "intersect" if branch.is_bound else "count"
     hops = (branch.hop, *branch.closing)
     ways = [
-        f"{format_variable(start)} along {_along(hop, start)}"
+        f"{format_variable(start)} along {_along(hop, start, pattern)}"
         for hop in hops
         for start in [hop.other_end(branch.child)]
     ]
@@ -197,19 +231,30 @@ def _where(branch: Branch, pattern: Pattern) -> str:
     return "".join(format_where(pattern.filters.get(name, ())) for name in names)
 
 
-def _hop_text(hop: Hop, start: str, end: str) -> str:
-    return f"{format_variable(start)} to {format_variable(end)} along {_along(hop, start)}"
+def _hop_text(hop: Hop, start: str, end: str, pattern: Pattern) -> str:
+    return f"{format_variable(start)} to {format_variable(end)} along {_along(hop, start, pattern)}"
 
 
-def _along(hop: Hop, start: str) -> str:
+def _along(hop: Hop, start: str, pattern: Pattern) -> str:
     """A hop as it is walked from `start`; a walk of several hops means what its source sees."""
     is_seen_backwards = start != hop.source
     direction = hop.direction.reverse() if is_seen_backwards and hop.is_single else hop.direction
-    name = f"{direction} {hop.edge}"
+    hops = format_hops(hop.edge, hop.min_hops, hop.max_hops, WalkMode.REACH, hop.filters)
+    name = f"{direction} {hops}" if hop.mode is WalkMode.REACH else f"{hop.mode} {direction} {hops}"
     if hop.edge_variable is not None:
         name = f"${hop.edge_variable}: {name}"
-    if not hop.is_single:
-        name += f"{{{hop.min_hops},{hop.max_hops}}}"
-        if is_seen_backwards:
-            name += " seen from its target"
+    if hop.weight is not None:
+        name += f" by {hop.weight}"
+    if not hop.is_single and is_seen_backwards:
+        name += " seen from its target"
+    if hop.mode is not WalkMode.REACH:
+        name += f", {_bound_ends(hop, pattern)}"
     return name
+
+
+def _bound_ends(hop: Hop, pattern: Pattern) -> str:
+    """How many ends of a search are given by something else than the search."""
+    others = {end for each in pattern.hops if each is not hop for end in (each.source, each.target)}
+    given = others.union(pattern.filters, pattern.outer)
+    ends = [end for end in (hop.source, hop.target) if end in given]
+    return {0: "no end bound", 1: "one end bound"}.get(len(ends), "both ends bound")

@@ -26,7 +26,7 @@ def mark_point_read(plan: Plan, catalog: Catalog, _statistics: Statistics) -> Pl
     pattern = plan.match.pattern
     if len(pattern.nodes) != 1 or pattern.hops or plan.match.negations or plan.match.blocks:
         return plan
-    if plan.is_grouped or plan.order:
+    if plan.is_grouped or plan.order or pattern.outer:
         return plan
     [(variable, type_name)] = pattern.nodes.items()
     filters = pattern.filters.get(variable, ())

@@ -28,6 +28,7 @@ from omnigraph.ir.expressions import (
     SameNode,
 )
 from omnigraph.ir.query import (
+    SCORE,
     AntiJoin,
     EitherMatch,
     Expand,
@@ -37,10 +38,11 @@ from omnigraph.ir.query import (
     Operator,
     OptionalMatch,
     QueryIR,
+    Top,
 )
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.planner.pattern import Hop, Pattern
-from omnigraph.planner.plan import BlockPlan, MatchPlan, NegationPlan, Plan
+from omnigraph.planner.plan import BlockPlan, MatchPlan, NegationPlan, Plan, StagePlan
 from omnigraph.planner.trees import AS_WRITTEN, grow_trees
 from omnigraph.syntax.query_tree import AggregateFunction
 from omnigraph.types import PropertyType, Scalar
@@ -50,7 +52,8 @@ _T = TypeVar("_T")
 
 def read_pipeline(ir: QueryIR) -> Plan:
     """Return the plan that does what the pipeline says, in its order."""
-    match = _read_match(ir.pipeline, Pattern({}))
+    stages, rest = _read_stages(ir.pipeline)
+    match = _read_match(rest, _bound_after(stages), is_staged=bool(stages))
     nullable = match.pattern.nullable
     return Plan(
         match=match,
@@ -58,7 +61,37 @@ def read_pipeline(ir: QueryIR) -> Plan:
         order=tuple(_count_known(each, nullable) for each in ir.order),
         limit=ir.limit,
         is_grouped=any(isinstance(item.expression, Aggregate) for item in ir.returns),
+        stages=tuple(stages),
     )
+
+
+def _read_stages(
+    pipeline: tuple[Operator, ...],
+) -> tuple[list[StagePlan], tuple[Operator, ...]]:
+    """The part before each `Top` is a stage; what is left is the match."""
+    stages: list[StagePlan] = []
+    begin = 0
+    for place, operator in enumerate(pipeline):
+        if isinstance(operator, Top):
+            outer = _bound_after(stages)
+            match = _read_match(pipeline[begin:place], outer, is_staged=bool(stages))
+            plan = Plan(match, (), operator.order, None, is_grouped=False)
+            stages.append(StagePlan(plan, operator.count, operator.score))
+            begin = place + 1
+    return stages, pipeline[begin:]
+
+
+def _bound_after(stages: Sequence[StagePlan]) -> Pattern:
+    """What rows bind after these stages."""
+    if not stages:
+        return Pattern({})
+    pattern = stages[-1].plan.match.pattern
+    types = {name: pattern.node_type(name) for name in pattern.visible_variables()}
+    edges = pattern.edge_types()
+    if stages[-1].score is not None:
+        edges[stages[-1].score] = SCORE
+    nodes = {name: found for name, found in types.items() if found is not None}
+    return Pattern(nodes, outer_edges=edges, nullable=pattern.nullable)
 
 
 def _count_known(part: _T, nullable: frozenset[str]) -> _T:
@@ -78,13 +111,18 @@ def _count_known(part: _T, nullable: frozenset[str]) -> _T:
     return part
 
 
-def _read_match(pipeline: tuple[Operator, ...], outer: Pattern) -> MatchPlan:
-    """The match of a pipeline inside of this pattern."""
+def _read_match(
+    pipeline: tuple[Operator, ...], outer: Pattern, *, is_staged: bool = False
+) -> MatchPlan:
+    """The match of a pipeline inside of this pattern.
+
+    With `is_staged` it starts from rows that bind all of it, else from what it mentions.
+    """
     known = dict(outer.nodes) | dict(outer.given)
     read = _Operators(dict(known))
     for operator in pipeline:
         read.add(operator)
-    mentioned = known.keys() & read.list_mentioned()
+    mentioned = known.keys() if is_staged else known.keys() & read.list_mentioned()
     carried = (mentioned & outer.nullable) - read.list_needed()
     nodes = {
         name: type_name
@@ -161,6 +199,10 @@ class _Operators:
                     min_hops=operator.min_hops,
                     max_hops=operator.max_hops,
                     edge_variable=operator.edge_variable,
+                    mode=operator.mode,
+                    filters=operator.hop_filters,
+                    weight=operator.weight,
+                    is_reversed=operator.is_reversed,
                 )
                 self.predicates.extend(operator.target_filters)
             case Filter(SameNode(reached, variable)):
@@ -175,6 +217,8 @@ class _Operators:
                 self.scanned.add(variable)
             case OptionalMatch() | EitherMatch():
                 self.blocks.append(operator)
+            case Top():
+                raise AssertionError("a stage ends here")
             case _:
                 assert_never(operator)
 

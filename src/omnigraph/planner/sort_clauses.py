@@ -26,7 +26,7 @@ from dataclasses import replace
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.ir.expressions import Predicate
-from omnigraph.ir.print import format_predicate
+from omnigraph.ir.print import format_predicate, format_where
 from omnigraph.ir.query import HIDDEN_PREFIX, Direction
 from omnigraph.planner.estimate import equality_property
 from omnigraph.planner.pattern import Hop
@@ -103,7 +103,8 @@ def _turn(hop: Hop) -> Hop:
 def _hop_key(hop: Hop) -> tuple[object, ...]:
     return (
         hop.source, hop.target, hop.edge, hop.direction,
-        hop.min_hops, hop.max_hops, hop.edge_variable or "",
+        hop.min_hops, -1 if hop.max_hops is None else hop.max_hops, hop.edge_variable or "",
+        hop.mode, format_where(hop.filters), hop.weight or "", hop.is_reversed,
     )  # fmt: skip
 
 

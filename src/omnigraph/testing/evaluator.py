@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import (
+    SCORE_PROPERTY,
     TYPE_PROPERTY,
     Aggregate,
     AliasRef,
@@ -36,6 +39,7 @@ from omnigraph.ir.expressions import (
 from omnigraph.ir.expressions import Scalar as Operand
 from omnigraph.ir.query import (
     HIDDEN_PREFIX,
+    HOP_VARIABLE,
     AntiJoin,
     Direction,
     EitherMatch,
@@ -46,11 +50,14 @@ from omnigraph.ir.query import (
     Operator,
     OptionalMatch,
     QueryIR,
+    Top,
+    WalkMode,
 )
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
 from omnigraph.testing.computed import compute, decide
+from omnigraph.testing.walks import Path, PathEntity, ScoreEntity, find_cheapest, list_walks
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
 Entity = dict[str, Any]
@@ -118,8 +125,30 @@ class _Evaluator:
 
     def run(self, operators: Iterable[Operator], rows: list[Row]) -> list[Row]:
         for operator in operators:
-            rows = [out for row in rows for out in self.step(operator, row)]
+            if isinstance(operator, Top):
+                rows = self.top(operator, rows)
+            else:
+                rows = [out for row in rows for out in self.step(operator, row)]
         return rows
+
+    def top(self, top: Top, rows: list[Row]) -> list[Row]:
+        """The first rows of a stage, each combination of variables once."""
+        distinct = {repr([(n, _identity(row[n])) for n in _named(row)]): row for row in rows}
+        kept = list(distinct.values())
+        kept.sort(key=lambda row: [_tie(row[name]) for name in _named(row)])
+        for item in reversed(top.order):
+            kept.sort(
+                key=lambda row, of=item.expression: _null_first(self.value(of, row)),  # type: ignore[misc]
+                reverse=item.descending,
+            )
+        count = top.count if isinstance(top.count, int) else self.value(top.count, {})
+        kept = kept[:count]
+        if top.score is None:
+            return kept
+        first = top.order[0].expression
+        return [
+            row | {top.score: ScoreEntity({SCORE_PROPERTY: self.value(first, row)})} for row in kept
+        ]
 
     def step(self, operator: Operator, row: Row) -> Iterator[Row]:
         match operator:
@@ -162,6 +191,11 @@ class _Evaluator:
         start = row[expand.source].get("id")
         if start is None:
             return
+        if expand.is_walk and (expand.edge_variable or expand.mode is not WalkMode.REACH):
+            for end, path in self.walks(expand, start):
+                bound = {} if expand.edge_variable is None else {expand.edge_variable: path}
+                yield row | bound | {expand.target: targets[end]}
+            return
         if expand.edge_variable is not None:
             for edge, end in self.leaving(expand, start):
                 if end in targets:
@@ -174,14 +208,49 @@ class _Evaluator:
     def leaving(self, expand: Expand, start: str) -> Iterator[tuple[Entity, str]]:
         """Every stored edge at a node, with its other end; a loop once."""
         for edge in self.data.edges[expand.edge]:
+            if not all(self.holds(each, {HOP_VARIABLE: edge}) for each in expand.hop_filters):
+                continue
             if expand.direction is not Direction.IN and edge["src"] == start:
                 yield edge, edge["dst"]
             elif expand.direction is not Direction.OUT and edge["dst"] == start:
                 yield edge, edge["src"]
 
+    def walks(self, expand: Expand, start: str) -> Iterator[tuple[str, Entity]]:
+        """Where a walk leads, and the path that it takes there."""
+        edge = self.data.catalog.edges[expand.edge]
+        nodes = {**self.data.nodes[edge.source], **self.data.nodes[edge.target]}
+        at = 0 if expand.is_reversed else -1
+
+        def leaving(node: str) -> Iterator[tuple[Entity, str]]:
+            return self.leaving(expand, node)
+
+        if expand.weight is None:
+            chains = edge.source == edge.target
+            for path in list_walks(expand, start, leaving, chains=chains):
+                yield path[0][at], PathEntity(path, nodes)
+            return
+        for end, (cost, path) in self.cheapest(expand, start).items():
+            yield end, PathEntity(path, nodes, cost)
+
+    def cheapest(self, expand: Expand, start: str) -> dict[str, tuple[float, Path]]:
+        """The cheapest paths, which cost what they do from their written left end."""
+        assert expand.weight is not None
+        if not expand.is_reversed:
+            return find_cheapest(start, partial(self.leaving, expand), expand.weight)
+        edge = self.data.catalog.edges[expand.edge]
+        lefts = edge.target if expand.direction is Direction.OUT else edge.source
+        turned = replace(expand, direction=expand.direction.reverse())
+        found = {}
+        for left in self.data.nodes[lefts]:
+            best = find_cheapest(left, partial(self.leaving, turned), expand.weight)
+            if start in best:
+                found[left] = best[start]
+        return found
+
     def reached(self, expand: Expand, start: str) -> list[str]:
         edge = self.data.catalog.edges[expand.edge]
         most = expand.max_hops if edge.source == edge.target else 1
+        assert most is not None
         visited, emitted, frontier = {start}, [], [start]
         for hop in range(1, most + 1):
             ahead: list[str] = []
@@ -306,7 +375,9 @@ class _Evaluator:
 
 
 def _named(row: Row) -> list[str]:
-    return sorted(name for name in row if not name.startswith(HIDDEN_PREFIX))
+    """The nodes, edges and paths of a row; a score is none."""
+    named = (name for name in row if not name.startswith(HIDDEN_PREFIX))
+    return sorted(name for name in named if not isinstance(row[name], ScoreEntity))
 
 
 def _identity(entity: Entity) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ the same Arrow table that the local engine gives.
     match.py      trees and branches → joins; counted variables → pre-aggregated messages
     negate.py     `not { … }` → anti-joins
     walk.py       `{m,n}` → frontiers: looked up while they are small, joined when they are not
+    paths.py      walks that keep what they followed; shortest paths
     group.py      groups and aggregates
     order.py      order, ties, limit
     rank.py       rows in the order of a search

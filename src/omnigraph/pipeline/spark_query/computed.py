@@ -57,8 +57,7 @@ def with_computed(
     types = {}
     for each in wanted.values():
         for ref in expression_refs(each):
-            view = run.local.view_of(ref.variable, plan.match.pattern)
-            types[property_of(ref.variable, ref.property)] = view.types[ref.property]
+            types[property_of(ref.variable, ref.property)] = ref.type.arrow_type()
     filled = fill_values(tuple(wanted.values()), run.local.values, by_variable=True)
     placeholders = [
         fn.lit(None).cast(field.dataType).alias(field.name) for field in to_struct(added).fields

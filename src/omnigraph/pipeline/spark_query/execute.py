@@ -18,12 +18,14 @@ from pyspark.sql import functions as fn
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import EmbedSource
+from omnigraph.errors import BadRequestError
 from omnigraph.executor.execute import asked_of_counted, prepare_query
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
 from omnigraph.index import RuntimeCache
 from omnigraph.ir.expressions import Aggregate, Bm25, Constant, Nearest, Param, Projected, Rrf
 from omnigraph.ir.query import QueryIR
+from omnigraph.ir.spark_support import not_on_spark
 from omnigraph.manifest.model import Snapshot
 from omnigraph.pipeline.spark_query.columns import to_local
 from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column, with_computed
@@ -85,7 +87,14 @@ def build_answer(
     cache: RuntimeCache,
     embedder: EmbedSource | None = None,
 ) -> SparkAnswer:
-    """Make the frame of a read at a snapshot. `params` has every parameter bound."""
+    """Make the frame of a read at a snapshot. `params` has every parameter bound.
+
+    Raises:
+        BadRequestError: It asks for something that only the local engine has.
+    """
+    missing = not_on_spark(ir)
+    if missing is not None:
+        raise BadRequestError(f"not supported yet on engine spark: {missing}")
     prepared = prepare_query(ir, snapshot, catalog, cache)
     local = Run(snapshot, catalog, tables, cache, Values(prepared.values, params), embedder)
     rows = sum(entry.row_count for entry in snapshot.entries.values())

@@ -19,8 +19,10 @@ from pyspark.sql import functions as fn
 
 from omnigraph.executor.filters import constants_hold, to_stored_predicate
 from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
+from omnigraph.ir.query import WalkMode
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.pipeline.spark_query.columns import FROM, TO, WEIGHT, id_of, property_of
+from omnigraph.pipeline.spark_query.paths import PathNeeds, path_ends
 from omnigraph.pipeline.spark_query.row_filters import keep_rows, to_join_condition
 from omnigraph.pipeline.spark_query.rows import NOTHING, Payload, Rows, fold, forget, pair, take_in
 from omnigraph.pipeline.spark_query.run import SparkRun
@@ -192,7 +194,8 @@ class Matcher:
             names = {FROM: id_of(hop.source)}
         else:
             names = {FROM: id_of(hop.source), TO: id_of(hop.target)}
-        how = "left_semi" if hop.edge_variable is None else "inner"
+        is_set = hop.edge_variable is None and hop.mode is not WalkMode.ALL_SHORTEST
+        how = "left_semi" if is_set else "inner"
         frame = rows.frame.join(ends.withColumnsRenamed(names), list(names.values()), how)
         return replace(rows, frame=frame, variables=rows.variables | {*self._bound_edge(hop)})
 
@@ -207,7 +210,7 @@ class Matcher:
             for variable in self._bound_edge(hop)
             for name in ["id", *self._needs.get(variable, ())]
         }
-        filters = self.pattern.filters.get(hop.edge_variable or "", ())
+        filters = (*self.pattern.filters.get(hop.edge_variable or "", ()), *hop.conditions)
         is_set = hop.edge_variable is None and not self.exists and not is_membership
         return self.run.ends(hop, columns, filters, distinct=is_set, at=self._named_end(hop))
 
@@ -243,7 +246,11 @@ class Matcher:
         is_far_less = far in self.pattern.filters and not self._is_filtered(rows)
         start, source = (far, self._start(far)) if is_far_less else (near, rows)
         frame = (source or self._read(start)).frame.select(id_of(start)).distinct()
-        return walk_ends(self.run, hop, frame, from_source=start == hop.source)
+        is_forward = start == hop.source
+        if hop.edge_variable is None and hop.mode is WalkMode.REACH:
+            return walk_ends(self.run, hop, frame, from_source=is_forward)
+        needs = PathNeeds(hop.edge_variable, tuple(self._needs.get(hop.edge_variable or "", ())))
+        return path_ends(self.run, hop, frame, needs, from_source=is_forward)
 
     def _is_filtered(self, rows: Rows | None) -> bool:
         return rows is not None and any(name in self.pattern.filters for name in rows.variables)

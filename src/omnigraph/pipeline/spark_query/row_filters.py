@@ -14,8 +14,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRef
+from omnigraph.ir.variables import predicate_refs
 from omnigraph.pipeline.spark_query.checks import Check, to_check
-from omnigraph.pipeline.spark_query.columns import property_of, to_local, variable_of
+from omnigraph.pipeline.spark_query.columns import property_of, to_local
 from omnigraph.pipeline.spark_query.rows import Rows
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.planner.pattern import Pattern
@@ -38,10 +39,10 @@ def keep_rows(run: SparkRun, pattern: Pattern, rows: Rows, predicate: Predicate)
     if condition is not None:
         return rows.keep(rows.frame.where(condition))
     check = to_check(predicate, run.local.values, by_variable=True)
-    types = {}
-    for name in check.columns():
-        view = run.local.view_of(variable_of(name), pattern)
-        types[name] = view.types[name.partition(":")[2]]
+    types = {
+        property_of(ref.variable, ref.property): ref.type.arrow_type()
+        for ref in predicate_refs(predicate)
+    }
     frame = rows.frame.mapInArrow(partial(_keep_batches, check, types), rows.frame.schema)
     return rows.keep(frame)
 

@@ -18,11 +18,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from omnigraph.dataclass import dataclass
+from omnigraph.executor.filters import to_stored_predicate
 from omnigraph.ir.query import Direction
 from omnigraph.pipeline.spark_query.columns import FROM, TO
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.planner.pattern import Hop
-from omnigraph.storage.predicates import IsIn
+from omnigraph.storage.predicates import And, IsIn, Predicate
 
 LOOKED_UP_PAIRS = 20_000
 """A frontier of so many pairs is looked up; a larger one is joined."""
@@ -43,8 +44,9 @@ def walk_ends(run: SparkRun, hop: Hop, starts: DataFrame, *, from_source: bool) 
     edge = run.local.catalog.edges[hop.edge]
     if edge.source != edge.target:
         # The far end has no such edge of its own, so a second hop leads nowhere.
-        ends = run.ends(hop, {}, distinct=True)
+        ends = run.ends(hop, {}, hop.conditions, distinct=True)
         return ends if hop.min_hops == 1 else ends.limit(0)
+    assert hop.max_hops is not None, "a walk without an end searches for paths"
     walk = _Walk(run, hop, from_source)
     answer: DataFrame = run.spark.createDataFrame([], f"`{START}` string, `{NODE}` string")
     for reached in walk.reach(starts, hop.max_hops):
@@ -62,11 +64,15 @@ class _Walk:
         self.hop = hop
         self.from_source = from_source
         self.key = f"edge:{hop.edge}"
+        # What the store cannot decide is left to tasks.
+        self.pushed: list[Predicate | None] = [
+            to_stored_predicate(run.local, each) for each in hop.conditions
+        ]
 
     def reach(self, starts: DataFrame, most: int) -> Iterator[_Reached]:
         """The pairs of each distance, from 0 on, until there are none."""
         few = starts.limit(LOOKED_UP_PAIRS + 1).toArrow().column(0)
-        if len(few) > LOOKED_UP_PAIRS:
+        if len(few) > LOOKED_UP_PAIRS or None in self.pushed:
             frame = starts.toDF(START).withColumn(NODE, fn.col(START))
             yield from self._join_on(frame, frame, 0, most)
             return
@@ -100,7 +106,11 @@ class _Walk:
         handle, reads = self.run.handle(self.key), self.run.local.tables.reads
         found = []
         for near, far in self._columns():
-            edges = reads.scan(handle, [near, far], IsIn(near, nodes.cast(pa.utf8())))
+            wanted = IsIn(near, nodes.cast(pa.utf8()))
+            predicate = (
+                And((wanted, *(each for each in self.pushed if each))) if self.pushed else wanted
+            )
+            edges = reads.scan(handle, [near, far], predicate)
             found.append(edges.select([near, far]).rename_columns([NODE, NEXT]))
         return pa.concat_tables(found)
 
@@ -116,7 +126,7 @@ class _Walk:
         self, frontier: DataFrame, seen: DataFrame, distance: int, most: int
     ) -> Iterator[_Reached]:
         near, far = (FROM, TO) if self.from_source else (TO, FROM)
-        steps = self.run.ends(self.hop, {}, distinct=False)
+        steps = self.run.ends(self.hop, {}, self.hop.conditions, distinct=False)
         steps = steps.withColumnsRenamed({near: NODE, far: NEXT})
         yield _Reached(distance, frontier)
         while distance < most:
@@ -140,7 +150,7 @@ class _Walk:
             loops = edges.filter(pc.equal(edges.column(NODE), edges.column(NEXT))).column(NODE)
             is_loop = pc.is_in(reached.pairs.column(end), pc.unique(loops))
             return self._to_frame(reached.pairs.filter(is_loop))
-        ends = self.run.ends(self.hop, {}, distinct=False)
+        ends = self.run.ends(self.hop, {}, self.hop.conditions, distinct=False)
         loops = ends.where(fn.col(FROM) == fn.col(TO)).select(fn.col(FROM).alias(end))
         return reached.pairs.join(loops, [end], "left_semi").select(START, NODE)
 
