@@ -42,9 +42,11 @@ def test_the_spark_examples_of_the_guide_do_what_it_says(
             exec(code, names)
 
     people = {row["id"] for row in graph.nodes("Person").to_arrow().to_pylist()}
-    assert len(examples) == 3
+    assert len(examples) == 5
     assert capsys.readouterr().out.splitlines() == [
         "spark {'edge:Knows': 1, 'node:Person': 2}",
+        "['Knows', 'Wrote', 'Note', 'Person']",
+        "3",
         "0",
     ]
     assert {"kim", "max", "new"} <= people

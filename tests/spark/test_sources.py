@@ -14,6 +14,7 @@ from omnigraph.errors import BadRequestError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.write.bad_rows import BadRowsError
+from tests.depth import IS_TORTURE
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -286,6 +287,90 @@ def test_each_batch_of_a_stream_is_committed_once(
     texts = sorted(row["text"] for row in graph.nodes("Note").to_arrow().to_pylist())
     assert texts == sorted(f"{batch}-{n}" for batch in range(3) for n in range(3))
     assert og.spark.last_batch(graph, "notes") == 2
+
+
+@pytest.mark.skipif(not IS_TORTURE, reason="it starts many processes: `make torture`")
+def test_a_stream_written_to_the_data_source_is_committed_once(
+    spark: Any, graph: og.Graph, tmp_path: Path
+) -> None:
+    """Spark forgets that the last batch was committed, and writes it again."""
+    og.spark.register(spark)
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    source.mkdir()
+    for batch in range(2):
+        (source / f"{batch}.json").write_text(json.dumps({"text": f"note {batch}"}))
+
+    def run() -> None:
+        stream = spark.readStream.schema("text string").option("maxFilesPerTrigger", 1)
+        written = stream.json(str(source)).writeStream.format("omnigraph")
+        written = written.options(path=graph.uri, type="Note", stream="notes")
+        started = written.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        started.start().awaitTermination()
+
+    run()
+    for name in ("1", ".1.crc"):
+        (checkpoint / "commits" / name).unlink()
+    run()
+
+    texts = sorted(row["text"] for row in graph.nodes("Note").to_arrow().to_pylist())
+    assert texts == ["note 0", "note 1"]
+    assert og.spark.last_batch(graph, "notes") == 1
+    assert unclaimed_files(graph) == []
+
+
+def open_source(graph: og.Graph, **options: str) -> Any:
+    """The data source as Spark's processes make it."""
+    from omnigraph.pipeline.datasource import GraphSource
+
+    source = type("Source", (GraphSource,), {"opener": staticmethod(og.open)})
+    return source({"path": graph.uri, **options})
+
+
+def test_a_repeated_batch_of_a_written_stream_is_left_out(graph: og.Graph) -> None:
+    """As Spark does it: one writer writes, and another one commits or aborts."""
+
+    def open_writer() -> Any:
+        return open_source(graph, type="Note", stream="s").streamWriter(None, False)
+
+    for batch, text in ((0, "a"), (0, "a"), (1, "b"), (1, "b"), (2, "c")):
+        part = open_writer().write(iter([pa.record_batch({"text": [text]})]))
+        finish = open_writer().commit if batch < 2 else open_writer().abort
+        finish([part, None], batch)
+
+    assert sorted(row["text"] for row in graph.nodes("Note").to_arrow().to_pylist()) == ["a", "b"]
+    assert og.spark.last_batch(graph, "s") == 1
+    assert unclaimed_files(graph) == []
+
+
+def test_the_data_source_says_which_option_is_missing(graph: og.Graph) -> None:
+    with pytest.raises(BadRequestError, match="the graph has Note, Person, Team, Knows"):
+        open_source(graph).schema()
+    with pytest.raises(BadRequestError, match="needs the option `stream`, a name that it has for"):
+        open_source(graph, type="Note").streamWriter(None, False)
+
+
+def test_every_type_is_a_view_at_one_snapshot(spark: Any, graph: og.Graph) -> None:
+    graph.load([person("a", age=1), person("b", age=2), knows("a", "b")], mode="append")
+
+    names = og.spark.register(spark, graph, prefix="og_")
+    graph.load([person("b", age=99)], mode="merge")
+    rows = spark.sql(
+        "select p.name, f.age from og_Person p join og_Knows k on k.src = p.id "
+        "join og_Person f on f.id = k.dst"
+    ).collect()
+
+    assert names == [f"og_{each}" for each in ("Knows", "Likes", "MemberOf", "Rates")] + [
+        f"og_{each}" for each in ("Note", "Person", "Team")
+    ]
+    assert [tuple(row) for row in rows] == [("a", 2)]
+
+
+def test_views_that_spark_would_confuse_are_refused(spark: Any, tmp_path: Path) -> None:
+    schema = "node Person { name: String @key }\nnode PERSON { name: String @key }"
+    graph = og.init(tmp_path / "g.omni", schema=schema, durability="process")
+
+    with pytest.raises(BadRequestError, match="'node:PERSON' and 'node:Person' would both be"):
+        og.spark.register(spark, graph)
 
 
 def test_a_batch_that_recovery_finished_counts_as_written(graph: og.Graph, tmp_path: Path) -> None:

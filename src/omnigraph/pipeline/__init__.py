@@ -25,7 +25,8 @@
     formats/        CSV, Parquet, Arrow, JSON
     frames.py       DataFrames as input, by spool.py; scan.py rows of a type as output
     export.py       a snapshot as load records; run_export.py chooses format and engine
-    datasource.py   `spark.read.format("omnigraph")`; streaming.py a sink for foreachBatch
+    datasource.py   `spark.read.format("omnigraph")`, datasource_write.py writing to it;
+                    streaming.py a sink for foreachBatch; views.py types as tables of Spark SQL
     model.py        the values that travel between all of them
 
 Only this package imports pyspark, and only when Spark is used.

@@ -2,6 +2,7 @@
 
     spark.read.format("omnigraph").options(path=uri, type="Person").load()
     frame.write.format("omnigraph").options(path=uri, type="Person").mode("append").save()
+    stream.writeStream.format("omnigraph").options(path=uri, type="Person", stream="hires").start()
 
 A read is pinned to one snapshot: of `branch`, or of `commit`, `version` or `at`, in the schema of
 that commit, or of today with `schema` as `current`. Its partitions are about equally large, and a
@@ -26,15 +27,15 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     InputPartition,
-    WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
-from omnigraph.pipeline.frames import ParquetParts, fresh_spool, partition_number, table_key
+from omnigraph.pipeline.datasource_write import BatchWriter, StreamWriter
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.pipeline.scan import Part, Pin, cut_parts, open_pinned, require_columns
 from omnigraph.storage.predicates import (
@@ -55,7 +56,9 @@ if TYPE_CHECKING:
 FORMAT = "omnigraph"
 _STORAGE_PREFIX = "storage."
 _SELECTION = ("branch", "commit", "version", "at", "schema")
-_OPTIONS = ("path", "type", "edge", "load_mode", "filters", *_SELECTION)
+_OPTIONS = ("path", "type", "edge", "load_mode", "filters", "stream", *_SELECTION)
+_STREAM_OPTIONS = ("checkpointlocation", "queryname")
+"""What Spark hands on of the options of a stream."""
 _COMPARISONS = {
     "=": CompareOp.EQ,
     ">": CompareOp.GT,
@@ -89,18 +92,23 @@ class GraphSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        return from_arrow_schema(spark_schema(_Target.of(self.options, self.opener).table_schema()))
+        return from_arrow_schema(spark_schema(Target.of(self.options, self.opener).table_schema()))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         nullable = {each.name: each.nullable for each in schema.fields}
-        return _Reader(_Target.of(self.options, self.opener), nullable)
+        return _Reader(Target.of(self.options, self.opener), nullable)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        return _Writer(_Target.of(self.options, self.opener), overwrite)
+        return BatchWriter(Target.of(self.options, self.opener), overwrite)
+
+    def streamWriter(  # noqa: N802, the name in Spark
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        return StreamWriter(Target.of(self.options, self.opener), overwrite)
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """What the options of a data source name."""
 
     path: str
@@ -108,30 +116,32 @@ class _Target:
     selection: tuple[tuple[str, str], ...]
     load_mode: str | None
     filters: str | None
+    stream: str | None
     storage_options: tuple[tuple[str, str], ...]
     opener: Opener
 
     @classmethod
-    def of(cls, options: Any, opener: Opener) -> _Target:
+    def of(cls, options: Any, opener: Opener) -> Target:
         _check_options(options)
-        path = options.get("path")
-        type_name = options.get("type") or options.get("edge")
-        if not path or not type_name:
-            raise BadRequestError(
-                "the data source needs the options `path`, a graph, and `type`, a node or edge type"
-            )
-        selection = {name: options[name] for name in _SELECTION if options.get(name)}
         storage = {
             name.removeprefix(_STORAGE_PREFIX): options[name]
             for name in options
             if name.startswith(_STORAGE_PREFIX)
         }
+        path = options.get("path")
+        type_name = options.get("type") or options.get("edge")
+        if not path:
+            raise BadRequestError("the data source needs the option `path`, which names a graph")
+        if not type_name:
+            raise BadRequestError(_missing_type(opener(path, mode="r", storage_options=storage)))
+        selection = {name: options[name] for name in _SELECTION if options.get(name)}
         return cls(
             path,
             type_name,
             tuple(selection.items()),
             options.get("load_mode"),
             options.get("filters"),
+            options.get("stream"),
             tuple(storage.items()),
             opener,
         )
@@ -151,6 +161,15 @@ class _Target:
         return schema
 
 
+def _missing_type(graph: Graph) -> str:
+    with graph:
+        known = ", ".join([*graph.catalog.nodes, *graph.catalog.edges])
+    return (
+        f"the data source reads one type, named by the option `type`: the graph has {known} — "
+        "`omnigraph.spark.register(spark, graph)` makes a view of each"
+    )
+
+
 def _check_options(options: Any) -> None:
     """Refuse an option that means nothing here.
 
@@ -158,7 +177,8 @@ def _check_options(options: Any) -> None:
         BadRequestError: It has an unknown name, or a value that it cannot have.
     """
     for name in options:
-        if name.lower() not in _OPTIONS and not name.lower().startswith(_STORAGE_PREFIX):
+        is_known = name.lower() in (*_OPTIONS, *_STREAM_OPTIONS)
+        if not is_known and not name.lower().startswith(_STORAGE_PREFIX):
             problem = f"the data source has no option `{name}`"
             raise BadRequestError(with_suggestion(problem, name.lower(), _OPTIONS))
     version, mode = options.get("version"), options.get("load_mode")
@@ -179,7 +199,7 @@ class _Rows(InputPartition):
 class _Reader(DataSourceReader):
     """Reads the columns named in `nullable`, each with the nullability that Spark expects."""
 
-    def __init__(self, target: _Target, nullable: Mapping[str, bool]) -> None:
+    def __init__(self, target: Target, nullable: Mapping[str, bool]) -> None:
         self._target = target
         self._nullable = dict(nullable)
         self._names = list(nullable)
@@ -210,43 +230,6 @@ class _Reader(DataSourceReader):
             handle, self._names, predicate, part.fragment_ids, part.places
         ):
             yield spark_batch(batch.drop_columns([ROW_ADDRESS]), wanted)
-
-
-@dataclass()
-class _Part(WriterCommitMessage):
-    """One file that a task has written, None when its partition had no rows."""
-
-    path: str | None
-
-
-class _Writer(DataSourceArrowWriter):
-    """Executors write files; when all are there, one process loads them as one commit."""
-
-    def __init__(self, target: _Target, overwrite: bool) -> None:
-        self._target = target
-        self._mode = target.load_mode or ("overwrite" if overwrite else "append")
-        with target.open("r") as graph:
-            self._key = table_key(graph.catalog, target.type_name)
-            self._spool = fresh_spool(graph.uri, dict(target.storage_options))
-        self._spool.make()
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _Part(self._spool.write(iterator, partition_number()))
-
-    def commit(self, messages: list[Any]) -> None:
-        paths = sorted(each.path for each in messages if each is not None and each.path)
-        branch = dict(self._target.selection).get("branch", "main")
-        try:
-            with self._target.open("rw") as graph:
-                parts = ParquetParts(tuple(paths))
-                graph.load_dataframes(
-                    {self._key: parts}, mode=self._mode, branch=branch, engine="inline"
-                )
-        finally:
-            self._spool.remove()
-
-    def abort(self, messages: list[Any]) -> None:
-        self._spool.remove()
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
