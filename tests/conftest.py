@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import scratch
 from tests.depth import IS_TORTURE
 from tests.small_disk import disk
 
 __all__ = ["disk"]
+
+scratch.move_to_memory()
+scratch.skip_flushes()
 
 # A busy machine is no failure: no example has a deadline. `make test` draws the same examples on
 # every run, so that a change is to blame for a failure; `make torture` draws new ones.
@@ -69,6 +73,13 @@ def pytest_collection_finish() -> None:
     """Keep what was collected out of garbage collection: no test frees any of it."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Leave the files of a run that failed until the next one."""
+    if exitstatus == pytest.ExitCode.OK:
+        scratch.remove_from_memory()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -51,7 +51,7 @@ steps = st.lists(
 )
 
 EXAMPLES = settings(
-    max_examples=depth(5, 50),
+    max_examples=depth(3, 50),
     deadline=None,
     # A failing script is short as it is, and every attempt to shorten it costs seconds.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -29,7 +29,7 @@ from tests.executor.query_strategies import Draw, Query, draw_query, draw_record
 pytestmark = pytest.mark.slow
 
 PARTS = 2
-GRAPHS_PER_PART = depth(6, 40)
+GRAPHS_PER_PART = depth(4, 40)
 QUERIES_PER_GRAPH = 25
 
 

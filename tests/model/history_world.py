@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from omnigraph.errors import NotFoundError
+from tests.depth import IS_TORTURE
 from tests.model.history_base import Touched, copy_state
 from tests.model.history_model import Changes, Commit
 from tests.model.history_schema import Row, Schema, Type
@@ -21,7 +22,8 @@ class World(Writes, Upkeep):
         for branch in list(self.history.heads):
             self.check_branch(branch)
             self.check_lineage(branch)
-            self._compare_queries(self.history.head(branch), branch=branch)
+            head = self.history.head(branch)
+            self._compare_queries(head, head.schema.types, branch=branch)
 
     def check_commits(self) -> None:
         """Every commit that ever was answers as it did when it was head, or may be gone."""
@@ -43,7 +45,7 @@ class World(Writes, Upkeep):
         try:
             shown = commit.schema.read_export(self.reader.call("export", commit=commit.id))
             assert shown == commit.state, f"commit {commit.number} shows other rows"
-            self._compare_queries(commit, commit=commit.id)
+            self._compare_queries(commit, _choose_types(commit), commit=commit.id)
             self._compare_entities(commit)
         except NotFoundError:
             if commit.id not in self.maybe_gone:
@@ -54,8 +56,8 @@ class World(Writes, Upkeep):
     def _commit(self, number: int) -> Commit:
         return list(self.history.commits.values())[number % len(self.history.commits)]
 
-    def _compare_queries(self, commit: Commit, /, **where: str) -> None:
-        for type_ in commit.schema.types:
+    def _compare_queries(self, commit: Commit, types: Sequence[Type], /, **where: str) -> None:
+        for type_ in types:
             rows = commit.state[type_.identity]
             text, read = _scan(commit.schema, type_)
             found = [read(each) for each in self.reader.call("query", text, **where)]
@@ -66,7 +68,7 @@ class World(Writes, Upkeep):
         branch, birth, version = self.facts[commit.id]
         if branch not in self.history.heads or self.births[branch] != birth:
             return
-        for type_ in commit.schema.types:
+        for type_ in _choose_types(commit):
             for id_, row in [*list(commit.state[type_.identity].items())[:1], ("none", None)]:
                 shown = self.reader.call("entity_at", type_.table_key, id_, version, branch=branch)
                 assert (None if shown is None else type_.read(shown)[1]) == row
@@ -108,6 +110,12 @@ class World(Writes, Upkeep):
             }
             before = after
         return []
+
+
+def _choose_types(commit: Commit) -> Sequence[Type]:
+    """One of them, in turn: the export has shown the rows of all."""
+    types = commit.schema.types
+    return types if IS_TORTURE else [types[commit.number % len(types)]]
 
 
 def _replay(state: dict[int, dict[str, Row]], changes: Changes) -> None:

@@ -25,7 +25,7 @@ from tests.model.history_world import World
 
 pytestmark = pytest.mark.slow
 
-STEPS, STEPS_TORTURE = 60, 110
+STEPS, STEPS_TORTURE = depth(40, 60), 110
 STEPS_BETWEEN_CHECKS = 20
 
 

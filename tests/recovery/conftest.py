@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from omnigraph.testing.crash import CrashRunner, Outcome
+from tests.recovery import work
 
 WORK = "tests.recovery.work"
 
@@ -20,32 +22,40 @@ Rows: TypeAlias = dict[str, dict[str, list[str]]]
 ACKED = defaultdict(lambda: "acked", compaction="")
 
 
-class Cellar:
-    """Runs work on a graph at one place and puts the graph back as it was between cells.
+@dataclass(frozen=True)
+class State:
+    """A graph that a write may lead to, and its rows."""
 
-    A graph with branches cannot be moved (Lance writes the place of a fork's parent into it), so
-    every graph of a kind is used where it was built.
+    place: str
+    rows: Rows
+
+
+class Cellar:
+    """Has graphs for cells to start from, and runs what dies in processes of their own.
+
+    Each cell gets a place that no other one had: what this process has read of a graph that was
+    there before could hide what died there. What only looks does so in this process, which has
+    Lance running.
     """
 
     def __init__(self, runner: CrashRunner, folder: Path) -> None:
         self.runner = runner
         self.folder = folder
-        self._rows: dict[tuple[str, str, int], dict[str, Rows]] = {}
+        self._places = 0
+        self._states: dict[tuple[object, ...], State] = {}
 
     def fresh(self, template: str) -> str:
         """The place of an unharmed graph of this kind."""
-        place = self.folder / template.replace(" ", "-")
-        saved = place.with_name(f"{place.name}.saved")
+        saved = self.folder / template.replace(" ", "-")
         if not saved.exists():
-            self._build(str(place), template)
-            shutil.copytree(place, saved)
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(saved, place)
+            self._build(str(saved), template)
+        self._places += 1
+        place = self.folder / f"cell-{self._places}"
+        shutil.copytree(saved, place, copy_function=shutil.copyfile)
         return str(place)
 
     def _build(self, place: str, template: str) -> None:
-        kind = "branch" if template == "orphan fork" else template
-        self.run("build", path=place, kind=kind).result()
+        work.build(place, "branch" if template == "orphan fork" else template)
         if template == "orphan fork":
             for count in (1, 2, 5):
                 # Each leaves one more fork that no branch owns.
@@ -53,17 +63,18 @@ class Cellar:
                 died = self.run("write", path=place, writer="branch insert", count=5, arm=arm)
                 assert died.was_killed
 
-    def run(self, work: str, **arguments: object) -> Outcome:
-        return self.runner.run(f"{WORK}:{work}", arguments)
+    def run(self, name: str, **arguments: object) -> Outcome:
+        return self.runner.run(f"{WORK}:{name}", arguments)
 
-    def rows(self, template: str, writer: str, count: int) -> dict[str, Rows]:
-        """What the graph shows before the write, and after the whole of it."""
-        key = (template, writer, count)
-        if key not in self._rows:
+    def lead(self, template: str, writer: str, count: int, *, to: str) -> State:
+        """The graph before the write, if it is to be `old`, else after the whole of it."""
+        acked = ACKED[writer]
+        key = (template, acked) if to == "old" else (template, acked, writer, count)
+        if key not in self._states:
             place = self.fresh(template)
-            arguments = {"path": place, "writer": writer, "count": count, "acked": ACKED[writer]}
-            self._rows[key] = self.run("look_around", **arguments).result()
-        return self._rows[key]
+            work.write(place, "" if to == "old" else writer, count, acked=acked)
+            self._states[key] = State(place, work.look(place))
+        return self._states[key]
 
 
 @pytest.fixture(scope="session")

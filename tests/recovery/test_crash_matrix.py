@@ -13,8 +13,9 @@ import pytest
 from omnigraph.failpoints import Failpoint
 from omnigraph.testing.crash import Outcome, run_spawned
 from tests.depth import IS_TORTURE, cover, depth
+from tests.recovery import work
 from tests.recovery.cells import BACK, FORWARD, GRAPH_CELLS, INIT_CELLS, MATRIX_MIN, Cell, features
-from tests.recovery.conftest import ACKED, WORK, Cellar
+from tests.recovery.conftest import ACKED, WORK, Cellar, State
 
 # One worker builds the graphs that the sample starts from.
 pytestmark = [pytest.mark.slow, *([] if IS_TORTURE else [pytest.mark.xdist_group("crashes")])]
@@ -45,11 +46,11 @@ def die(cellar: Cellar, cell: Cell, place: str) -> Outcome:
     return cellar.run("recover", path=place, arm=cell.recovery_arm)
 
 
-def expected_rows(cellar: Cellar, cell: Cell) -> Any:
+def expect(cellar: Cellar, cell: Cell) -> State:
     if cell.rows == "gone":
-        return cellar.rows("branch", "branch delete", cell.count)["new"]
+        return cellar.lead("branch", "branch delete", cell.count, to="new")
     writer = "insert" if cell.writer.startswith("heal by ") else cell.writer
-    return cellar.rows(cell.template, writer, cell.count)[cell.rows]
+    return cellar.lead(cell.template, writer, cell.count, to=cell.rows)
 
 
 def judge(cell: Cell, found: dict[str, Any], rows: Any) -> None:
@@ -70,17 +71,17 @@ def judge(cell: Cell, found: dict[str, Any], rows: Any) -> None:
 @pytest.mark.accepts("S-087", "S-089", "S-090", "S-091", "S-092", "S-097", "S-101", "S-102")
 @pytest.mark.parametrize("cell", RUN_CELLS, ids=str)
 def test_a_process_that_dies_leaves_a_whole_graph(cellar: Cellar, cell: Cell) -> None:
-    rows = expected_rows(cellar, cell)
+    expected = expect(cellar, cell)
     place = cellar.fresh(cell.template)
 
     died = die(cellar, cell, place)
 
     assert died.was_killed, f"unreached: {cell}\n{died.error}"
-    found = cellar.run("inspect", path=place).result()
-    judge(cell, found, rows)
     if cell.group == "groups":
-        history = cellar.rows(cell.template, cell.writer, cell.count)["history"][cell.rows]
-        assert found["history"] == history, "every commit shows what it left"
+        work.recover(place)
+        history = work.look_back(expected.place)
+        assert work.look_back(place) == history, "every commit shows what it left"
+    judge(cell, work.inspect(place), expected.rows)
 
 
 @pytest.mark.parametrize("cell", RUN_INIT_CELLS, ids=str)
@@ -90,7 +91,7 @@ def test_an_init_that_dies_leaves_no_graph_or_a_whole_one(cellar: Cellar, cell: 
     died = cellar.run("init", path=str(place), count=cell.count, arm=cell.arm)
 
     assert died.was_killed, f"unreached: {cell}"
-    found = cellar.run("try_init", path=str(place), count=cell.count).result()
+    found = work.try_init(str(place), cell.count)
     assert found["state"] == ("whole" if cell.rows == "new" else "partial"), found
     if cell.rows == "new":
         assert len(found["tables"].split(",")) == cell.count
@@ -102,14 +103,14 @@ def test_an_init_that_dies_leaves_no_graph_or_a_whole_one(cellar: Cellar, cell: 
 @pytest.mark.parametrize("cell", SPAWNED, ids=str)
 def test_a_process_started_from_nothing_dies_the_same_way(cellar: Cellar, cell: Cell) -> None:
     """The control for the zygote: no fork is involved."""
-    rows = expected_rows(cellar, cell)
+    expected = expect(cellar, cell)
     place = cellar.fresh(cell.template)
     arguments = {"path": place, "count": cell.count, "arm": cell.arm, "acked": ACKED[cell.writer]}
 
     died = run_spawned(f"{WORK}:write", {**arguments, "writer": cell.writer})
 
     assert died.was_killed, f"unreached: {cell}\n{died.error}"
-    judge(cell, run_spawned(f"{WORK}:inspect", {"path": place}).result(), rows)
+    judge(cell, run_spawned(f"{WORK}:inspect", {"path": place}).result(), expected.rows)
 
 
 def test_the_matrix_is_as_large_as_promised() -> None:

@@ -383,20 +383,15 @@ def look(path: str) -> dict[str, Any]:
     return rows_of(open_graph(path, mode="r"))
 
 
-def look_around(path: str, writer: str, count: int, acked: str) -> dict[str, Any]:
-    """The rows before a write, and after the whole of it."""
-    write(path, "", 0, acked=acked)
-    old, history = look(path), {"old": history_of(open_graph(path, mode="r"))}
-    write(path, writer, count)
-    history["new"] = history_of(open_graph(path, mode="r"))
-    return {"old": old, "new": look(path), "history": history}
+def look_back(path: str) -> list[dict[str, int]]:
+    """How many rows each state of main had, read only."""
+    return history_of(open_graph(path, mode="r"))
 
 
 def inspect(path: str) -> dict[str, Any]:
     """Reopen twice, look, verify, and write again: everything a cell is judged by."""
     graph = open_graph(path)
     rows, first, verified = rows_of(graph), standing_of(graph), _verify(graph)
-    history = history_of(graph)
     again = open_graph(path)
     second, errors = standing_of(again), {}
     for branch in [each for each in graph.branches() if each in ("main", BRANCH)]:
@@ -407,7 +402,6 @@ def inspect(path: str) -> dict[str, Any]:
     last = _verify(open_graph(path, mode="r"))
     return {
         "rows": rows,
-        "history": history,
         "first": first,
         "second": second,
         "verify": verified,

@@ -22,6 +22,7 @@ import pytest
 from omnigraph.failpoints import Failpoint as Point
 from omnigraph.testing.crash import CrashRunner, Outcome
 from tests.depth import IS_TORTURE, cover
+from tests.upkeep import work
 
 # One worker builds the graphs that the sample starts from.
 pytestmark = [pytest.mark.slow, *([] if IS_TORTURE else [pytest.mark.xdist_group("upkeep")])]
@@ -151,35 +152,38 @@ RUN_CELLS = cover(CELLS, features)
 
 
 class Cellar:
-    """Puts a graph back as it was between cells, and knows what each writer leads to."""
+    """Has graphs for cells to start from, and knows what each writer leads to.
+
+    Each cell gets a place that no other one had: what this process has read of a graph that was
+    there before could hide what died there.
+    """
 
     def __init__(self, runner: CrashRunner, folder: Path) -> None:
         self.runner = runner
         self.folder = folder
-        self._looks: dict[str, Any] = {}
+        self._places = 0
+        self._looks: dict[str, dict[str, Any]] = {}
 
-    def run(self, work: str, **arguments: object) -> Outcome:
-        return self.runner.run(f"{WORK}:{work}", arguments)
+    def run(self, name: str, **arguments: object) -> Outcome:
+        return self.runner.run(f"{WORK}:{name}", arguments)
 
     def fresh(self, writer: str) -> str:
         kind = "unindexed" if writer == "ensure" else "built"
-        saved, place = self.folder / f"{kind}.saved", self.folder / "graph"
+        saved = self.folder / kind
         if not saved.exists():
-            self.run("build", path=str(place)).result()
+            work.build(str(saved))
             if kind == "unindexed":
-                self.run("unindexed", path=str(place)).result()
-            shutil.copytree(place, saved)
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(saved, place)
+                work.unindexed(str(saved))
+        self._places += 1
+        place = self.folder / f"cell-{self._places}"
+        shutil.copytree(saved, place, copy_function=shutil.copyfile)
         return str(place)
 
     def look(self, writer: str) -> dict[str, Any]:
         """What a reader sees before the writer, and after the whole of it."""
         if writer not in self._looks:
-            place = self.fresh(writer)
-            self._looks[writer] = self.run("look_around", path=place, writer=writer).result()
-        found: dict[str, Any] = self._looks[writer]
-        return found
+            self._looks[writer] = work.look_around(self.fresh(writer), writer)
+        return self._looks[writer]
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +204,7 @@ def test_a_death_leaves_the_old_graph_or_the_new_one(cellar: Cellar, cell: Cell)
         again = cellar.run("recover", path=place, arm=f"{cell.recovery_point}=kill")
         assert again.was_killed, f"unreached: {cell}\n{again.error}"
 
-    reader = cellar.run("look", path=place).result()
-    found = cellar.run("inspect", path=place).result()
+    reader, found = work.look(place), work.inspect(place)
     assert {"schema": found["schema"], "rows": found["rows"]} == expected
     assert found["pins"] == found["heads"], "every pin is its HEAD"
     assert found["left"] == [], "nothing of it is left"

@@ -87,9 +87,13 @@ def write(path: str, writer: str, arm: str = "") -> str:
 
 def clean_by_self_care(path: str) -> None:
     """A write that changes no value and makes a cleanup due, which ends before this does."""
+    usual = retention.EVERY_VERSIONS, retention.GRACE
     retention.EVERY_VERSIONS, retention.GRACE = 1, timedelta(0)
-    with open_graph(path, self_care=True, config={"retention": "keep=1"}) as graph:
-        graph.mutate('query q() { update Person set { age: 1 } where name = "ann" }')
+    try:
+        with open_graph(path, self_care=True, config={"retention": "keep=1"}) as graph:
+            graph.mutate('query q() { update Person set { age: 1 } where name = "ann" }')
+    finally:
+        retention.EVERY_VERSIONS, retention.GRACE = usual
 
 
 def unindexed(path: str) -> None:

@@ -148,10 +148,14 @@ class _Inspection:
         for path in sorted(recorded.keys() - present.keys()):
             if not is_being_cleaned:
                 yield FileProblem(path, MISSING)
+        yield from filter(None, self._look_at(present))
+
+    def _look_at(self, present: Checksums) -> Iterator[FileProblem | None]:
+        if not self.content:  # the listing has the sizes: there is nothing to read
+            yield from map(self._problem, present, present.values())
+            return
         with ThreadPoolExecutor(READERS) as readers:
-            for found in readers.map(self._problem, present, present.values()):
-                if found is not None:
-                    yield found
+            yield from readers.map(self._problem, present, present.values())
 
     def _problem(self, path: str, expected: Checksum) -> FileProblem | None:
         listed = self.listed[path]
