@@ -45,6 +45,10 @@ class Policy:
         _record(asked.actor, asked, decision)
         return decision
 
+    def would_allow(self, request: Request) -> bool:
+        """Whether a request would be allowed. Nobody makes it, so it is not logged."""
+        return self._decide(request).allowed
+
     def require(
         self,
         action: Action,

@@ -67,6 +67,7 @@ class Application:
         self._observed = Observe(self._dispatch, serving.metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["omnigraph.app"] = self  # what answers a request by making others
         await self._observed(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:

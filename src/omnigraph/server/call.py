@@ -118,6 +118,15 @@ class Call:
         self._is_permit_checked = True
         gate.require(self.actor, wanted, branch, target_branch)
 
+    def leave_permit_to_parts(self) -> None:
+        """Say that the operation sends requests of its own, each of which is checked."""
+        self._is_permit_checked = True
+
+    def may(self, action: Action) -> bool:
+        """Whether the actor may do something somewhere: on main, or on an unprotected branch."""
+        gate = self._graph.gate if self._graph is not None else self.serving.gate
+        return gate.may(self.actor, action)
+
     async def body(self, model: type[Model], *, is_optional: bool = False) -> Model:
         """Read the body as a model; for an optional one, nothing and `null` are an empty object."""
         limits = self.serving.settings.limits

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import PolicyError
+from omnigraph.manifest import MAIN
 from omnigraph.policy import Action, Policy, Request
+
+_OTHER = "a branch that nothing protects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,20 @@ class Gate:
             return
         elif self.policy is not None or self.is_open or action is not Action.READ:
             raise PolicyError(f"{_denial(actor, action)} — no policy allows it")
+
+    def may(self, actor: str | None, action: Action) -> bool:
+        """Whether the actor may do it on some branch. Nothing is done, so nothing is logged."""
+        if self.policy is None or actor is None:
+            try:
+                self.require(actor, action)
+            except PolicyError:
+                return False
+            return True
+        policy = self.policy
+        pairs = ((None, None), (MAIN, MAIN), (MAIN, _OTHER), (_OTHER, MAIN), (_OTHER, _OTHER))
+        return any(
+            policy.would_allow(Request(actor, action, branch, target)) for branch, target in pairs
+        )
 
 
 def _denial(actor: str | None, action: Action) -> str:

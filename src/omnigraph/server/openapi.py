@@ -43,6 +43,8 @@ def list_operations(*, is_single: bool) -> list[tuple[str, Operation]]:
     """Every served path with its operation: flat, nested, or both."""
     found: list[tuple[str, Operation]] = []
     for operation in OPERATIONS:
+        if operation.operation_id == "server_mcp" and is_single:
+            continue  # the flat path is that of the graph
         is_health = operation.operation_id == "health"
         if is_single or operation.is_of_server or is_health:
             found.append((operation.path, operation))
@@ -65,8 +67,9 @@ def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
     """The document of a server of one graph or of several, that asks for tokens or does not."""
     paths: dict[str, dict[str, Any]] = {}
     for path, operation in list_operations(is_single=is_single):
-        if operation.operation_id == "listGraphs" and is_single:
-            continue  # there to say 405
+        is_hidden = operation.operation_id == "listGraphs" and is_single  # there to say 405
+        if is_hidden or not operation.is_described:
+            continue
         described = _describe(operation, path, is_open=is_open)
         paths.setdefault(path.replace(":path}", "}"), {})[operation.method.lower()] = described
     components: dict[str, Any] = {"schemas": _schemas()}

@@ -22,6 +22,7 @@ from omnigraph.server import (
     routes_commits,
     routes_exports,
     routes_loads,
+    routes_mcp,
     routes_queries,
     routes_reads,
     routes_review,
@@ -83,6 +84,8 @@ class Operation:
     errors: tuple[int, ...] = READ_ERRORS
     is_of_server: bool = False
     is_deprecated: bool = False
+    is_described: bool = True
+    """Whether OpenAPI tells of it: MCP describes itself."""
 
     @property
     def summary(self) -> str:
@@ -281,6 +284,11 @@ OPERATIONS: tuple[Operation, ...] = (
         "captureChangeBaseline", "/changes/baseline", routes_changes.capture_baseline,
         sent.BaselineRequest, action=Action.EXPORT, gives_media=routes_loads.NDJSON,
         is_body_required=False
+    ),
+    _read("mcp", "/mcp", routes_mcp.serve_mcp, None, is_described=False),
+    _read(
+        "server_mcp", "/mcp", routes_mcp.serve_server_mcp, None, action=Action.GRAPH_LIST,
+        is_of_server=True, is_described=False
     ),
     _get(
         "health", "/healthz", routes_server.health, answered.HealthOutput, action=None, errors=()

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from omnigraph.config.registry import StoredQuery
 from omnigraph.errors import BadRequestError, NotFoundError, PolicyError
 from omnigraph.manifest import MAIN
+from omnigraph.policy import Action
 from omnigraph.server import routes_reads, routes_writes
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
@@ -20,9 +21,9 @@ from omnigraph.server.request_models import InvokeRequest, resolve_branch
 
 
 async def list_queries(call: Call) -> Response:
-    """The stored queries that are shown to callers."""
+    """The stored queries that are shown to callers who may invoke them."""
     call.permit(branch=MAIN)
-    stored = call.graph.registry.queries.values()
+    stored = call.graph.registry.queries.values() if call.may(Action.INVOKE_QUERY) else ()
     return json_response({"queries": [_item(query) for query in stored if query.expose]})
 
 
