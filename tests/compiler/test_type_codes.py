@@ -18,7 +18,6 @@ def rank(order: str, params: str = "", match: str = "$d: Doc") -> str:
 
 BROKEN: list[tuple[str, str]] = [
     ("T1", "query q() { match { $x: Ghost } return { $x } }"),
-    ("T1", "query q() { match { $x: Named } return { $x } }"),
     ("T1", "query q() { match { $x: Wrote } return { $x } }"),
     ("T1", "query q() { match { $p: Paper not { $x: Papers $p cites $x } } return { $p } }"),
     ("T2", "query q() { match { $p: Paper { nope: 1 } } return { $p } }"),

@@ -35,6 +35,7 @@ PROPERTIES: dict[str, tuple[str, list[Any]]] = {
 }
 """Property name → its type and the values it is given; few, so that they meet."""
 
+SHARED = "Shared"
 _NUMBERS = ("small", "count", "large", "plus", "single", "double")
 _SUMMABLE = ("small", "count", "plus", "single", "double")
 
@@ -60,15 +61,22 @@ class Draw:
 
 @dataclass
 class Schema:
-    """Property names of each type; the ends of each edge."""
+    """Property names of each type; the ends of each edge; what an interface of both types has.
+
+    Nodes of both types may have the same key.
+    """
 
     nodes: dict[str, list[str]]
     edges: dict[str, tuple[str, str, list[str]]]
+    shared: list[str] = field(default_factory=list)
 
     def text(self) -> str:
         lines = [
-            f"node {name} {{ key: String @key {_declare(properties)} }}"
-            for name, properties in self.nodes.items()
+            f"interface {SHARED} {{ key: String @key {_declare(self.shared)} }}",
+            *(
+                f"node {name} implements {SHARED} {{ {_declare(properties, self.shared)} }}"
+                for name, properties in self.nodes.items()
+            ),
         ] + [
             f"edge {name}: {source} -> {target} {{ {_declare(properties)} }}"
             for name, (source, target, properties) in self.edges.items()
@@ -76,25 +84,32 @@ class Schema:
         return "\n".join(lines)
 
 
-def _declare(properties: list[str]) -> str:
-    return " ".join(f"{name}: {PROPERTIES[name][0]}?" for name in properties)
+def _declare(properties: list[str], inherited: list[str] | None = None) -> str:
+    own = [name for name in properties if name not in (inherited or ())]
+    return " ".join(f"{name}: {PROPERTIES[name][0]}?" for name in own)
 
 
 def draw_schema(draw: Draw) -> Schema:
-    nodes = {name: draw.some(list(PROPERTIES), 6) for name in ["Ann", "Bob"]}
+    shared = draw.some(list(PROPERTIES), 2)
+    nodes = {
+        name: list(dict.fromkeys([*draw.some(list(PROPERTIES), 5), *shared]))
+        for name in ["Ann", "Bob"]
+    }
     ends = [("Ann", "Ann"), ("Ann", "Bob"), ("Bob", "Bob")]
     edges = {
         f"Edge{place}": (*draw.one(ends), draw.some(["text", "small", "single", "date"], 2))
         for place in range(draw.whole(1, 3))
     }
-    return Schema(nodes, edges)
+    return Schema(nodes, edges, shared)
 
 
 def draw_records(draw: Draw, schema: Schema) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     keys: dict[str, list[str]] = {}
     for name, properties in schema.nodes.items():
-        keys[name] = [f"{name[0].lower()}{place}" for place in range(draw.whole(1, 6))]
+        keys[name] = [
+            f"{draw.one([name[0].lower(), 'c'])}{place}" for place in range(draw.whole(1, 6))
+        ]
         records += [
             {"type": name, "data": {"key": key} | _values(draw, properties)} for key in keys[name]
         ]
@@ -124,6 +139,7 @@ class _Builder:
     variables: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     edge_variables: dict[str, list[str]] = field(default_factory=dict)
     parameters: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    nullable: set[str] = field(default_factory=set)
     used: int = 0
 
     def fresh(self) -> str:
@@ -136,18 +152,23 @@ class _Builder:
         return nodes + [(v, p) for v, properties in self.edge_variables.items() for p in properties]
 
     def bind(self, name: str, type_name: str) -> None:
-        self.variables[name] = (type_name, [*self.schema.nodes[type_name], "key"])
+        self.variables[name] = (type_name, [*self.properties(type_name), "key"])
+
+    def properties(self, type_name: str) -> list[str]:
+        return self.schema.shared if type_name == SHARED else self.schema.nodes[type_name]
 
     def binding(self) -> str:
         name, type_name = self.fresh(), self.draw.one(list(self.schema.nodes))
+        if self.draw.chance(20):
+            type_name = SHARED
         self.bind(name, type_name)
         return f"${name}: {type_name}{self.inline(type_name)}"
 
     def inline(self, type_name: str) -> str:
         draw = self.draw
-        if not draw.chance(30) or not self.schema.nodes[type_name]:
+        if not draw.chance(30) or not self.properties(type_name):
             return ""
-        name = draw.one(self.schema.nodes[type_name])
+        name = draw.one(self.properties(type_name))
         return f" {{ {name}: {self.given(name, of_element=True)} }}"
 
     def given(self, name: str, *, of_element: bool = False) -> str:
@@ -175,12 +196,12 @@ class _Builder:
         draw = self.draw
         edge = draw.one(list(self.schema.edges))
         source, target, properties = self.schema.edges[edge]
-        starts = [v for v, (t, _) in self.variables.items() if t in (source, target)]
+        starts = [v for v, (t, _) in self.variables.items() if t in (source, target, SHARED)]
         if not starts:
             return None
         start = draw.one(starts)
         start_type = self.variables[start][0]
-        end_type = target if start_type == source else source
+        end_type = source if start_type == target != source else target
         end, is_new = self.far_end(end_type)
         walk = f"{edge[0].lower()}{edge[1:]}"
         if source == target and draw.chance(25):
@@ -195,7 +216,7 @@ class _Builder:
             walk = f"${name}:{walk}"
         if is_new and draw.chance(30) and end != "_":
             # Written backwards; the checker finds the direction from the bound end.
-            new_type = source if start_type == target else target
+            new_type = source if start_type in (target, SHARED) else target
             self.bind(end, new_type)
             return f"${end} {walk}{bounds} ${start}"
         if is_new and end != "_":
@@ -204,7 +225,7 @@ class _Builder:
 
     def far_end(self, type_name: str) -> tuple[str, bool]:
         draw = self.draw
-        known = [v for v, (t, _) in self.variables.items() if t == type_name]
+        known = [v for v, (t, _) in self.variables.items() if t in (type_name, SHARED)]
         if known and draw.chance(25):
             return draw.one(known), False
         if draw.chance(15):
@@ -226,6 +247,11 @@ class _Builder:
     def test(self) -> str | None:
         draw = self.draw
         readable = self.readable()
+        if self.nullable and draw.chance(20):
+            return f"${draw.one(sorted(self.nullable))} is {draw.one(['', 'not '])}null"
+        if self.variables and draw.chance(4):
+            kind = f"type(${draw.one(list(self.variables))})"
+            return f'{kind} {draw.one(["=", "!="])} "{draw.one(["Ann", "Bob"])}"'
         if readable and draw.chance(12):
             variable, name = draw.one(readable)
             return f"${variable}.{name} is {draw.one(['', 'not '])}null"
@@ -299,9 +325,74 @@ class _Builder:
             inner.append(self.filter())
         if depth > 0 and draw.chance(25):
             inner.append(self.negation(depth - 1))
+        if depth > 0 and draw.chance(15):
+            inner.append(self.either())
         self.variables, self.edge_variables = outer_nodes, outer_edges
         clauses = [clause for clause in inner if clause]
         return f"not {{ {' '.join(clauses)} }}" if clauses else None
+
+    def optional(self, depth: int = 1) -> str | None:
+        """What it introduces stays, and may be null."""
+        draw = self.draw
+        before = {*self.variables, *self.edge_variables}
+        inner: list[str | None] = [self.traversal() if draw.chance(90) else self.filter()]
+        if inner[0] is None:
+            # Nothing would connect it with what is outside.
+            return None
+        if draw.chance(30):
+            inner.append(self.traversal())
+        if draw.chance(15):
+            inner.append(self.either())
+        if depth > 0 and draw.chance(25):
+            inner.append(self.optional(depth - 1))
+        if draw.chance(35):
+            inner.append(self.filter())
+        if draw.chance(15):
+            inner.append(self.negation(0))
+        self.nullable |= {*self.variables, *self.edge_variables} - before
+        clauses = [clause for clause in inner if clause]
+        return f"optional {{ {' '.join(clauses)} }}" if clauses else None
+
+    def either(self) -> str | None:
+        """Alternatives that all introduce one variable, or none that is visible."""
+        draw = self.draw
+        visible = (self.fresh(), draw.one(list(self.schema.nodes))) if draw.chance(60) else None
+        parts = [self.alternative(visible) for _ in range(draw.whole(2, 3))]
+        if not all(parts):
+            return None
+        if visible is not None:
+            self.bind(*visible)
+        return "either " + " or ".join(f"{{ {part} }}" for part in parts)
+
+    def alternative(self, visible: tuple[str, str] | None) -> str | None:
+        outer_nodes, outer_edges = dict(self.variables), dict(self.edge_variables)
+        draw = self.draw
+        inner: list[str | None] = []
+        if visible is None:
+            inner.append(self.traversal() if draw.chance(50) else self.filter())
+        else:
+            inner.append(self.reach(*visible))
+            self.bind(*visible)
+        if draw.chance(30):
+            inner.append(self.traversal())
+        if draw.chance(30):
+            inner.append(self.filter())
+        if draw.chance(10):
+            inner.append(self.negation(0))
+        self.variables, self.edge_variables = outer_nodes, outer_edges
+        return " ".join(clause for clause in inner if clause) or None
+
+    def reach(self, name: str, type_name: str) -> str:
+        """A traversal that introduces a node of a type, or a binding of it."""
+        ways = [
+            f"${start} {edge[0].lower()}{edge[1:]} ${name}"
+            for edge, (source, target, _) in self.schema.edges.items()
+            for start, (kind, _) in self.variables.items()
+            if (kind, type_name) in ((source, target), (target, source))
+        ]
+        if ways and self.draw.chance(85):
+            return self.draw.one(ways)
+        return f"${name}: {type_name}{self.inline(type_name)}"
 
     def returns(self) -> tuple[list[str], list[str]]:
         """The projections, and what may be sorted by."""
@@ -320,6 +411,8 @@ class _Builder:
                 items.append(f"${variable}.{name} as r{place}")
                 if not PROPERTIES.get(name, ("", []))[0].startswith("["):
                     sortable.append(f"r{place}")
+            elif not is_grouped and draw.chance(25):
+                items.append(f"type(${draw.one(list(self.variables))}) as r{place}")
             else:
                 items.append(f"${draw.one(list(self.variables))} as r{place}")
         if not is_grouped:
@@ -354,6 +447,10 @@ class _Builder:
         if draw.chance(15):
             clauses.append(self.binding())
         clauses += [self.traversal() for _ in range(draw.whole(0, 3))]
+        if draw.chance(20):
+            clauses.append(self.either())
+        if draw.chance(35):
+            clauses += [self.optional() for _ in range(draw.whole(1, 2))]
         clauses += [self.filter() for _ in range(draw.whole(0, 2))]
         clauses += [self.negation(1) for _ in range(draw.whole(0, 1))]
         items, sortable = self.returns()

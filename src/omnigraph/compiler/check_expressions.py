@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from omnigraph.catalog.model import InterfaceType
 from omnigraph.compiler.check_values import NOW, constant
 from omnigraph.compiler.functions import PATH_FUNCTIONS, check_call, require_count
 from omnigraph.compiler.not_yet import not_yet
@@ -19,6 +20,7 @@ from omnigraph.compiler.scope import Scope, type_of
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.arithmetic import common_type, number_type, result_type
 from omnigraph.ir.expressions import (
+    TYPE_PROPERTY,
     Arithmetic,
     Call,
     Case,
@@ -29,6 +31,7 @@ from omnigraph.ir.expressions import (
     Not,
     Null,
     Predicate,
+    PropertyRef,
     Truth,
 )
 from omnigraph.ir.expressions import Scalar as Operand
@@ -204,14 +207,22 @@ def _check_function(expression: FunctionExpr, scope: Scope) -> Operand:
     return check_call(expression.name, arguments, spans, expression.span)
 
 
-def _check_type(expression: FunctionExpr, scope: Scope) -> Constant:
-    """`type($x)`: the name of the type that a variable is bound to, known before any row is."""
+def _check_type(expression: FunctionExpr, scope: Scope) -> Operand:
+    """`type($x)`: the name of an entity's type, mostly known before any row is."""
     require_count("type", len(expression.arguments), 1, 1, expression.span)
     (argument,) = expression.arguments
     owner = type_of(argument.name, scope) if isinstance(argument, VariableExpr) else None
     if owner is None:
         raise TypeCheckError("type needs a node or edge variable", code="T26", span=argument.span)
-    return Constant(owner.name, PropertyType(Scalar.STRING))
+    assert isinstance(argument, VariableExpr)
+    scope.typed.add(argument.name)
+    name, found = argument.name, scope.type_at(argument.name, PropertyType(Scalar.STRING))
+    if isinstance(owner, InterfaceType) and name not in scope.narrowed:
+        return PropertyRef(name, TYPE_PROPERTY, found)
+    known = Constant(scope.node_type(name), PropertyType(Scalar.STRING))
+    if name not in scope.nullable:
+        return known
+    return Case(((IsNull(scope.id_of(name)), Null(found)),), known, found)
 
 
 def _check_coalesce(expression: FunctionExpr, scope: Scope) -> Call:

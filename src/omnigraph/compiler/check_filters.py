@@ -72,7 +72,9 @@ def check_condition(condition: Condition, scope: Scope) -> Predicate:
         case FilterClause():
             return _check_comparison(condition, scope)
         case NullTest(operand, is_negated):
-            found = is_null(operand, scope) or IsNull(_tested(operand, scope))
+            found = is_null(operand, scope) or IsNull(
+                _find_nullable(operand, scope) or _tested(operand, scope)
+            )
             return Not(found) if is_negated else found
         case NotTest(inner):
             return Not(check_condition(inner, scope))
@@ -206,6 +208,15 @@ def _operand(expression: Expr, scope: Scope) -> Operand:
             hint="add it to a date, and compare the dates",
         )
     return found
+
+
+def _find_nullable(expression: Expr, scope: Scope) -> PropertyRef | None:
+    """The id of a variable that an `optional` may leave null: it is null exactly then."""
+    match expression:
+        case VariableExpr(name) if name in scope.nullable and name not in scope.params:
+            return scope.id_of(name)
+        case _:
+            return None
 
 
 def _tested(expression: Expr, scope: Scope) -> Operand:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from omnigraph.catalog.model import EdgeType
+from omnigraph.catalog.model import EdgeType, InterfaceType
 from omnigraph.compiler.check_values import plain_value
 from omnigraph.compiler.scope import Scope
 from omnigraph.errors import TypeCheckError
@@ -49,10 +49,25 @@ def text_match(expression: TextSearchExpr | FuzzyExpr, scope: Scope) -> TextMatc
 def ranking_arm(expression: NearestExpr | TextSearchExpr, scope: Scope) -> Nearest | Bm25:
     """Type `nearest` or `bm25`."""
     if isinstance(expression, NearestExpr):
-        return _nearest(expression, scope)
+        nearest = _nearest(expression, scope)
+        _require_one_type(nearest.target, expression, scope)
+        return nearest
     assert expression.function == "bm25"
     target, query = _text_arguments(expression, "bm25", scope)
+    _require_one_type(target, expression, scope)
     return Bm25(target, query, scope.language_of(target))
+
+
+def _require_one_type(target: PropertyRef, expression: Expr, scope: Scope) -> None:
+    owner = scope.variable(target.variable)
+    if isinstance(owner, InterfaceType):
+        raise TypeCheckError(
+            f"a ranking orders the nodes of one type, and `${target.variable}` is of the "
+            f"interface {owner.name}",
+            code="T40",
+            span=expression.span,
+            hint="bind the concrete type",
+        )
 
 
 def rank_fusion(expression: RrfExpr, scope: Scope) -> Rrf:

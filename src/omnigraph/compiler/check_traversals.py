@@ -7,11 +7,14 @@
 
 The other end is then bound to, or checked against, the opposite type. So either written order
 works for an edge between two types, and the written order is the direction for any other.
+
+A variable of an interface is of a type that implements it: it fits an end of such a type, and the
+traversal leaves it that one.
 """
 
 from __future__ import annotations
 
-from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.catalog.model import Catalog, EdgeType, InterfaceType, NodeType
 from omnigraph.compiler.check_paths import (
     bind_path,
     check_hop_filter,
@@ -104,15 +107,15 @@ def _direction(clause: Traversal, edge: EdgeType, scope: Scope) -> Direction:
         return Direction.BOTH
     source = _end(clause.source, clause.source_span, scope)
     if source is not None:
-        if source.name == edge.source:
+        if fits(source, edge.source, scope.catalog):
             return Direction.OUT
-        if source.name == edge.target:
+        if fits(source, edge.target, scope.catalog):
             return Direction.IN
         raise _misfit(clause.source, source.name, edge, clause.source_span)
     target = _end(clause.target, clause.target_span, scope)
-    if target is None or target.name == edge.target:
+    if target is None or fits(target, edge.target, scope.catalog):
         return Direction.OUT
-    if target.name == edge.source:
+    if fits(target, edge.source, scope.catalog):
         return Direction.IN
     raise _misfit(clause.target, target.name, edge, clause.target_span)
 
@@ -123,8 +126,15 @@ def _end_types(edge: EdgeType, direction: Direction) -> tuple[str, str]:
     return edge.source, edge.target
 
 
-def _end(name: str, span: Span, scope: Scope) -> NodeType | None:
-    """The node type of an endpoint, if it is bound. An edge is no endpoint (T23)."""
+def fits(bound: NodeType | InterfaceType, type_name: str, catalog: Catalog) -> bool:
+    """Whether a variable that is bound to this may be a node of a type."""
+    if isinstance(bound, InterfaceType):
+        return bound.name in catalog.nodes[type_name].interfaces
+    return bound.name == type_name
+
+
+def _end(name: str, span: Span, scope: Scope) -> NodeType | InterfaceType | None:
+    """The type of an endpoint, if it is bound. An edge is no endpoint (T23)."""
     found = scope.variable(name)
     require_node(name, span, scope)
     if isinstance(found, EdgeType):
@@ -142,8 +152,11 @@ def _bind_end(name: str, type_name: str, edge: EdgeType, span: Span, scope: Scop
     bound = _end(name, span, scope)
     if bound is None:
         scope.variables[name] = scope.catalog.nodes[type_name]
-    elif bound.name != type_name:
+    elif not fits(bound, type_name, scope.catalog):
         raise _misfit(name, bound.name, edge, span)
+    elif isinstance(bound, InterfaceType):
+        # Where another type is left already, no node is of both; the pattern sees to that.
+        scope.narrowed.setdefault(name, type_name)
 
 
 def _misfit(name: str, type_name: str, edge: EdgeType, span: Span) -> TypeCheckError:

@@ -88,7 +88,7 @@ def describe(ir: QueryIR | MutationIR, catalog: Catalog) -> Operation:
 
 def _field(item: ReturnItem) -> ResultField:
     if isinstance(item.expression, NodeRef):
-        return ResultField(item.column, "object", nullable=False)
+        return ResultField(item.column, "object", nullable=item.expression.nullable)
     return result_field(item.column, item.expression.type)
 
 

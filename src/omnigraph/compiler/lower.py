@@ -8,8 +8,9 @@ taking traversals that touch what is already bound:
     close    both ends bound: expand into a hidden variable, keep the rows where it is the target
 
 Other bindings of a component are not scanned: their filters go to the expand that reaches them.
-Filters follow in source order, then one anti-join per `not`. Components without a traversal between
-them meet as a cross product. `$_` gets a fresh hidden variable wherever it stands.
+Filters follow in source order, then every `either` and every `optional` in the order they are
+written, the filters on what these add, and one anti-join per `not`. Components without a traversal
+between them meet as a cross product. `$_` gets a fresh hidden variable wherever it stands.
 """
 
 from __future__ import annotations
@@ -18,20 +19,45 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from itertools import count
 
-from omnigraph.compiler.typed import TypedBinding, TypedPattern, TypedRead, TypedTraversal
+from omnigraph.compiler.typed import (
+    TypedBinding,
+    TypedEither,
+    TypedPattern,
+    TypedRead,
+    TypedTraversal,
+    Types,
+)
 from omnigraph.dataclass import dataclass
-from omnigraph.ir.expressions import Predicate, SameNode
+from omnigraph.ir.expressions import (
+    ID_PROPERTY,
+    Compare,
+    CompareKind,
+    Constant,
+    IsNull,
+    Not,
+    Predicate,
+    PropertyRef,
+    SameNode,
+)
 from omnigraph.ir.query import (
     HIDDEN_PREFIX,
     AntiJoin,
+    EitherMatch,
     Expand,
     Filter,
+    Narrow,
     NodeScan,
     Operator,
+    OptionalMatch,
     QueryIR,
     Top,
 )
+from omnigraph.ir.variables import predicate_variables
 from omnigraph.syntax.query_tree import ANONYMOUS
+from omnigraph.types import PropertyType, Scalar
+
+_ZERO, _ONE = (Constant(number, PropertyType(Scalar.I64)) for number in (0, 1))
+_NEVER = Compare(_ZERO, CompareKind.EQUAL, _ONE)
 
 
 def lower_read(read: TypedRead) -> QueryIR:
@@ -50,18 +76,12 @@ def lower_read(read: TypedRead) -> QueryIR:
 def _lower_parts(read: TypedRead) -> Iterator[Operator]:
     """The stages one after the other, and the match, each from what is bound before it."""
     hidden = _make_hidden_names()
-    bound: frozenset[str] = frozenset()
+    around = _Outer()
     for stage in read.stages:
-        yield from _lower_pattern(stage.pattern, bound, hidden)
+        yield from _lower_pattern(stage.pattern, around, hidden)
         yield Top(stage.count, stage.keys, stage.score)
-        bound |= _bound_by(stage.pattern)
-    yield from _lower_pattern(read.pattern, bound, hidden)
-
-
-def _bound_by(pattern: TypedPattern) -> frozenset[str]:
-    ends = [end for each in pattern.traversals for end in (each.source, each.target)]
-    names = [each.variable for each in pattern.bindings] + ends
-    return frozenset(names) - {ANONYMOUS}
+        around = around.after(stage.pattern)
+    yield from _lower_pattern(read.pattern, around, hidden)
 
 
 def _make_hidden_names() -> Iterator[str]:
@@ -69,22 +89,98 @@ def _make_hidden_names() -> Iterator[str]:
 
 
 def _lower_pattern(
-    pattern: TypedPattern, outer: frozenset[str], hidden: Iterator[str]
+    pattern: TypedPattern, outer: _Outer, hidden: Iterator[str]
 ) -> tuple[Operator, ...]:
-    traversals = [_with_named_ends(traversal, hidden) for traversal in pattern.traversals]
+    narrowed = dict(pattern.narrowed)
+    traversals = [
+        _with_named_ends(each, hidden)
+        for each in (_part_types(pattern, hidden) if pattern.is_never else pattern.traversals)
+    ]
     filters_by_variable = _inline_filters(pattern.bindings)
-    block = _Block(filters_by_variable, set(outer), hidden)
-    for variable in sorted(outer.intersection(filters_by_variable)):
+    block = _Block(filters_by_variable, set(outer.bound), hidden)
+    block.operators.extend(Narrow(name, type_name) for name, type_name in narrowed.items())
+    if pattern.is_never:
+        block.operators.append(Filter(_NEVER))
+    for variable in sorted(outer.bound.intersection(filters_by_variable)):
+        if variable in outer.nullable:
+            block.operators.append(Filter(Not(IsNull(_id_of(variable)))))
         block.operators.extend(map(Filter, filters_by_variable[variable]))
     for component in _components(pattern.bindings, traversals):
         block.add_component(component)
-    block.operators.extend(map(Filter, pattern.filters))
     bound = frozenset(block.bound)
+    late = [each for each in pattern.filters if not _is_bound(each, bound, pattern)]
+    block.operators.extend(Filter(each) for each in pattern.filters if each not in late)
+    around = _Outer(bound, outer.nullable)
+    for either in pattern.eithers:
+        block.operators.append(_lower_either(either, around, hidden))
+        around = around.add(either.nodes, either.edges)
+    for optional in pattern.optionals:
+        inner = _lower_pattern(optional, around, hidden)
+        block.operators.append(
+            OptionalMatch(optional.outer_variables, inner, optional.nodes, optional.edges)
+        )
+        around = around.add(optional.nodes, optional.edges, nullable=True)
+    block.operators.extend(map(Filter, late))
     block.operators.extend(
-        AntiJoin(negation.outer_variables, _lower_pattern(negation, bound, hidden))
+        AntiJoin(negation.outer_variables, _lower_pattern(negation, around, hidden))
         for negation in pattern.negations
     )
     return tuple(block.operators)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """The variables that are bound around a block, and those of them that may be null."""
+
+    bound: frozenset[str] = frozenset()
+    nullable: frozenset[str] = frozenset()
+
+    def after(self, pattern: TypedPattern) -> _Outer:
+        """The same with what a pattern introduces."""
+        found = self.add(pattern.nodes, pattern.edges)
+        for optional in pattern.optionals:
+            found = found.add(optional.nodes, optional.edges, nullable=True)
+        return found
+
+    def add(self, nodes: Types, edges: Types, *, nullable: bool = False) -> _Outer:
+        names = frozenset(name for name, _ in (*nodes, *edges))
+        return _Outer(
+            self.bound | {name for name, _ in nodes},
+            self.nullable | names if nullable else self.nullable,
+        )
+
+
+def _lower_either(either: TypedEither, around: _Outer, hidden: Iterator[str]) -> EitherMatch:
+    alternatives = tuple(_lower_pattern(each, around, hidden) for each in either.alternatives)
+    return EitherMatch(either.outer_variables, alternatives, either.nodes, either.edges)
+
+
+def _is_bound(predicate: Predicate, bound: frozenset[str], pattern: TypedPattern) -> bool:
+    """Whether nothing that a block adds is read."""
+    blocks: list[TypedEither | TypedPattern] = [*pattern.eithers, *pattern.optionals]
+    added = {name for block in blocks for name, _ in (*block.nodes, *block.edges)}
+    return not predicate_variables(predicate) & (added - bound)
+
+
+def _id_of(variable: str) -> PropertyRef:
+    return PropertyRef(variable, ID_PROPERTY, PropertyType(Scalar.STRING, nullable=True))
+
+
+def _part_types(pattern: TypedPattern, hidden: Iterator[str]) -> Iterator[TypedTraversal]:
+    """Give a variable that would have to be of two types one name for each."""
+    names: dict[tuple[str, str], str] = {}
+    known: dict[str, str] = dict(pattern.narrowed)
+    for traversal in pattern.traversals:
+        ends = []
+        for name, type_name in (
+            (traversal.source, traversal.source_type),
+            (traversal.target, traversal.target_type),
+        ):
+            if known.setdefault(name, type_name) == type_name or name == ANONYMOUS:
+                ends.append(name)
+            else:
+                ends.append(names.setdefault((name, type_name), next(hidden)))
+        yield replace(traversal, source=ends[0], target=ends[1])
 
 
 def _with_named_ends(traversal: TypedTraversal, hidden: Iterator[str]) -> TypedTraversal:

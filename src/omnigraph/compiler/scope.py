@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import TypeAlias
 
-from omnigraph.catalog.model import Catalog, EdgeType, EntityType, NodeType, Property
+from omnigraph.catalog.model import Catalog, EdgeType, EntityType, InterfaceType, NodeType, Property
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
-from omnigraph.ir.expressions import SCORE_PROPERTY, NodeRef, Param, PropertyRef
+from omnigraph.ir.expressions import ID_PROPERTY, SCORE_PROPERTY, NodeRef, Param, PropertyRef
 from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import ANONYMOUS, AliasExpr, PropertyExpr, VariableExpr
 from omnigraph.types import PropertyType, Scalar
 
-ID = "id"
+ID = ID_PROPERTY
 ID_TYPE = PropertyType(Scalar.STRING)
 """What `id` is called and holds where a query may name it: an edge has no value but this one."""
 _EDGE_ENDS = {"from": "src", "to": "dst"}
@@ -42,24 +43,42 @@ class Words:
     code: str
 
 
+Bound: TypeAlias = NodeType | EdgeType | InterfaceType
+"""What a variable may be bound to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What is visible at one point. The type of a variable says whether it is a node or an edge.
 
     `paths` and `scores` are variables that are neither. Where there are `words`, a condition reads
     these and no variable.
+
+    `narrowed` gives the one type that a variable of an interface can have here, where traversals
+    leave no other, and `nullable` the variables that an `optional` may leave null. The types of
+    `typed` are asked for by `type(…)`.
     """
 
     catalog: Catalog
     params: Mapping[str, PropertyType] = field(default_factory=dict)
-    variables: dict[str, EntityType] = field(default_factory=dict)
+    variables: dict[str, Bound] = field(default_factory=dict)
     paths: dict[str, PathVariable] = field(default_factory=dict)
     scores: dict[str, PropertyType] = field(default_factory=dict)
     words: Words | None = None
+    narrowed: dict[str, str] = field(default_factory=dict)
+    nullable: set[str] = field(default_factory=set)
+    typed: set[str] = field(default_factory=set)
 
     def inner(self) -> Scope:
-        """The scope of a `not` block: it starts from this one and adds to itself alone."""
-        return replace(self, variables=dict(self.variables), paths=dict(self.paths))
+        """The scope of an inner block: it starts from this one and adds to itself alone."""
+        return replace(
+            self,
+            variables=dict(self.variables),
+            paths=dict(self.paths),
+            narrowed=dict(self.narrowed),
+            nullable=set(self.nullable),
+            typed=set(),
+        )
 
     def bound_names(self) -> frozenset[str]:
         """Every variable that is bound."""
@@ -89,7 +108,11 @@ class Scope:
             )
         return PropertyRef(self.words.variable, name, found.type)
 
-    def variable(self, name: str) -> EntityType | None:
+    def node_type(self, name: str) -> str:
+        """The type of a node variable as far as it is known; else its interface."""
+        return self.narrowed.get(name, self.variables[name].name)
+
+    def variable(self, name: str) -> Bound | None:
         """What `$name` is bound to. `$_` never is."""
         return None if name == ANONYMOUS else self.variables.get(name)
 
@@ -106,7 +129,7 @@ class Scope:
         if owner is None:
             raise self._not_bound(expression)
         if isinstance(owner, EdgeType) and expression.property == ID:
-            return PropertyRef(expression.variable, ID, ID_TYPE)
+            return self.id_of(expression.variable)
         found = owner.properties.get(expression.property)
         if found is None:
             raise TypeCheckError(
@@ -115,12 +138,25 @@ class Scope:
                 span=expression.property_span,
                 hint=_property_hint(expression, owner),
             )
-        return PropertyRef(expression.variable, expression.property, found.type)
+        return PropertyRef(
+            expression.variable, expression.property, self.type_at(expression.variable, found.type)
+        )
+
+    def id_of(self, variable: str) -> PropertyRef:
+        """The id of a bound entity, which is null exactly where the variable is."""
+        return PropertyRef(variable, ID, self.type_at(variable, ID_TYPE))
+
+    def type_at(self, variable: str, found: PropertyType) -> PropertyType:
+        """The type of a value of a variable: null where the variable is."""
+        return replace(found, nullable=True) if variable in self.nullable else found
 
     def language_of(self, ref: PropertyRef) -> str:
-        """The language that full text takes a property to be in."""
+        """The language that full text takes a property to be in; of an interface, any type's."""
         owner = self.variables[ref.variable]
-        return self.catalog.text_language(owner.table_key, ref.property)
+        if isinstance(owner, EdgeType):
+            return self.catalog.text_language(owner.table_key, ref.property)
+        types = self.catalog.types_of(self.node_type(ref.variable))
+        return self.catalog.text_language(f"node:{types[0]}", ref.property) if types else ""
 
     def bare_variable(self, expression: VariableExpr) -> Param | NodeRef | PropertyRef:
         """Resolve a bare `$name`: a parameter first, then a score or a node.
@@ -135,8 +171,12 @@ class Scope:
         if expression.name in self.paths:
             raise self._is_path(expression.name, expression.span)
         match self.variable(expression.name):
-            case NodeType(name=type_name):
-                return NodeRef(expression.name, type_name)
+            case NodeType() | InterfaceType():
+                return NodeRef(
+                    expression.name,
+                    self.node_type(expression.name),
+                    expression.name in self.nullable,
+                )
             case EdgeType(name=type_name):
                 raise TypeCheckError(
                     f"`${expression.name}` is bound to an edge, which has no value of its own; "
@@ -187,7 +227,7 @@ class Scope:
         )
 
 
-def type_of(name: str, scope: Scope) -> EntityType | None:
+def type_of(name: str, scope: Scope) -> Bound | None:
     """The type of the node or edge that a bare `$name` means; a parameter of that name hides it."""
     return None if name in scope.params else scope.variable(name)
 
@@ -216,7 +256,7 @@ def edge_hint(name: str, catalog: Catalog) -> str | None:
 
 
 def require_property(
-    owner: EntityType, name: str, *, code: str, span: Span, also: tuple[str, ...] = ()
+    owner: Bound, name: str, *, code: str, span: Span, also: tuple[str, ...] = ()
 ) -> Property:
     """The property of this name, or `code`. `also` are other names that would have been right."""
     found = owner.properties.get(name)
@@ -225,12 +265,20 @@ def require_property(
             f"{owner.name} has no property `{name}`",
             code=code,
             span=span,
-            hint=did_you_mean(name, [*owner.properties, *also]),
+            hint=interface_hint(owner, name) or did_you_mean(name, [*owner.properties, *also]),
         )
     return found
 
 
-def _property_hint(expression: PropertyExpr, owner: EntityType) -> str | None:
-    if expression.property == "id" and isinstance(owner, NodeType):
+def interface_hint(owner: Bound, name: str) -> str | None:
+    """Say that an interface shows its own properties only, unless a name is near."""
+    if not isinstance(owner, InterfaceType):
+        return None
+    return did_you_mean(name, owner.properties) or f"bind the concrete type to use {name}"
+
+
+def _property_hint(expression: PropertyExpr, owner: Bound) -> str | None:
+    if expression.property == "id" and not isinstance(owner, EdgeType):
         return f"return `${expression.variable}` itself: its value is the id"
-    return did_you_mean(expression.property, owner.properties)
+    found = interface_hint(owner, expression.property)
+    return found or did_you_mean(expression.property, owner.properties)

@@ -22,6 +22,9 @@ from omnigraph.ir.query import (
 )
 from omnigraph.source_text import Span
 
+Types: TypeAlias = tuple[tuple[str, str], ...]
+"""Variables with the names of their types."""
+
 
 @dataclass(frozen=True, slots=True)
 class TypedBinding:
@@ -59,10 +62,12 @@ class TypedTraversal:
 
 @dataclass(frozen=True, slots=True)
 class TypedPattern:
-    """The clauses of a `match` or a `not`, by kind, each kind in source order.
+    """The clauses of one block, by kind, each kind in source order.
 
     `outer_variables` are the variables of the surrounding pattern that this one mentions, nested
-    negations included; a top-level pattern has none.
+    blocks included; a top-level pattern has none. `nodes` and `edges` give the types of what it
+    introduces. Traversals leave the outer variables of an interface one type each, `narrowed`;
+    with `is_never` they leave a variable none.
     """
 
     bindings: tuple[TypedBinding, ...]
@@ -70,6 +75,22 @@ class TypedPattern:
     filters: tuple[Predicate, ...]
     negations: tuple[TypedPattern, ...]
     outer_variables: tuple[str, ...] = ()
+    eithers: tuple[TypedEither, ...] = ()
+    optionals: tuple[TypedPattern, ...] = ()
+    nodes: Types = ()
+    edges: Types = ()
+    narrowed: Types = ()
+    is_never: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypedEither:
+    """The alternatives of an `either`; `nodes` and `edges` are visible outside of it."""
+
+    alternatives: tuple[TypedPattern, ...]
+    outer_variables: tuple[str, ...]
+    nodes: Types = ()
+    edges: Types = ()
 
 
 @dataclass(frozen=True, slots=True)

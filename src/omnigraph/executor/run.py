@@ -105,7 +105,9 @@ class Run:
         found = self._unions.get(type_name)
         if found is None:
             parts = [self.nodes(name) for name in self.catalog.types_of(type_name)]
-            found = self._unions[type_name] = UnionView(type_name, parts)
+            declared = self.catalog.interfaces[type_name].properties
+            types = {name: each.type.arrow_type() for name, each in declared.items()}
+            found = self._unions[type_name] = UnionView(type_name, parts, types)
         return found
 
     def followed(self, variable: str, edge: str) -> Entities:

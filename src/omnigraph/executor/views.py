@@ -11,7 +11,7 @@ and orders hold positions and need no case of their own for either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -30,15 +30,15 @@ _NONE: IntArray = np.empty(0, dtype=np.int64)
 class UnionView:
     """The nodes of several types. Those of the first come first; equal ids are apart."""
 
-    def __init__(self, name: str, parts: Sequence[TableView]) -> None:
+    def __init__(
+        self, name: str, parts: Sequence[TableView], types: Mapping[str, pa.DataType]
+    ) -> None:
         self.table_key = f"interface:{name}"
         self.parts = tuple(parts)
         self.type_names = [part.table_key.partition(":")[2] for part in parts]
         self.ends = np.cumsum([part.size for part in parts], dtype=np.int64)
         self.size = int(self.ends[-1]) if parts else 0
-        self.types: dict[str, pa.DataType] = {TYPE_PROPERTY: pa.utf8(), ID_PROPERTY: pa.utf8()}
-        for part in reversed(parts):
-            self.types |= part.types
+        self.types = {TYPE_PROPERTY: pa.utf8(), ID_PROPERTY: pa.utf8(), **types}
 
     def start_of(self, type_name: str) -> int:
         """The first position of a type."""
@@ -58,7 +58,7 @@ class UnionView:
         """The values of some columns at these positions, which may repeat."""
         of_part = self.parts_of(positions)
         stored = [name for name in names if name != TYPE_PROPERTY]
-        pieces = {name: [pa.array([], self.types.get(name, pa.utf8()))] for name in stored}
+        pieces = {name: [pa.array([], self.types[name])] for name in stored}
         order: list[IntArray] = []
         for number, (part, start, _) in enumerate(self.spans()):
             here = np.flatnonzero(of_part == number)

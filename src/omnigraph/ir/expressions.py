@@ -68,10 +68,11 @@ class PropertyRef:
 
 @dataclass(frozen=True, slots=True)
 class NodeRef:
-    """A bare node variable; its value is the node's id."""
+    """A bare node variable; its value is the node's id, null where the variable is."""
 
     variable: str
     type_name: str
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

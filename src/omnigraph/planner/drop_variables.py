@@ -55,7 +55,7 @@ def _drop_in_tree(tree: Tree, match: MatchPlan, estimates: Estimates) -> Tree:
             last_use[name] = max(last_use.get(name, 0), place)
     for names in _read_together(match):
         # What waits for another tree is read when this one is done.
-        at = max(bound_at.get(name, len(steps)) for name in names)
+        at = max((bound_at.get(name, len(steps)) for name in names), default=0)
         for name in names:
             last_use[name] = max(last_use.get(name, 0), at)
     makes_more = [place for place, each in enumerate(steps) if _makes_more(each, estimates)]

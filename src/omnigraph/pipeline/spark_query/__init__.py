@@ -15,6 +15,8 @@ the same Arrow table that the local engine gives.
     needs.py      which properties rows have to carry
     match.py      trees and branches → joins; counted variables → pre-aggregated messages
     negate.py     `not { … }` → anti-joins
+    blocks.py     `optional` and `either` → joins with what they add
+    identity.py   which columns tell entities apart, null and interfaces included
     walk.py       `{m,n}` → frontiers: looked up while they are small, joined when they are not
     paths.py      walks that keep what they followed; shortest paths
     group.py      groups and aggregates

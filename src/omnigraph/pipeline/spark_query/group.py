@@ -7,7 +7,7 @@ from typing import TypeAlias, assert_never
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
+from omnigraph.ir.expressions import TYPE_PROPERTY, Aggregate, Constant, NodeRef, Param, PropertyRef
 from omnigraph.pipeline.spark_query.columns import id_of, property_of
 from omnigraph.pipeline.spark_query.rows import Rows, extreme_name, known_name, sum_name, summand
 from omnigraph.pipeline.spark_query.run import SparkRun
@@ -51,13 +51,20 @@ def group_rows(run: SparkRun, plan: Plan, rows: Rows) -> DataFrame:
     values = [
         _aggregate(run, rows, each).alias(aggregate_column(each, plan)) for each in aggregates
     ]
-    names = list(dict.fromkeys(key_column(key) for key in keys_of(plan)))
+    names = list(dict.fromkeys(name for key in keys_of(plan) for name in _told_apart(key, rows)))
     groups = rows.frame.groupBy(*map(fn.col, names))
     frame = groups.agg(*values, fn.count(fn.lit(1)).alias(_MATCHES))
     if any(not isinstance(item.expression, Aggregate) for item in plan.returns):
         # Without a key there is one group, even of nothing; a given value shows as little as a key.
         frame = frame.where(fn.col(_MATCHES) > 0)
     return frame
+
+
+def _told_apart(key: Key, rows: Rows) -> list[str]:
+    """The columns that a key groups by: an entity by its id, of an interface by its type too."""
+    column = property_of(key.variable, TYPE_PROPERTY)
+    is_typed = isinstance(key, NodeRef) and column in rows.frame.columns
+    return [key_column(key), column] if is_typed else [key_column(key)]
 
 
 def _aggregate(run: SparkRun, rows: Rows, aggregate: Aggregate) -> Column:

@@ -22,6 +22,8 @@ from omnigraph.ir.expressions import Compare, CompareKind, Predicate, PropertyRe
 from omnigraph.ir.query import WalkMode
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.pipeline.spark_query.columns import FROM, TO, WEIGHT, id_of, property_of
+from omnigraph.pipeline.spark_query.identity import is_interface
+from omnigraph.pipeline.spark_query.interface import read_interface
 from omnigraph.pipeline.spark_query.paths import PathNeeds, path_ends
 from omnigraph.pipeline.spark_query.row_filters import keep_rows, to_join_condition
 from omnigraph.pipeline.spark_query.rows import NOTHING, Payload, Rows, fold, forget, pair, take_in
@@ -50,6 +52,7 @@ class Matcher:
         self.pattern = plan.pattern
         self.payload = payload
         self.exists = exists
+        self.needs = needs
         self._needs: dict[str, list[str]] = {}
         for ref in needs:
             self._needs.setdefault(ref.variable, []).append(ref.property)
@@ -70,7 +73,7 @@ class Matcher:
     def match(self, seeds: Rows | None = None) -> Rows:
         """The rows of all matches; of those that extend `seeds`, when there are some."""
 
-        rows = seeds
+        rows = seeds and self._apply(seeds)
         for tree in self.plan.trees:
             if tree.root is None:
                 assert rows is not None, "a match that hangs on outer variables is seeded"
@@ -80,9 +83,17 @@ class Matcher:
                 rows = grown if rows is None else self._apply(self._join(rows, grown))
         if rows is None:
             rows = Rows(self.run.spark.range(1).drop("id"), frozenset())
+        rows = self._add_blocks(rows)
         assert not self._waiting, f"never applied: {self._waiting}"
         if not constants_hold(self.run.local, self.pattern.constants):
             rows = rows.keep(rows.frame.where(fn.lit(False)))
+        return rows
+
+    def _add_blocks(self, rows: Rows) -> Rows:
+        from omnigraph.pipeline.spark_query.blocks import add_block
+
+        for block in self.plan.blocks:
+            rows = self._apply(add_block(self.run, self.pattern, rows, block, self.needs))
         return rows
 
     def match_variable(self, variable: str) -> Rows:
@@ -132,8 +143,11 @@ class Matcher:
 
     def _read(self, variable: str, filters: Sequence[Predicate] = ()) -> Rows:
         names = self._needs.get(variable, ())
-        frame = self.run.read_nodes(variable, self.pattern.nodes[variable], filters, names)
-        rows = Rows(frame, frozenset([variable]))
+        if is_interface(self.run.local.catalog, self.pattern, variable):
+            rows = read_interface(self.run, self.pattern, variable, filters, names)
+        else:
+            frame = self.run.read_nodes(variable, self.pattern.nodes[variable], filters, names)
+            rows = Rows(frame, frozenset([variable]))
         for negation in self._masks.get(variable, ()):
             rows = self._mask(rows, negation)
         return rows
@@ -153,7 +167,7 @@ class Matcher:
     def _mask(self, rows: Rows, negation: NegationPlan) -> Rows:
         from omnigraph.pipeline.spark_query.negate import without_masked
 
-        return without_masked(self.run, rows, negation)
+        return without_masked(self.run, self.pattern, rows, negation)
 
     # Branches
 
@@ -321,7 +335,7 @@ class Matcher:
                 continue
             self._waiting.remove(each)
             if isinstance(each, NegationPlan):
-                rows = without_matches(self.run, rows, each)
+                rows = without_matches(self.run, self.pattern, rows, each)
             else:
                 rows = keep_rows(self.run, self.pattern, rows, each)
         return rows

@@ -19,12 +19,18 @@ def needs_of_plan(plan: Plan) -> frozenset[PropertyRef]:
 
 
 def needs_of_match(match: MatchPlan) -> Iterator[PropertyRef]:
-    """What rows carry for predicates over several variables, and for `not` on rows."""
+    """What rows carry for predicates on rows, for `not` on rows, and for blocks."""
     yield from properties_of(match.pattern.across)
     for negation in match.negations:
         if negation.mask_of is None:
-            outer = set(negation.outer)
-            inner = negation.plan
-            for filters in inner.pattern.filters.values():
-                yield from (ref for ref in properties_of(filters) if ref.variable in outer)
-            yield from (ref for ref in needs_of_match(inner) if ref.variable in outer)
+            yield from _needs_of_inner(negation.plan, set(negation.outer))
+    for block in match.blocks:
+        for plan in block.plans:
+            yield from _needs_of_inner(plan, set(block.outer))
+
+
+def _needs_of_inner(inner: MatchPlan, outer: set[str]) -> Iterator[PropertyRef]:
+    """What an inner pattern reads of outer variables."""
+    for filters in inner.pattern.filters.values():
+        yield from (ref for ref in properties_of(filters) if ref.variable in outer)
+    yield from (ref for ref in needs_of_match(inner) if ref.variable in outer)

@@ -6,7 +6,7 @@ each task while it reads when there is a limit, and merges those.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -15,8 +15,15 @@ from pyspark.sql import functions as fn
 
 from omnigraph.dataclass import dataclass
 from omnigraph.index.columns import to_comparable
-from omnigraph.ir.expressions import Aggregate, NodeRef, Projected, PropertyRef, SortKey
-from omnigraph.pipeline.spark_query.columns import WEIGHT, id_of, to_local
+from omnigraph.ir.expressions import (
+    TYPE_PROPERTY,
+    Aggregate,
+    NodeRef,
+    Projected,
+    PropertyRef,
+    SortKey,
+)
+from omnigraph.pipeline.spark_query.columns import WEIGHT, id_of, property_of, to_local
 from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column
 from omnigraph.pipeline.spark_query.group import Key, aggregate_column, key_column, keys_of
 from omnigraph.pipeline.spark_query.rows import Rows
@@ -47,8 +54,14 @@ def order_rows(plan: Plan, rows: Rows) -> DataFrame:
     frame = unfold(rows, plan.limit)
     if plan.order:
         ties = [name for name in plan.match.pattern.visible_variables() if name in rows.variables]
-        frame = _sort(frame, [*_keys(plan), *(_Sort(id_of(name)) for name in ties)])
+        frame = _sort(frame, [*_keys(plan), *map(_Sort, tie_columns(frame, ties))])
     return limit_frame(plan, frame)
+
+
+def tie_columns(frame: DataFrame, variables: Iterable[str]) -> list[str]:
+    """The ids of variables; of equal ids of an interface the type name decides."""
+    found = (name for each in variables for name in (id_of(each), property_of(each, TYPE_PROPERTY)))
+    return [name for name in found if name in frame.columns]
 
 
 def order_groups(plan: Plan, frame: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ from omnigraph.executor.search import check_fusion_constant
 from omnigraph.ir.expressions import Bm25, Nearest, Ranking, Rrf
 from omnigraph.ir.variables import ranking_variable
 from omnigraph.pipeline.spark_query.columns import id_of
-from omnigraph.pipeline.spark_query.order import limit_frame, unfold
+from omnigraph.pipeline.spark_query.order import limit_frame, tie_columns, unfold
 from omnigraph.pipeline.spark_query.rows import Rows
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.pipeline.spark_query.source import TableRead, map_parts
@@ -42,10 +42,10 @@ def order_by_ranking(run: SparkRun, plan: Plan, ranking: Ranking, rows: Rows) ->
     else:
         scores, best = _scores(run, plan, ranking), _best(ranking, column)
     frame = unfold(rows, plan.limit).join(scores, [column])
-    edges = plan.match.pattern.edge_hops()
+    edges = plan.match.pattern.edge_types()
     names = [name for name in plan.match.pattern.visible_variables() if name in rows.variables]
     names.sort(key=lambda name: name not in edges)
-    return limit_frame(plan, frame.orderBy(*best, *(id_of(name) for name in names)))
+    return limit_frame(plan, frame.orderBy(*best, *map(fn.col, tie_columns(frame, names))))
 
 
 def _best(ranking: Nearest | Bm25, column: str) -> list[Column]:
