@@ -50,9 +50,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks: dict[str, int] = {}
     for item in items:
         part, *_ = item.path.relative_to(TESTS).parts
-        if _is_on_s3(item):
-            item.add_marker(pytest.mark.xdist_group("s3"))
         is_grouped = item.get_closest_marker("xdist_group") is not None
+        if not is_grouped and _is_on_s3(item):
+            # With a group of its own it needs Spark, which takes longer to start than the server.
+            item.add_marker(pytest.mark.xdist_group("s3"))
+            is_grouped = True
         if is_grouped or part in SLOW_PARTS:
             item.add_marker(pytest.mark.slow)
         if not is_grouped:

@@ -15,7 +15,8 @@ import omnigraph as og
 def copy_ready(name: str, make: Callable[[Path], og.Graph], path: Path) -> None:
     """Put the graph that `make` makes at `path`; its `name` is unique in the suite.
 
-    It has no branches: forks know the place of their origin, and would have to be mended.
+    With branches it is cheap only if it takes many writes: the next open mends their files, which
+    know the place of their origin.
     """
     saved = _folder() / name
     if not saved.exists():

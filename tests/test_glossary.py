@@ -108,6 +108,7 @@ def test_comments_and_pages_name_the_actor(word: str) -> None:
     assert not find_uses(word, [*SOURCES, *PAGES])
 
 
+@pytest.mark.slow
 def test_functions_are_named_by_verbs() -> None:
     """A past participle is a name for data; fewer than 3 % of all functions have one."""
     names = [

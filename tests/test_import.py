@@ -33,6 +33,7 @@ def test_compiling_needs_neither_arrow_nor_lance() -> None:
     assert not modules & (HEAVY - {"lark"})
 
 
+@pytest.mark.slow
 def test_a_graph_is_opened_and_asked_without_pandas_spark_or_web(tmp_path: Path) -> None:
     omnigraph.init(tmp_path / "graph", schema="node Person { name: String @key }").close()
     read = "query q() { match { $p: Person } return { $p.name } }"

@@ -54,6 +54,7 @@ def callers() -> dict[tuple[str, str], Path]:
     return found
 
 
+@pytest.mark.slow
 def test_only_the_protocol_and_recovery_take_the_steps_of_a_write() -> None:
     """Every other writer builds an intent, and so cannot tell a failure in its own way."""
     elsewhere = {place for place in callers() if place[0] not in PROTOCOL}

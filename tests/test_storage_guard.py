@@ -90,6 +90,7 @@ def modules_outside_storage() -> list[Path]:
     return [path for path in SOURCE.rglob("*.py") if STORAGE not in path.parents]
 
 
+@pytest.mark.slow
 @pytest.mark.accepts("S-050", "S-052")
 def test_no_module_outside_storage_reaches_lance() -> None:
     found = {
@@ -214,6 +215,7 @@ def methods_that_call(path: Path, wanted: set[str]) -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.accepts("S-046", "S-047")
 def test_no_method_commits_as_a_side_effect_of_writing() -> None:
     """What is named `stage*` gives a staged value back; HEADs move in the methods named for it."""
@@ -282,6 +284,7 @@ def hand_written_filters(source: str) -> list[int]:
     return [value.lineno for value in values if isinstance(value, written)]
 
 
+@pytest.mark.slow
 def test_filter_text_is_built_in_one_module() -> None:
     """Anything else that held SQL would have to quote by itself."""
     functions = re.compile(r"array_has\(|arrow_cast\(")

@@ -67,6 +67,7 @@ def test_a_huge_file_is_refused_unread() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_long_file_of_allowed_size_is_read() -> None:
     tree = read("- x\n" * 99_000)
 

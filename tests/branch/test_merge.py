@@ -29,6 +29,8 @@ from tests.branch.bulk import write_bulk
 from tests.branch.people import change, merged, new_people, previewed, state_of
 from tests.graph.reading import heads, pins, sidecars
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def people(tmp_path: Path) -> og.Graph:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 from datetime import timedelta
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 
 import omnigraph as og
 from tests.branch.people import change, merged, new_people, state_of
+from tests.depth import cover
+from tests.ready import copy_ready
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +24,18 @@ def people(tmp_path: Path) -> og.Graph:
 
 def ages(graph: og.Graph, branch: str = "main") -> dict[str, int | None]:
     return {name: row["age"] for name, row in state_of(graph, branch)["node:Person"].items()}
+
+
+def new_hotfixed(path: Path, *, delete: bool, is_late: bool = False) -> og.Graph:
+    """People whose `hotfix` is in both; see `hotfix_into_both`."""
+
+    def make(path: Path) -> og.Graph:
+        graph = new_people(path)
+        hotfix_into_both(graph, delete=delete, is_late=is_late)
+        return graph
+
+    copy_ready(f"hotfix {delete} {is_late}", make, path)
+    return og.open(path, durability="process")
 
 
 def hotfix_into_both(graph: og.Graph, *, delete: bool, is_late: bool = False) -> None:
@@ -43,13 +58,17 @@ def hotfix_into_both(graph: og.Graph, *, delete: bool, is_late: bool = False) ->
         graph.delete_branch("hotfix")
 
 
-@pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.parametrize("delete", [False, True])
-@pytest.mark.parametrize("name", ["alice", "eve", "bob"])
+DELETIONS = cover(
+    product(["alice", "eve", "bob"], [False, True], [False, True]),
+    lambda case: {*combinations(enumerate(case), 2)},
+)
+
+
+@pytest.mark.parametrize(("name", "delete", "is_late"), DELETIONS)
 def test_a_row_that_one_side_deleted_after_a_shared_merge_stays_deleted(
-    people: og.Graph, delete: bool, name: str, is_late: bool
+    tmp_path: Path, name: str, delete: bool, is_late: bool
 ) -> None:
-    hotfix_into_both(people, delete=delete, is_late=is_late)
+    people = new_hotfixed(tmp_path / "graph", delete=delete, is_late=is_late)
     change(people, "gone", branch="dev", name=name)
 
     merged(people, "main", "dev")
@@ -64,9 +83,9 @@ def test_a_row_that_one_side_deleted_after_a_shared_merge_stays_deleted(
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("delete", [False, True])
 def test_a_row_that_one_side_changed_after_a_shared_merge_is_no_conflict(
-    people: og.Graph, delete: bool, is_late: bool
+    tmp_path: Path, delete: bool, is_late: bool
 ) -> None:
-    hotfix_into_both(people, delete=delete, is_late=is_late)
+    people = new_hotfixed(tmp_path / "graph", delete=delete, is_late=is_late)
     change(people, "age", branch="dev", name="eve", age=21)
     change(people, "age", branch="dev", name="alice", age=32)
 
@@ -77,9 +96,9 @@ def test_a_row_that_one_side_changed_after_a_shared_merge_is_no_conflict(
 
 @pytest.mark.parametrize("delete", [False, True])
 def test_both_sides_that_changed_a_row_after_a_shared_merge_conflict_over_it(
-    people: og.Graph, delete: bool
+    tmp_path: Path, delete: bool
 ) -> None:
-    hotfix_into_both(people, delete=delete)
+    people = new_hotfixed(tmp_path / "graph", delete=delete)
     change(people, "age", branch="dev", name="eve", age=21)
     change(people, "age", branch="main", name="eve", age=22)
 
@@ -181,8 +200,8 @@ def test_a_criss_cross_over_criss_crosses_needs_the_bases_of_its_bases(people: o
     assert ages(people, "right") == {"bob": 26, "carol": 41}
 
 
-def test_commits_of_a_merged_branch_are_known_after_it_is_deleted(people: og.Graph) -> None:
-    hotfix_into_both(people, delete=True)
+def test_commits_of_a_merged_branch_are_known_after_it_is_deleted(tmp_path: Path) -> None:
+    people = new_hotfixed(tmp_path / "people.omni", delete=True)
     head = people.commits("main")[0]
     assert head.merged_parent_id is not None
 
@@ -197,8 +216,8 @@ def test_commits_of_a_merged_branch_are_known_after_it_is_deleted(people: og.Gra
     assert head.merged_parent_id not in [each.commit_id for each in reopened.commits("main")]
 
 
-def test_a_merged_head_is_read_after_its_branch_is_deleted(people: og.Graph) -> None:
-    hotfix_into_both(people, delete=True)
+def test_a_merged_head_is_read_after_its_branch_is_deleted(tmp_path: Path) -> None:
+    people = new_hotfixed(tmp_path / "people.omni", delete=True)
     merged_head = people.commits("main")[0].merged_parent_id
 
     rows = people.query(
@@ -242,8 +261,8 @@ def test_every_commit_of_a_merged_branch_answers_after_it_is_deleted(people: og.
     assert people.verify().is_clean
 
 
-def test_a_merge_over_a_state_that_is_gone_is_refused_and_says_which(people: og.Graph) -> None:
-    hotfix_into_both(people, delete=True)
+def test_a_merge_over_a_state_that_is_gone_is_refused_and_says_which(tmp_path: Path) -> None:
+    people = new_hotfixed(tmp_path / "people.omni", delete=True)
     shutil.rmtree(Path(people.uri) / "__commits")
     change(people, "gone", branch="dev", name="alice")
     before = state_of(people, "dev")
@@ -256,8 +275,8 @@ def test_a_merge_over_a_state_that_is_gone_is_refused_and_says_which(people: og.
     assert state_of(people, "dev") == before
 
 
-def test_a_state_of_a_deleted_branch_is_never_taken_from_its_successor(people: og.Graph) -> None:
-    hotfix_into_both(people, delete=True)
+def test_a_state_of_a_deleted_branch_is_never_taken_from_its_successor(tmp_path: Path) -> None:
+    people = new_hotfixed(tmp_path / "people.omni", delete=True)
     merged_head = people.commits("main")[0].merged_parent_id
     people.create_branch("hotfix")
     change(people, "age", branch="hotfix", name="bob", age=1)
@@ -298,8 +317,8 @@ def test_a_branch_made_again_after_its_merge_can_be_written_and_merged(people: o
     assert people.verify().is_clean
 
 
-def test_a_kept_state_goes_when_no_merge_can_need_it(people: og.Graph) -> None:
-    hotfix_into_both(people, delete=True)
+def test_a_kept_state_goes_when_no_merge_can_need_it(tmp_path: Path) -> None:
+    people = new_hotfixed(tmp_path / "people.omni", delete=True)
     assert people.cleanup(keep=10, confirm=True).forks_removed == ()
     change(people, "gone", branch="dev", name="alice")
     merged(people, "main", "dev")

@@ -48,6 +48,7 @@ def plain() -> str:
     return "\n".join("\n".join([head, *members, tail]) for head, members, tail in DECLARATIONS)
 
 
+@pytest.mark.slow
 @given(spellings())
 def test_order_spacing_and_comments_do_not_change_the_hash(text: str) -> None:
     assert catalog(text).shape_hash == catalog(plain()).shape_hash

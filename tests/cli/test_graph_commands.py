@@ -258,6 +258,7 @@ def test_a_bad_branch_name_is_refused(team: Path, arguments: tuple[str, ...], me
     assert message in outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.accepts("S-107")
 def test_what_recovery_did_is_found_by_its_actor(team: Path) -> None:
     """A writer that dies after its table commits is finished by the next write."""

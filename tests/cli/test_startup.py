@@ -34,6 +34,7 @@ def test_help_loads_nothing_heavy(command: tuple[str, ...]) -> None:
     assert not modules_after(*command) & HEAVY
 
 
+@pytest.mark.slow
 def test_a_command_over_a_server_loads_no_engine() -> None:
     modules = modules_after("snapshot", "--server", "http://127.0.0.1:1")
 

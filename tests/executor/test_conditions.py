@@ -151,6 +151,7 @@ def test_conditions_over_two_variables_join_rows(graph: og.Graph) -> None:
     assert rows(graph, "$p next $q  not ($p.a < $q.a)", "$p.key as p") == []
 
 
+@pytest.mark.slow
 def test_a_long_condition_is_not_a_deep_one(graph: og.Graph) -> None:
     """Thousands of parts are one node of the tree, and one pass over the rows."""
     many = " or ".join(f"$p.a = {n}" for n in range(2, 5_000))

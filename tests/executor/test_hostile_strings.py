@@ -142,6 +142,7 @@ def compare(graph: og.Graph, plain: Plain, source: str, params: dict[str, str]) 
     assert as_texts(cold, source) == expected
 
 
+@pytest.mark.slow
 @FUZZ
 @given(slot=st.sampled_from(sorted(SLOTS)), text=TEXTS)
 def test_a_parameter_is_only_ever_a_value(
@@ -152,6 +153,7 @@ def test_a_parameter_is_only_ever_a_value(
     compare(graph, plain, f"query q($v: String) {{ {body} }}", {"v": text})
 
 
+@pytest.mark.slow
 @FUZZ
 @given(slot=st.sampled_from(TAKES_LITERAL), text=TEXTS.filter(lambda text: "\0" not in text))
 def test_a_literal_is_only_ever_a_value(

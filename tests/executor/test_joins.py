@@ -182,6 +182,7 @@ FIXED = [
 ]
 
 
+@pytest.mark.slow
 def test_joins_of_every_shape_give_the_rows_of_the_evaluator(tmp_path: Path) -> None:
     """Folding in the middle, predicates that wait for their second variable, a second tree."""
     with init(tmp_path / "g.omni", schema=SCHEMA, durability="process") as graph:
@@ -234,6 +235,7 @@ def read_again(graph: Graph, random: Random | None) -> GraphData:
     return read_graph(graph.snapshot(), graph.catalog, inside(graph).store.tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(GRAPHS))
 def test_patterns_that_close_give_the_rows_of_the_evaluator(tmp_path: Path, seed: int) -> None:
     """In large blocks and small ones, and in whatever order the clauses are written."""

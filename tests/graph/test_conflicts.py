@@ -130,6 +130,7 @@ def test_of_many_strict_writers_with_one_view_exactly_one_wins(pair: og.Graph) -
     assert len(pair.commits()) == 3
 
 
+@pytest.mark.slow
 def test_inserts_of_many_threads_all_succeed_and_form_one_chain(pair: og.Graph) -> None:
     handles = [pair, reopen(pair), reopen(pair)]
 

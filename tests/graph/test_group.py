@@ -82,6 +82,7 @@ def both(tmp_path: Path) -> tuple[og.Graph, og.Graph]:
     return made[0], made[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("branch", ["main", "side"])
 def test_every_commit_of_a_group_is_that_of_a_serial_run(
     both: tuple[og.Graph, og.Graph], branch: str
@@ -312,6 +313,7 @@ def test_a_version_of_a_group_that_is_missing_undoes_all_of_it(graph: og.Graph) 
     assert names(again) == ["next"]
 
 
+@pytest.mark.slow
 def test_commits_of_a_group_outlive_compaction_cleanup_and_their_branch(graph: og.Graph) -> None:
     graph.create_branch("side")
     members = [("pair", {"a": f"a{n}", "b": f"b{n}"}) for n in range(4)]
@@ -423,6 +425,7 @@ def test_an_inner_commit_whose_versions_a_cleanup_removed_is_said_to_be_gone(
     assert graph.cleanup(keep=keep, confirm=True).tables
 
 
+@pytest.mark.slow
 def test_threads_lose_nothing_and_every_commit_adds_one(graph: og.Graph) -> None:
     count, together = 24, threading.Barrier(8)
     results: list[og.MutationResult] = []

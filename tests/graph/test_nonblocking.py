@@ -224,6 +224,7 @@ def test_new_rows_are_ranked_by_prefetch_once_they_are_looked_up_often(
                     prefetching.query(BY_KEY, params={"slug": "p7"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_a_nonblocking_answer_is_never_from_before_a_write(graph: og.Graph, is_ours: bool) -> None:
     writer = graph if is_ours else og.open(graph.uri, durability="process")

@@ -58,6 +58,7 @@ def test_a_mutation_reports_what_each_statement_affected(graph: og.Graph) -> Non
     assert (nothing.affected_nodes, nothing.commit_id) == (0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.accepts("S-179")
 def test_a_query_at_a_version_answers_as_main_did_then(graph: og.Graph) -> None:
     """Rows, values and edges of every version, asked for in any order, also after upkeep."""
@@ -105,6 +106,7 @@ def test_a_read_is_refused_when_the_schema_files_were_edited(graph: og.Graph) ->
     assert (counters.opens, counters.scans) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.accepts("S-180")
 def test_a_query_sees_whole_writes_only(graph: og.Graph) -> None:
     """While a writer adds pairs, every answer has as many left ends as right ends."""

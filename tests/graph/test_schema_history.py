@@ -324,6 +324,7 @@ def test_dropped_types_are_deletes_and_added_ones_inserts(graph: og.Graph) -> No
     assert [len(block.changes) for block in graph.changes(before, types=["City"])] == [1]
 
 
+@pytest.mark.slow
 def test_every_step_of_the_feed_is_in_its_own_pair_of_schemas(graph: og.Graph) -> None:
     start = head(graph)
     graph.apply_schema(RENAMED)

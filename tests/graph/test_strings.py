@@ -57,6 +57,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return new_graph(tmp_path_factory.mktemp("strings") / "graph")
 
 
+@pytest.mark.slow
 def test_every_string_is_its_own_key(tmp_path: Path) -> None:
     """Keys are compared as exact text: no folding, no trimming, no normalising."""
     graph = new_graph(tmp_path / "graph")

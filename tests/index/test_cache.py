@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Barrier, Event, Thread
 
+import pytest
+
 from omnigraph.index import RuntimeCache
 from omnigraph.index.cache import VERSIONS_MAX
 from omnigraph.index.keys import ColumnKey, TableId
@@ -134,6 +136,7 @@ def test_uses_are_counted() -> None:
     assert cache.touch(A) == 1
 
 
+@pytest.mark.slow
 def test_looking_while_other_threads_build_and_drop_fails_no_thread() -> None:
     """A look moves the entry to the end; a thread that drops an old version iterates over all."""
     cache = RuntimeCache(1_000_000)

@@ -93,6 +93,7 @@ def change(graph: og.Graph, chance: random.Random, count: int) -> None:
             graph.load([{"type": "Doc", "data": record}], mode="merge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(depth(1, 40)))
 def test_a_search_after_commits_is_that_of_a_version_read_anew(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

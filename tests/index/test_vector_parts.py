@@ -59,6 +59,7 @@ def change(graph: og.Graph, chance: random.Random, branch: str) -> None:
             graph.load([record(chance, slug)], mode="merge", branch=branch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(depth(1, 40)))
 def test_after_random_commits_the_answers_are_those_of_the_rows(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

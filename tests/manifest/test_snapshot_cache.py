@@ -49,6 +49,7 @@ def test_a_repeated_read_opens_no_file(graph: og.Graph) -> None:
         assert (counters.head_probes, counters.text_reads, counters.control_reads) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("branch", ["main", "dev"])
 def test_a_write_through_any_handle_is_seen_by_the_next_read(graph: og.Graph, branch: str) -> None:
     graph.create_branch("dev")
@@ -64,6 +65,7 @@ def test_a_write_through_any_handle_is_seen_by_the_next_read(graph: og.Graph, br
         assert names(graph, branch) == names(other, branch) == expected
 
 
+@pytest.mark.slow
 def test_writes_in_a_burst_are_each_seen(graph: og.Graph) -> None:
     """Within one tick of the file system's clock the attributes may not change: not trusted."""
     other = reopen(graph)

@@ -95,7 +95,7 @@ def test_every_engine_gives_the_same_graph(
         engine = "spark"
 
     @settings(
-        max_examples=depth(2, 20) if other == "spark" else depth(10, 100),
+        max_examples=depth(2, 20) if other == "spark" else depth(6, 100),
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -119,7 +119,7 @@ def test_every_engine_gives_the_same_graph(
 def test_checking_columns_in_threads_gives_the_same_result(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @settings(max_examples=depth(8, 50), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=depth(5, 50), deadline=None, suppress_health_check=list(HealthCheck))
     @given(LOADS)
     def agree(loads: Any) -> None:
         top = tmp_path_factory.mktemp("threads")

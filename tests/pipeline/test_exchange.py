@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.exchange import cut_blocks, join_blocks
 from omnigraph.pipeline.hashes import find_repeated, hash_texts
 from omnigraph.pipeline.occurrences import NO_ROW, Occurrences
-from tests.depth import depth, sample
+from tests.depth import cover, depth, sample
 from tests.pipeline.conftest import SPARK, person, unclaimed_files
 from tests.ready import copy_ready
 
@@ -98,15 +99,20 @@ CASES: list[Case] = [
 ]
 
 
+def show_features(case: Case) -> set[Hashable]:
+    mode, on_error, kinds, size = case
+    return {(mode, on_error), *kinds, size}
+
+
 def list_cases(seeds: range) -> list[Case]:
-    """Those above, and in a deep run random ones."""
+    """Some of those above that show everything; in a deep run all, and random ones."""
     made: list[Case] = []
     for seed in seeds:
         chance = random.Random(seed)
         kinds = chance.sample(PLANTS[:-1], k=chance.choice([0, 1, 1, 2, 3]))
         on_error = chance.choice(["reject", "reject", "quarantine"])
         made.append((MODES[seed % 3], on_error, kinds, chance.choice([2, 9, 120])))
-    return [*CASES, *made]
+    return [*cover(CASES, show_features), *made]
 
 
 def make_records(case: Case) -> Records:

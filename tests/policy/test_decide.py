@@ -139,6 +139,7 @@ def test_without_an_actor_every_action_is_denied() -> None:
     )
 
 
+@pytest.mark.slow
 def test_threads_get_the_same_answers() -> None:
     """Eight threads meet a policy that nobody has asked before, in different orders."""
     requests = [

@@ -30,6 +30,7 @@ from omnigraph.manifest.publisher import RETRY_BUDGET
 from omnigraph.storage.queues import WriterQueues
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment
+from tests.depth import sample
 from tests.recovery import fault_work as faults
 from tests.recovery import work
 from tests.recovery.staging import is_whole, kinds, leave, mutate, names, reopen, sidecar_files
@@ -125,7 +126,7 @@ def test_a_publish_that_fails_is_undone_before_the_caller_hears_of_it(
 
 
 @pytest.mark.accepts("S-109", "S-110")
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", sample(WRITERS, 3))
 def test_a_publisher_that_gives_up_has_written_nothing(
     start: Callable[[str], Graph], writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

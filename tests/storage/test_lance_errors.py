@@ -156,6 +156,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path) -> None:
     """On a real file system of one megabyte: typed, and what was acknowledged stands."""
     mounted = (

@@ -22,6 +22,7 @@ def run(*lines: str) -> object:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lines",
     [
@@ -37,10 +38,12 @@ def test_arrow_converts_frames_though_lance_came_without_pandas(lines: list[str]
     assert run(*lines) == [False, [1.0, None]]
 
 
+@pytest.mark.slow
 def test_a_program_with_pandas_keeps_it() -> None:
     assert run("import pandas as pd", LANCE, SERIES) == [True, [1.0, None]]
 
 
+@pytest.mark.slow
 def test_other_threads_find_pandas_while_lance_is_imported() -> None:
     code = """
 import importlib.util, json, sys

@@ -49,6 +49,7 @@ def change(table: People, choice: random.Random) -> None:
                 table.commit(staged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_are_found_where_a_scan_finds_them(
     table: People, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -74,6 +75,7 @@ def _take(head: TableHandle, ids: np.ndarray) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.mark.slow
 def test_every_form_of_a_sequence_is_met(table: People, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges, ranges with holes, with many holes, and lists in order: each is read right."""
     met: set[int] = set()

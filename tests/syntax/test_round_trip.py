@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from omnigraph.syntax import QueryTree, SchemaTree, parse_query, parse_schema
@@ -13,10 +14,11 @@ from tests.depth import depth
 
 # `1 == True == 1.0`, so equality alone would let one literal pass for another; `repr` does not.
 thorough = settings(
-    max_examples=depth(60, 1_000), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=depth(30, 1_000), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
+@pytest.mark.slow
 @thorough
 @given(schema_trees)
 def test_a_printed_schema_parses_to_the_same_tree(tree: SchemaTree) -> None:
@@ -29,6 +31,7 @@ def test_a_printed_schema_parses_to_the_same_tree(tree: SchemaTree) -> None:
     assert print_schema(parsed) == text
 
 
+@pytest.mark.slow
 @thorough
 @given(query_trees)
 def test_a_printed_query_parses_to_the_same_tree(tree: QueryTree) -> None:
