@@ -52,7 +52,10 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
         "a mutation names a property that does not exist, or compares a Blob",
         'delete Book where titel = "Emma"',
     ),
-    "T12": ("an insert leaves out something required", 'insert Author { slug: "austen" }'),
+    "T12": (
+        "an insert or upsert leaves out something required",
+        'insert Author { slug: "austen" }',
+    ),
     "T13": (
         "a mutation assigns a property twice",
         'update Author set { born: 1775 born: 1776 } where slug = "austen"',
@@ -61,10 +64,6 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
     "T15": (
         "hop bounds that are open, zero or reversed; or a misused `nearest`",
         "$b cites{1,} $x",
-    ),
-    "T16": (
-        "an update names an edge type",
-        'update Wrote set { position: 1 } where from = "austen"',
     ),
     "T17": ("an order by `nearest` has no `limit`", 'order { nearest($b.embedding, "sea") }'),
     "T18": (
@@ -108,6 +107,22 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
     "T40": (
         "a ranking or a search inside an expression",
         'return { bm25($b.title, "sea") + 1 as s }',
+    ),
+    "T42": (
+        "an `upsert` without the key",
+        'upsert Author { name: "Austen" }',
+    ),
+    "T43": (
+        "a `for` over something else than a list of rows, inside another one, or after `match`",
+        'for $r in $rows { delete Author where slug = "austen" }',
+    ),
+    "T44": (
+        "a bound update or delete of what is no node or edge, `where` after `match`, an edge moved",
+        'update Wrote set { to: "emma" } where from = "austen"',
+    ),
+    "T45": (
+        "a `return` of a mutation without anything to return, with aggregates, or a second label",
+        'delete Author where slug = "austen" return { 1 as one }',
     ),
 }
 """What breaks each rule, and an example over the library schema; `$b: Book` is bound before it."""
@@ -171,7 +186,7 @@ def type_code_table() -> str:
 
 def _code_raised_by(example: str) -> str | None:
     match example.split()[0]:
-        case "insert" | "update" | "delete":
+        case "insert" | "update" | "upsert" | "delete" | "for":
             body = example
         case "return":
             body = f"match {{ $b: Book }} {example}"

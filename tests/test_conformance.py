@@ -27,6 +27,7 @@ NOW_VALID = {
     "parse-negative-literal",
     "parse-contains-in-where",
     "t1-interface-not-queryable",
+    "t16-update-edge",
     "t23-binding-with-bounds",
 }
 """Cases of the first file whose error is gone."""
@@ -146,6 +147,9 @@ def run_mutate(case: Case, graphs: Graphs) -> None:
         for count in ("affected_nodes", "affected_edges"):
             if count in case["expect"]:
                 assert getattr(result, count) == case["expect"][count]
+        if "rows" in case["expect"]:
+            assert result.returned is not None
+            expect_rows(result.returned, case["expect"])
     finally:
         # What must hold after a mutation, also after one that failed.
         for after in case.get("after", ()):

@@ -106,8 +106,8 @@ def test_every_code_has_an_entry_and_every_entry_is_a_code() -> None:
     assert documented == codes_in_source()
 
 
-def test_the_type_codes_are_all_there() -> None:
-    assert list(TYPE_CODES) == [f"T{number}" for number in (*range(1, 32), 33, 34, *range(36, 41))]
+def test_the_type_codes_are_in_order() -> None:
+    assert list(TYPE_CODES) == sorted(TYPE_CODES, key=lambda code: int(code[1:]))
 
 
 def test_the_index_names_every_page() -> None:

@@ -153,7 +153,7 @@ class CatalogError(SourceError):
 
 
 class TypeCheckError(SourceError):
-    """A query does not fit the schema. `code` is one of T1..T40 where the rule has one."""
+    """A query does not fit the schema. `code` names the rule that it breaks, such as T6."""
 
     kind = "type"
     prefix = "type error: "

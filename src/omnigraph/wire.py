@@ -156,8 +156,8 @@ def change_to_json(
     actor: str | None,
     commit: Commit | None,
 ) -> Json:
-    """What a mutation did; `commit` is null when nothing matched."""
-    return {
+    """What a mutation did, with the rows of its `return`; `commit` is null when nothing matched."""
+    body: Json = {
         "branch": branch,
         "query_name": query_name,
         "affected_nodes": result.affected_nodes,
@@ -165,6 +165,9 @@ def change_to_json(
         "actor_id": actor,
         "commit": commit_to_json(commit) if commit else None,
     }
+    if result.returned is not None:
+        body |= {"columns": result.returned.columns, "rows": result.returned.rows()}
+    return body
 
 
 def load_to_json(

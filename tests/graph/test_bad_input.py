@@ -118,7 +118,7 @@ MUTATIONS: dict[str, tuple[str, type[OmnigraphError]]] = {
     "not a date": ('insert Person { name: "x", born: date("2023-02-29") }', OmnigraphError),
     "vector of wrong size": ('insert Person { name: "x", place: [1.0, 2.0] }', OmnigraphError),
     "key update": ('update Person set { name: "x" } where name = "ann"', BadRequestError),
-    "update of an edge": ('update Knows set { since: 1 } where from = "ann"', OmnigraphError),
+    "edge moved": ('update Knows set { from: "bob" } where from = "ann"', OmnigraphError),
     "mixed": (
         'insert Firm { code: "h", title: "H" } delete Knows where from = "ann"',
         BadRequestError,

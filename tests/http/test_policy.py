@@ -82,6 +82,43 @@ def test_a_writer_off_main_is_refused_on_main_and_served_on_a_branch(graph_path:
         graph.mutate(INSERT, params={"slug": "y"}, branch="mine")
 
 
+def test_a_change_gives_back_rows_only_to_those_who_may_read(graph_path: Path) -> None:
+    """A match decides by rows and a return shows them: both read the branch."""
+    write_only = """
+version: 1
+groups: { admins: [act-ada], writers: [act-bob] }
+rules:
+  - id: admins
+    allow: { actors: { group: admins }, actions: [read, change] }
+  - id: writers
+    allow: { actors: { group: writers }, actions: [change] }
+"""
+    put = 'query q() { upsert Person { slug: "x", name: "X" } }'
+    shown = 'query q() { upsert Person { slug: "x", name: "X" } as $p return { $p.name } }'
+    moved = "query q() { match { $p: Person } update $p set { name: $p.slug } }"
+    with (
+        served(single(graph_path, tokens=TOKENS, policy_text=write_only)) as server,
+        server.client("bob-token") as bob,
+        server.client("ada-token") as ada,
+    ):
+        refused = [bob.mutate(shown), bob.mutate(moved)]
+        plain, full = bob.mutate(put), ada.mutate(shown)
+
+        assert [each.status_code for each in refused] == [403, 403]
+        assert "policy denied action 'read'" in refused[0].json()["error"]
+        assert plain.status_code == 200
+        assert plain.json().keys() == {
+            "branch",
+            "query_name",
+            "affected_nodes",
+            "affected_edges",
+            "actor_id",
+            "commit",
+        }
+        assert full.json()["columns"] == ["p.name"]
+        assert full.json()["rows"] == [{"p.name": "X"}]
+
+
 def test_a_load_that_creates_a_branch_needs_permission_for_that_too(graph_path: Path) -> None:
     only_change = POLICY.replace("[branch_create]\n      target", "[branch_delete]\n      target")
     with (

@@ -66,6 +66,43 @@ class State:
         changed = {n: change(p) for n, p in self.people.items() if matches(n, p)}
         return replace(self, people=self.people | changed).checked(), len(changed), 0
 
+    def put_ages(self, ages: list[tuple[str, int | None]]) -> tuple[State, int, int]:
+        """Upsert people by name, one after the other; the email of those who are there stays."""
+        people = dict(self.people)
+        for name, age in ages:
+            people[name] = (age, people.get(name, (None, None))[1])
+        return replace(self, people=people).checked(), len(ages), 0
+
+    def put_link(self, link: Link) -> tuple[State, int, int]:
+        """Upsert a link by its ends: parallel ones count, and none is added."""
+        found = self.links.count(link)
+        return (self.checked(), 0, found) if found else self.link([link])
+
+    def set_like(self, link: Link, much: int | None) -> tuple[State, int, int]:
+        if link not in self.likes:
+            return self, 0, 0
+        return replace(self, likes=self.likes | {link: much}).checked(), 0, 1
+
+    def cut(self, matches: Callable[[Link], bool]) -> tuple[State, int, int]:
+        """Delete links; parallel ones each count."""
+        kept = tuple(link for link in self.links if not matches(link))
+        return replace(self, links=kept), 0, len(self.links) - len(kept)
+
+    def grow_known(self) -> tuple[State, int, int]:
+        """Everyone who is known grows by one, however many know them."""
+        known = {target for _, target in self.links}
+        return self.update(lambda n, _: n in known, lambda p: ((p[0] or 0) + 1, p[1]))
+
+    def copy_ages(self) -> tuple[State, int, int]:
+        """Everyone who is known gets the age of those who know them, if they agree on one."""
+        ages: dict[str, set[int | None]] = {}
+        for source, target in self.links:
+            ages.setdefault(target, set()).add(self.people[source][0])
+        if any(len(each) > 1 for each in ages.values()):
+            raise Refused
+        changed = {n: (age, self.people[n][1]) for n, (age,) in ages.items()}
+        return replace(self, people=self.people | changed).checked(), len(changed), 0
+
     def delete(self, matches: Callable[[str, Person], bool]) -> tuple[State, int, int]:
         kept = {n: p for n, p in self.people.items() if not matches(n, p)}
         links = tuple(link for link in self.links if all(end in kept for end in link))

@@ -30,6 +30,7 @@ TOGETHER = ["insert", "link", "like", "pair"]
 BRANCHES = st.sampled_from(["b", "c/d"])
 PEOPLE = st.dictionaries(NAMES, st.tuples(AGES, EMAILS), max_size=3)
 LINKS = st.lists(st.tuples(NAMES, NAMES), max_size=2)
+ROWS = st.lists(st.tuples(NAMES, AGES), max_size=3)
 LIKES = st.dictionaries(st.tuples(NAMES, NAMES), AGES, max_size=2)
 
 QUERIES = """
@@ -52,6 +53,21 @@ query email($age: I32, $email: String) { update Person set { email: $email } whe
 query gone($name: String) { delete Person where name = $name }
 query young($age: I32) { delete Person where age < $age }
 query unlink($a: String) { delete Knows where from = $a }
+query put($rows: [{ name: String, age: I32? }]) {
+    for $row in $rows { upsert Person { name: $row.name, age: $row.age } }
+}
+query put_one($name: String, $age: I32?) { upsert Person { name: $name, age: $age } }
+query put_link($a: String, $b: String) { upsert Knows { from: $a, to: $b } }
+query put_like($a: String, $b: String, $much: I32?) {
+    upsert Likes { from: $a, to: $b, much: $much }
+}
+query set_like($a: String, $b: String, $much: I32?) {
+    update Likes set { much: $much } where from = $a and to = $b
+}
+query cut($a: String, $b: String) { delete Knows where from = $a and to = $b }
+query cut_young($age: I32) { match { $a: Person  $a.age < $age  $a $k:knows $_ } delete $k }
+query grow() { match { $a knows $b } update $b set { age: coalesce($b.age, 0) + 1 } }
+query copy() { match { $a knows $b } update $b set { age: $a.age } }
 """
 
 
@@ -139,6 +155,51 @@ class GraphMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES)
     def unlink(self, which: int, at: str | None, a: str) -> None:
         self.mutate(which, at, "unlink", {"a": a}, lambda s: s.unlink(a))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, rows=ROWS)
+    def put(self, which: int, at: str | None, rows: list[tuple[str, int | None]]) -> None:
+        params = {"rows": [{"name": name, "age": age} for name, age in rows]}
+        self.mutate(which, at, "put", params, lambda s: s.put_ages(rows))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, name=NAMES, age=AGES)
+    def put_one(self, which: int, at: str | None, name: str, age: int | None) -> None:
+        params = {"name": name, "age": age}
+        self.mutate(which, at, "put_one", params, lambda s: s.put_ages([(name, age)]))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES)
+    def put_link(self, which: int, at: str | None, a: str, b: str) -> None:
+        self.mutate(which, at, "put_link", {"a": a, "b": b}, lambda s: s.put_link((a, b)))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES, much=AGES)
+    def put_like(self, which: int, at: str | None, a: str, b: str, much: int | None) -> None:
+        params = {"a": a, "b": b, "much": much}
+        self.mutate(which, at, "put_like", params, lambda s: s.like([((a, b), much)]))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES, much=AGES)
+    def set_like(self, which: int, at: str | None, a: str, b: str, much: int | None) -> None:
+        params = {"a": a, "b": b, "much": much}
+        self.mutate(which, at, "set_like", params, lambda s: s.set_like((a, b), much))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, a=NAMES, b=NAMES)
+    def cut(self, which: int, at: str | None, a: str, b: str) -> None:
+        params = {"a": a, "b": b}
+        self.mutate(which, at, "cut", params, lambda s: s.cut(lambda link: link == (a, b)))
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES, age=st.integers(0, 4))
+    def cut_young(self, which: int, at: str | None, age: int) -> None:
+        def changed(state: State) -> tuple[State, int, int]:
+            young = {n for n, p in state.people.items() if p[0] is not None and p[0] < age}
+            return state.cut(lambda link: link[0] in young)
+
+        self.mutate(which, at, "cut_young", {"age": age}, changed)
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES)
+    def grow(self, which: int, at: str | None) -> None:
+        self.mutate(which, at, "grow", {}, lambda s: s.grow_known())
+
+    @rule(which=st.integers(0, 1), at=st.none() | BRANCHES)
+    def copy(self, which: int, at: str | None) -> None:
+        self.mutate(which, at, "copy", {}, lambda s: s.copy_ages())
 
     @rule(
         which=st.integers(0, 1),

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from omnigraph.failpoints import Failpoint as Point
-from tests.recovery.work import BRANCH
+from tests.recovery.work import BRANCH, STATEMENTS
 
 TABLE_COUNTS = (1, 2, 5)
 MEMBER_COUNTS = (1, 3, 8)
@@ -77,6 +77,9 @@ def writer_cells() -> Iterator[Cell]:
         for count in TABLE_COUNTS:
             for point, nth, rows, audit in write_points(count):
                 yield Cell("writers", writer, count, "plain", point, nth, rows, audit)
+    for writer in STATEMENTS:
+        yield Cell("writers", writer, 2, "plain", Point.COMMIT_AFTER_TABLE, 1, "old", BACK)
+        yield Cell("writers", writer, 2, "plain", Point.COMMIT_AFTER_TABLE, 2, "new", FORWARD)
     for count in TABLE_COUNTS:
         point = Point.MUTATION_DELETE_NODE_PRE_PRIMARY_DELETE
         yield Cell("writers", "delete", count, "plain", point)

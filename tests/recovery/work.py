@@ -87,6 +87,26 @@ DELETES = {
     """,
 }
 
+STATEMENTS = {
+    "match update": """
+        match { $p $k:knows $q }
+        update $q set { age: coalesce($q.age, 0) + 10 }
+        update $k set { since: 7 }
+    """,
+    "edge delete": """
+        match { $p: Person { name: "cy" }  $p $k:knows $_  $p $w:worksAt $_ }
+        delete $k
+        delete $w
+    """,
+    "for upsert": """
+        for $r in $rows {
+            upsert Person { name: $r.name, age: 5 }
+            upsert Knows { from: $r.name, to: "ann", since: 5 }
+        }
+    """,
+}
+"""Statements that run over rows; each changes two tables."""
+
 NEXT = """
 query next($name: String) {
     insert Person { name: $name }
@@ -165,7 +185,14 @@ def _group(graph: Graph, count: int) -> None:
             raise outcome
 
 
+def _statements(name: str) -> Callable[[Graph, int], None]:
+    rows = [{"name": "cy"}, {"name": "new"}]
+    source = f"query q($rows: [{{ name: String }}]?) {{ {STATEMENTS[name]} }}"
+    return lambda graph, _: (graph.mutate(source, params={"rows": rows}, actor="worker"), None)[1]
+
+
 WRITERS: dict[str, Callable[[Graph, int], None]] = {
+    **{name: _statements(name) for name in STATEMENTS},
     "group": _group,
     "insert": _mutation(INSERTS),
     "update": _mutation(UPDATES),

@@ -30,6 +30,7 @@ from omnigraph.cli.invocation import (
 from omnigraph.cli.load_preview import preview_lines
 from omnigraph.cli.options import BranchOption, EngineOption
 from omnigraph.cli.output import print_error, print_json, warn_deprecated
+from omnigraph.cli.render import render_table
 from omnigraph.cli.schema import read_valid_text
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, PreconditionFailed
@@ -286,6 +287,8 @@ def _change_lines(report: Json) -> Iterator[str]:
     )
     if report.get("actor_id") is not None:
         yield f"actor_id: {report['actor_id']}"
+    if "columns" in report:
+        yield from render_table(report["columns"], report["rows"])
 
 
 @command("snapshot", Capability.ANY, uri="argument")

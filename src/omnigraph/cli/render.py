@@ -55,7 +55,7 @@ def render(envelope: Mapping[str, Any], format_: Format, look: Look = Look()) ->
             yield from _kv_lines(columns, rows)
         case Format.TABLE:
             yield _headline(envelope)
-            yield from _table_lines(columns, rows, look)
+            yield from render_table(columns, rows, look)
 
 
 def _columns(envelope: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -70,9 +70,10 @@ def _headline(envelope: Mapping[str, Any]) -> str:
     return f"{envelope['row_count']} rows from {where} via {envelope['query_name']}"
 
 
-def _table_lines(
-    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look
+def render_table(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look = Look()
 ) -> Iterator[str]:
+    """Yield the lines of a table, one row after the other."""
     heads = [_fit_cell(name, look) for name in columns]
     cells = [[_fit_cell(_to_text(row.get(name)), look) for name in columns] for row in rows]
     widths = [

@@ -16,12 +16,12 @@ from omnigraph.compiler.check_order import check_order
 from omnigraph.compiler.check_returns import check_returns
 from omnigraph.compiler.check_stages import check_stages
 from omnigraph.compiler.not_yet import not_yet
-from omnigraph.compiler.scope import Scope
+from omnigraph.compiler.scope import RowFields, Scope
 from omnigraph.compiler.typed import TypedQuery, TypedRead
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import NOW_PARAMETER
-from omnigraph.ir.query import Parameter
-from omnigraph.syntax.query_tree import ParamDecl, QueryDecl, VariableExpr
+from omnigraph.ir.query import Parameter, RowType
+from omnigraph.syntax.query_tree import ROW_LIST, FieldDecl, ParamDecl, QueryDecl, VariableExpr
 from omnigraph.types import PropertyType, Scalar
 
 _VECTOR = re.compile(r"Vector\(\s*([0-9]{1,18})\s*\)")
@@ -37,7 +37,7 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
     """
     _refuse_unbuilt(query)
     params = _check_params(query.params)
-    scope = Scope(catalog, {param.name: param.type for param in params})
+    scope = _make_scope(catalog, params)
     if query.is_mutation:
         return check_mutation(query, params, scope)
     stages = check_stages(query.stages, scope)
@@ -63,10 +63,15 @@ def _refuse_unbuilt(query: QueryDecl) -> None:
         (query.offset is not None, "offset"),
         (isinstance(query.limit, VariableExpr), "limit from a parameter"),
         (any(param.default is not None for param in query.params), "default of a parameter"),
-        (any(param.fields for param in query.params), "rows as a parameter"),
     ):
         if is_used:
             raise not_yet(construct)
+
+
+def _make_scope(catalog: Catalog, params: tuple[Parameter, ...]) -> Scope:
+    values = {each.name: each.type for each in params if isinstance(each.type, PropertyType)}
+    rows = {each.name: RowFields(each.type) for each in params if isinstance(each.type, RowType)}
+    return Scope(catalog, values, rows=rows)
 
 
 def _check_params(declared: tuple[ParamDecl, ...]) -> tuple[Parameter, ...]:
@@ -79,10 +84,23 @@ def _check_params(declared: tuple[ParamDecl, ...]) -> tuple[Parameter, ...]:
         if param.name in seen:
             raise TypeCheckError(f"parameter `${param.name}` is declared twice", span=param.span)
         seen.add(param.name)
-    return tuple(Parameter(param.name, _param_type(param)) for param in declared)
+    return tuple(Parameter(param.name, _check_type(param)) for param in declared)
 
 
-def _param_type(param: ParamDecl) -> PropertyType:
+def _check_type(param: ParamDecl) -> PropertyType | RowType:
+    if not param.fields:
+        return _param_type(param)
+    names = [each.name for each in param.fields]
+    for each in param.fields:
+        if names.count(each.name) > 1:
+            raise TypeCheckError(
+                f"`${param.name}` declares the field `{each.name}` twice", span=each.span
+            )
+    fields = tuple(Parameter(each.name, _param_type(each)) for each in param.fields)
+    return RowType(fields, is_list=param.type_name == ROW_LIST, nullable=param.nullable)
+
+
+def _param_type(param: ParamDecl | FieldDecl) -> PropertyType:
     vector = _VECTOR.fullmatch(param.type_name)
     if vector is not None:
         return PropertyType(Scalar.VECTOR, nullable=param.nullable, dimension=int(vector[1]))

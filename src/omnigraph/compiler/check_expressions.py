@@ -76,7 +76,7 @@ def check_scalar(expression: Expr, scope: Scope) -> Operand:
         case VariableExpr():
             return _check_variable(expression, scope)
         case NullExpr():
-            return Null(UNTYPED)
+            return scope.word("null") or Null(UNTYPED)
         case ArithmeticExpr():
             return _check_arithmetic(expression, scope)
         case MinusExpr():

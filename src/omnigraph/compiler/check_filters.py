@@ -109,13 +109,18 @@ def _check_comparison(clause: FilterClause, scope: Scope) -> Predicate:
         if _is_text_match(call):
             _require_plain_search(clause, other)
             return text_match(call, scope)
-    if any(isinstance(side, NullExpr) for side in (clause.left, clause.right)):
+    if any(_is_null(side, scope) for side in (clause.left, clause.right)):
         raise _compared_with_null(clause)
     left = _operand(clause.left, scope)
     right = _operand(clause.right, scope)
     if clause.op is CompareOp.IN:
         return _check_membership(clause, left, right)
     return Compare(left, _compare_kind(clause, left.type, right.type), right)
+
+
+def _is_null(side: Expr, scope: Scope) -> bool:
+    """Whether a side is the literal, and no property of that name."""
+    return isinstance(side, NullExpr) and scope.word("null") is None
 
 
 def _compared_with_null(clause: FilterClause) -> TypeCheckError:

@@ -16,7 +16,7 @@ from omnigraph.catalog.model import EdgeType, InterfaceType
 from omnigraph.compiler.check_values import plain_value
 from omnigraph.compiler.scope import Scope
 from omnigraph.errors import TypeCheckError
-from omnigraph.ir.expressions import Bm25, Constant, Nearest, PropertyRef, Rrf, TextMatch
+from omnigraph.ir.expressions import Bm25, Constant, Nearest, Param, PropertyRef, Rrf, TextMatch
 from omnigraph.ir.expressions import Plain as Operand
 from omnigraph.syntax.query_tree import (
     Expr,
@@ -193,6 +193,12 @@ def _searchable(expression: PropertyExpr, scope: Scope) -> PropertyRef:
         raise TypeCheckError(
             f"`${expression.variable}` is bound to an edge, and only nodes can be searched",
             code="T23",
+            span=expression.span,
+        )
+    if isinstance(target, Param):
+        raise TypeCheckError(
+            f"`${expression.variable}` is a parameter, and only nodes can be searched",
+            code="T6",
             span=expression.span,
         )
     return target

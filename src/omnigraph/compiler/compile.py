@@ -18,7 +18,8 @@ from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import TypedQuery, TypedRead
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, PlanError, SourceError, with_suggestion
-from omnigraph.ir.query import MutationIR, Parameter, QueryIR
+from omnigraph.ir.mutations import MutationIR
+from omnigraph.ir.query import Parameter, QueryIR
 from omnigraph.nonblocking import may_block
 from omnigraph.source_text import SourceText
 from omnigraph.syntax.parse_query import parse_query

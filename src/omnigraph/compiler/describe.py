@@ -8,15 +8,12 @@ from typing import Any, assert_never
 from omnigraph.catalog.model import Catalog, EntityKind
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import NodeRef
+from omnigraph.ir.mutations import Delete, DeleteBound, Insert, MutationIR, PlainOp, Upsert
 from omnigraph.ir.query import (
     AntiJoin,
-    Delete,
     EitherMatch,
     Expand,
     Filter,
-    Insert,
-    MutationIR,
-    MutationOp,
     Narrow,
     NodeScan,
     Operator,
@@ -24,7 +21,6 @@ from omnigraph.ir.query import (
     QueryIR,
     ReturnItem,
     Top,
-    Update,
 )
 from omnigraph.json_form import JsonForm, without_empty
 from omnigraph.types import PropertyType, Scalar
@@ -77,13 +73,16 @@ class Operation(JsonForm):
 
 
 def describe(ir: QueryIR | MutationIR, catalog: Catalog) -> Operation:
-    """Return what `ir` gives back and touches. A mutation has no result."""
+    """Return what `ir` gives back and touches."""
     if isinstance(ir, QueryIR):
         fields = tuple(map(_field, ir.returns))
         return Operation(fields, _sort(_pipeline_uses(ir.pipeline, catalog)), ())
-    reads = _sort(use for op in ir.ops for use in _mutation_reads(op, catalog))
-    writes = _sort(use for op in ir.ops for use in _mutation_writes(op, catalog))
-    return Operation((), reads, writes)
+    ops = ir.list_plain_ops()
+    matched = () if ir.match is None else _pipeline_uses(ir.match.pipeline, catalog)
+    reads = _sort([*matched, *(use for op in ops for use in _mutation_reads(op, catalog))])
+    writes = _sort(use for op in ops for use in _mutation_writes(op, catalog))
+    items = () if ir.returned is None else ir.returned.items
+    return Operation(tuple(map(_field, items)), reads, writes)
 
 
 def _field(item: ReturnItem) -> ResultField:
@@ -125,22 +124,16 @@ def _edge_uses(name: str, catalog: Catalog) -> Iterator[TypeUse]:
     yield TypeUse("node", edge.target)
 
 
-def _mutation_reads(operation: MutationOp, catalog: Catalog) -> Iterator[TypeUse]:
-    if isinstance(operation, Insert) and operation.entity_kind == "edge":
+def _mutation_reads(operation: PlainOp, catalog: Catalog) -> Iterator[TypeUse]:
+    if isinstance(operation, (Insert, Upsert)) and operation.entity_kind == "edge":
         yield from _edge_uses(operation.type_name, catalog)
     else:
         yield from _mutation_writes(operation, catalog)
 
 
-def _mutation_writes(operation: MutationOp, catalog: Catalog) -> Iterator[TypeUse]:
-    match operation:
-        case Insert() | Delete():
-            yield TypeUse(operation.entity_kind, operation.type_name)
-        case Update():
-            yield TypeUse("node", operation.type_name)
-        case _:
-            assert_never(operation)
-    if isinstance(operation, Delete) and operation.entity_kind == "node":
+def _mutation_writes(operation: PlainOp, catalog: Catalog) -> Iterator[TypeUse]:
+    yield TypeUse(operation.entity_kind, operation.type_name)
+    if isinstance(operation, (Delete, DeleteBound)) and operation.entity_kind == "node":
         for edge in catalog.edges_of(operation.type_name):
             yield TypeUse("edge", edge.name)
 

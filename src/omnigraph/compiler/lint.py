@@ -21,13 +21,13 @@ from omnigraph.compiler.check import check_query
 from omnigraph.compiler.compile import QueryKind, parse_file
 from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.lower import lower_read
-from omnigraph.compiler.typed import Refusal, TypedQuery, TypedRead
+from omnigraph.compiler.typed import Refusal, TypedMutation, TypedQuery, TypedRead
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ParseError, TypeCheckError
+from omnigraph.ir.mutations import Update, UpdateBound
 from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.source_text import SourceText
 from omnigraph.syntax.query_tree import QueryDecl
-from omnigraph.syntax.statement_tree import UpdateStatement
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 Status: TypeAlias = Literal["ok", "error"]
@@ -220,11 +220,10 @@ def _never_updated(checked: Iterable[_Checked], catalog: Catalog) -> Iterator[Fi
     assigned: dict[str, set[str]] = {}
     updating: dict[str, set[str]] = {}
     for item in checked:
-        for statement in item.query.mutations if item.is_valid else ():
-            if isinstance(statement, UpdateStatement):
-                names = {match.property for match in statement.assignments}
-                assigned.setdefault(statement.type_name, set()).update(names)
-                updating.setdefault(statement.type_name, set()).add(item.query.name)
+        for op in _updates_of_nodes(item):
+            names = {assignment.property for assignment in op.assignments}
+            assigned.setdefault(op.type_name, set()).update(names)
+            updating.setdefault(op.type_name, set()).add(item.query.name)
     for type_name, properties in assigned.items():
         for name in _updatable(catalog.nodes[type_name]):
             if name not in properties:
@@ -236,6 +235,13 @@ def _never_updated(checked: Iterable[_Checked], catalog: Catalog) -> Iterator[Fi
                     property=name,
                     query_names=tuple(sorted(updating[type_name])),
                 )
+
+
+def _updates_of_nodes(checked: _Checked) -> Iterator[Update | UpdateBound]:
+    if checked.is_valid and isinstance(checked.typed, TypedMutation):
+        for op in checked.typed.ir.list_plain_ops():
+            if isinstance(op, (Update, UpdateBound)) and op.entity_kind == "node":
+                yield op
 
 
 def _updatable(node: NodeType) -> Iterator[str]:

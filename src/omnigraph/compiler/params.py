@@ -5,8 +5,11 @@
     F32 F64                        any number
     Bool                           true or false
     [T], Vector(N)                 an array; a vector has exactly N numbers
+    { f: T, … }, [{ f: T, … }]     an object, an array of objects; a field that is not declared is
+                                   refused: rows come from files, where a slip would lose data
 
-An omitted optional parameter is null. Undeclared ones are ignored, unless they are objects.
+An object is bound with each of its fields as a parameter of its own, `name.field`. An omitted
+optional parameter is null. Undeclared ones are ignored, unless they are objects.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final, TypeAlias
 
-from omnigraph.errors import BadRequestError, ParamsError
-from omnigraph.ir.query import Parameter
+from omnigraph.errors import BadRequestError, ParamsError, with_suggestion
+from omnigraph.ir.query import Parameter, RowType
 from omnigraph.nonblocking import may_block
 from omnigraph.types import INTEGER_BOUNDS, PropertyType, Scalar, is_unicode
 
-ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | None"
+ParamValue: TypeAlias = "str | int | float | bool | list[ParamValue] | dict[str, ParamValue] | None"
 
 # Signed 64-bit is what the engine computes with, so the upper half of U64 cannot be a parameter.
 _U64_MAX: Final = 2**63 - 1
@@ -45,6 +48,9 @@ def bind_params(
         raise ParamsError(f"params must be a JSON object, got {_kind(given)}")
     given = given or {}
     bound = {param.name: _bind(param, given) for param in params}
+    for param in params:
+        if isinstance(param.type, RowType) and not param.type.is_list:
+            bound |= _bind_fields(param.name, param.type, bound[param.name])
     for name, value in given.items():
         if name not in bound:
             _refuse_objects(name, value)
@@ -67,13 +73,21 @@ def _bind(param: Parameter, given: Mapping[str, Any]) -> ParamValue:
     return _coerce(param.name, param.type, value)
 
 
+def _bind_fields(name: str, row: RowType, value: ParamValue) -> dict[str, ParamValue]:
+    """The fields of an object as parameters; a null object has null fields."""
+    members = value if isinstance(value, dict) else {}
+    return {f"{name}.{field.name}": members.get(field.name) for field in row.fields}
+
+
 def _missing(param: Parameter, given: Mapping[str, Any]) -> str:
     if f"${param.name}" in given:
         return f"parameter '{param.name}' not provided — write its name without the `$`"
     return f"parameter '{param.name}' not provided — it is declared as {param.type}"
 
 
-def _coerce(name: str, wanted: PropertyType, value: Any) -> ParamValue:
+def _coerce(name: str, wanted: PropertyType | RowType, value: Any) -> ParamValue:
+    if isinstance(wanted, RowType):
+        return _coerce_rows(name, wanted, value)
     if wanted.is_vector:
         return _vector(name, wanted, value)
     if wanted.is_list:
@@ -81,6 +95,36 @@ def _coerce(name: str, wanted: PropertyType, value: Any) -> ParamValue:
         element = wanted.element()
         return [_coerce(f"{name}[{index}]", element, item) for index, item in enumerate(items)]
     return _scalar(name, wanted.scalar, value)
+
+
+def _coerce_rows(name: str, wanted: RowType, value: Any) -> ParamValue:
+    if not wanted.is_list:
+        return _coerce_row(name, wanted, value)
+    return [
+        _coerce_row(f"{name}[{index}]", wanted, item)
+        for index, item in enumerate(_array(name, value))
+    ]
+
+
+def _coerce_row(name: str, wanted: RowType, value: Any) -> dict[str, ParamValue]:
+    if not isinstance(value, Mapping):
+        raise _error(name, f"expected object, got {_kind(value)}")
+    row = {field.name: _coerce_field(name, field, value) for field in wanted.fields}
+    for member in value:
+        if member not in row:
+            raise _error(name, with_suggestion(f"unknown field '{member}'", member, row))
+    return row
+
+
+def _coerce_field(name: str, field: Parameter, row: Mapping[str, Any]) -> ParamValue:
+    value = row.get(field.name)
+    if value is not None:
+        return _coerce(f"{name}.{field.name}", field.type, value)
+    if field.type.nullable:
+        return None
+    if field.name in row:
+        raise _error(f"{name}.{field.name}", f"null is not accepted for {field.type}")
+    raise _error(name, f"field '{field.name}' not provided — it is declared as {field.type}")
 
 
 def _scalar(name: str, wanted: Scalar, value: Any) -> ParamValue:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from omnigraph.catalog.model import Catalog, EdgeType, EntityType, InterfaceType, NodeType, Property
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import ID_PROPERTY, SCORE_PROPERTY, NodeRef, Param, PropertyRef
+from omnigraph.ir.query import RowType
 from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import ANONYMOUS, AliasExpr, PropertyExpr, VariableExpr
 from omnigraph.types import PropertyType, Scalar
@@ -21,7 +22,8 @@ from omnigraph.types import PropertyType, Scalar
 ID = ID_PROPERTY
 ID_TYPE = PropertyType(Scalar.STRING)
 """What `id` is called and holds where a query may name it: an edge has no value but this one."""
-_EDGE_ENDS = {"from": "src", "to": "dst"}
+ENDPOINTS: Final = {"from": "src", "to": "dst"}
+"""How a query spells the ends of an edge, and the columns that hold them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,47 @@ class Words:
     variable: str
     owner: EntityType
     code: str
+    has_id: bool = False
+
+    def find(self, name: str) -> PropertyRef | None:
+        """The property that a word names; `from` and `to` are the ends of an edge."""
+        found = self.owner.properties.get(name)
+        if found is not None:
+            return PropertyRef(self.variable, name, found.type)
+        if isinstance(self.owner, EdgeType) and name in ENDPOINTS:
+            return PropertyRef(self.variable, ENDPOINTS[name], ID_TYPE)
+        is_id = self.has_id and name == ID
+        return PropertyRef(self.variable, ID, ID_TYPE) if is_id else None
+
+
+@dataclass(frozen=True, slots=True)
+class RowFields:
+    """What `$row.field` stands for: a parameter of its own, or a column of the rows of `for`."""
+
+    type: RowType
+    is_column: bool = False
+
+    def find(self, expression: PropertyExpr) -> Param | PropertyRef:
+        """Resolve a field (T6)."""
+        declared = {each.name: each.type for each in self.type.fields}
+        found = declared.get(expression.property)
+        if not isinstance(found, PropertyType):
+            raise TypeCheckError(
+                f"`${expression.variable}` has no field `{expression.property}`",
+                code="T6",
+                span=expression.property_span,
+                hint=did_you_mean(expression.property, declared),
+            )
+        if self.is_column:
+            return PropertyRef(expression.variable, expression.property, _as_computed(found))
+        return Param(f"{expression.variable}.{expression.property}", found)
+
+
+def _as_computed(found: PropertyType) -> PropertyType:
+    """Parameters are computed with at full width: what is declared F32 has not been rounded."""
+    if found.scalar is Scalar.F32:
+        return PropertyType(Scalar.F64, found.is_list, found.nullable)
+    return found
 
 
 Bound: TypeAlias = NodeType | EdgeType | InterfaceType
@@ -65,6 +108,8 @@ class Scope:
     paths: dict[str, PathVariable] = field(default_factory=dict)
     scores: dict[str, PropertyType] = field(default_factory=dict)
     words: Words | None = None
+    rows: Mapping[str, RowFields] = field(default_factory=dict)
+    """Objects, by the name of the parameter or of the element of `for`."""
     narrowed: dict[str, str] = field(default_factory=dict)
     nullable: set[str] = field(default_factory=set)
     typed: set[str] = field(default_factory=set)
@@ -91,22 +136,29 @@ class Scope:
         """The path that a bare `$name` means; a parameter of that name hides it."""
         return None if name in self.params else self.paths.get(name)
 
+    def knows(self, name: str) -> bool:
+        """Whether anything is called `$name`."""
+        return name in self.params or name in self.rows or self.is_bound(name)
+
+    def word(self, name: str) -> PropertyRef | None:
+        """What a bare word stands for, where it stands for a property."""
+        return None if self.words is None else self.words.find(name)
+
     def word_ref(self, expression: AliasExpr) -> PropertyRef:
-        """Resolve a bare word where it is a property; `from` and `to` are the ends of an edge."""
+        """Resolve a bare word where it is a property."""
         assert self.words is not None
         owner, name = self.words.owner, expression.name
-        if isinstance(owner, EdgeType) and name in _EDGE_ENDS and name not in owner.properties:
-            return PropertyRef(self.words.variable, _EDGE_ENDS[name], ID_TYPE)
-        found = owner.properties.get(name)
+        found = self.words.find(name)
         if found is None:
             noun = "edge " if isinstance(owner, EdgeType) else ""
+            ends = ENDPOINTS if isinstance(owner, EdgeType) else ()
             raise TypeCheckError(
                 f"{noun}{owner.name} has no property `{name}`",
                 code=self.words.code,
                 span=expression.span,
-                hint=did_you_mean(name, owner.properties),
+                hint=did_you_mean(name, [*owner.properties, *ends]),
             )
-        return PropertyRef(self.words.variable, name, found.type)
+        return found
 
     def node_type(self, name: str) -> str:
         """The type of a node variable as far as it is known; else its interface."""
@@ -118,12 +170,17 @@ class Scope:
 
     def parameter(self, expression: VariableExpr) -> Param | None:
         """The parameter that a bare `$name` means, if one is declared."""
+        if expression.name in self.rows and not self.is_bound(expression.name):
+            raise _whole_rows(expression, self.rows[expression.name].type)
         declared = self.params.get(expression.name)
         return Param(expression.name, declared) if declared is not None else None
 
-    def property_ref(self, expression: PropertyExpr) -> PropertyRef:
+    def property_ref(self, expression: PropertyExpr) -> Param | PropertyRef:
         """Resolve `$variable.property` (T6). The id of an edge is read as one."""
         owner = self.variable(expression.variable)
+        row = self.rows.get(expression.variable)
+        if row is not None and not row.type.is_list and not self.is_bound(expression.variable):
+            return row.find(expression)
         if expression.variable in self.paths:
             raise self._is_path(expression.variable, expression.span)
         if owner is None:
@@ -210,7 +267,7 @@ class Scope:
 
     def _not_bound(self, expression: PropertyExpr) -> TypeCheckError:
         if self.words is not None:
-            message = f"`${expression.variable}` cannot be read on a hop"
+            message = f"`${expression.variable}` cannot be read here"
         elif expression.variable in self.scores:
             message = f"`${expression.variable}` is a score and has no properties"
         elif expression.variable == ANONYMOUS:
@@ -225,6 +282,23 @@ class Scope:
             span=expression.span,
             hint=self._words_hint() or variable_hint(expression.variable, list(self.variables)),
         )
+
+
+def _whole_rows(expression: VariableExpr, found: RowType) -> TypeCheckError:
+    name = expression.name
+    if found.is_list:
+        return TypeCheckError(
+            f"`${name}` is a list of rows and is used by `for` only",
+            code="T43",
+            span=expression.span,
+            hint=f"for $row in ${name} {{ … }}",
+        )
+    field = found.fields[0].name
+    return TypeCheckError(
+        f"`${name}` is an object, and this needs a value; name a field, as in `${name}.{field}`",
+        code="T7",
+        span=expression.span,
+    )
 
 
 def type_of(name: str, scope: Scope) -> Bound | None:

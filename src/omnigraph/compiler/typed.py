@@ -11,15 +11,8 @@ from typing import Literal, TypeAlias
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError, TypeCheckError
 from omnigraph.ir.expressions import Param, Predicate
-from omnigraph.ir.query import (
-    Direction,
-    MutationIR,
-    OrderItem,
-    Parameter,
-    ReturnItem,
-    WalkMode,
-    is_walk,
-)
+from omnigraph.ir.mutations import MutationIR
+from omnigraph.ir.query import Direction, OrderItem, Parameter, ReturnItem, WalkMode, is_walk
 from omnigraph.source_text import Span
 
 Types: TypeAlias = tuple[tuple[str, str], ...]

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.compiler import CompiledQuery, compile_query
+from omnigraph.compiler import compile_query
 from omnigraph.compiler.describe import result_field
 from omnigraph.config.document import read_text
 from omnigraph.config.project import StoredEntry
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
+from omnigraph.ir.query import Parameter, RowType
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class StoredParam:
     nullable: bool
     item_kind: str | None = None
     vector_dim: int | None = None
+    fields: tuple[StoredParam, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The wire form of a catalogue item."""
@@ -37,6 +39,8 @@ class StoredParam:
             value["item_kind"] = self.item_kind
         if self.vector_dim is not None:
             value["vector_dim"] = self.vector_dim
+        if self.fields:
+            value["fields"] = [each.to_json() for each in self.fields]
         return {**value, "nullable": self.nullable}
 
 
@@ -111,25 +115,24 @@ def _read_query(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
         source=source,
         file=entry.file,
         mutation=compiled.kind == "mutation",
-        params=_params(compiled),
+        params=_params(compiled.params),
         expose=entry.expose,
         description=compiled.description,
         instruction=compiled.instruction,
     )
 
 
-def _params(compiled: CompiledQuery) -> tuple[StoredParam, ...]:
-    found = []
-    for param in compiled.params:
-        shape = result_field(param.name, param.type)
-        found.append(
-            StoredParam(
-                param.name,
-                str(param.type).removesuffix("?"),
-                shape.kind,
-                shape.nullable,
-                shape.item_kind,
-                shape.vector_dim,
-            )
-        )
-    return tuple(found)
+def _params(params: tuple[Parameter, ...]) -> tuple[StoredParam, ...]:
+    return tuple(map(_param, params))
+
+
+def _param(param: Parameter) -> StoredParam:
+    shown = str(param.type).removesuffix("?")
+    if isinstance(param.type, RowType):
+        kind, item_kind = ("list", "object") if param.type.is_list else ("object", None)
+        fields = _params(param.type.fields)
+        return StoredParam(param.name, shown, kind, param.type.nullable, item_kind, fields=fields)
+    shape = result_field(param.name, param.type)
+    return StoredParam(
+        param.name, shown, shape.kind, shape.nullable, shape.item_kind, shape.vector_dim
+    )

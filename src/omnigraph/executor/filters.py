@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
-from omnigraph.executor.evaluate import decide, evaluate
+from omnigraph.executor.evaluate import Given, decide, evaluate
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
@@ -144,7 +144,14 @@ def _value(run: Run, side: Plain) -> pa.Scalar:
     return run.values.scalar(side)
 
 
-def to_stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | None:
+class HasValues(Protocol):
+    """Knows what the literals and parameters of a query stand for."""
+
+    @property
+    def values(self) -> Given: ...
+
+
+def to_stored_predicate(run: HasValues, predicate: Predicate) -> stored.Predicate | None:
     """The same predicate for the storage layer; None when it has no such predicate."""
     match predicate:
         case Compare(_, CompareKind.ENDS_WITH):
@@ -174,7 +181,9 @@ def to_stored_predicate(run: Run, predicate: Predicate) -> stored.Predicate | No
     return None
 
 
-def _to_stored_parts(run: Run, parts: Iterable[Predicate]) -> tuple[stored.Predicate, ...] | None:
+def _to_stored_parts(
+    run: HasValues, parts: Iterable[Predicate]
+) -> tuple[stored.Predicate, ...] | None:
     known = [to_stored_predicate(run, part) for part in parts]
     return None if None in known else tuple(filter(None, known))
 

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from time import time_ns
+from time import perf_counter, time_ns
 from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.catalog import Catalog
 from omnigraph.compiler import bind_params, require_mutation
+from omnigraph.executor import QueryResult, execute
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.results import MutationResult
 from omnigraph.graph.session import Session
+from omnigraph.ir import MutationIR
 from omnigraph.ir.expressions import NOW_PARAMETER
-from omnigraph.ir.query import Insert
 from omnigraph.manifest import Snapshot
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.write.check import check_change
 from omnigraph.write.commit import Inserts, WriteRequest
 from omnigraph.write.embedding import VectorFiller
 from omnigraph.write.mutate import Affected, InsertedRows, run_statements
+from omnigraph.write.returned import read_returned
 from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.staging import NO_ROWS, MutationStaging
-from omnigraph.write.touched import tables_of_mutation
+from omnigraph.write.touched import tables_of_match, tables_of_mutation
 
 
 def run_mutation(
@@ -36,6 +40,7 @@ def run_mutation(
     if_commit: str | None,
 ) -> MutationResult:
     """Run a mutation that is permitted. Raises SchemaMoved when it was checked too early."""
+    started = perf_counter()
     catalog = session.require_writable()
     ir = require_mutation(compile_source(source, catalog, name))
     bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
@@ -44,16 +49,18 @@ def run_mutation(
     vectors = VectorFiller(session.embed_source, session.store.tables, seen)
     inserted = InsertedRows(ir, bound, catalog, vectors)
     noted: dict[str, Any] = {}
+    returned: pa.Table | None = None
 
     def prepare(snapshot: Snapshot, earlier: Mapping[str, pa.Table] = NO_ROWS) -> MutationStaging:
-        nonlocal affected, noted
+        nonlocal affected, noted, returned
         staging = MutationStaging(session.store.tables, catalog, snapshot, earlier)
-        affected = run_statements(ir, bound, inserted, staging)
+        matched = _solve_match(session, ir, bound, catalog, staging)
+        affected = run_statements(ir, bound, inserted, staging, matched)
         noted = note_models(vectors.find_changed_models(snapshot))
         check_change(staging)
+        returned = read_returned(ir, bound, affected, matched, staging)
         return staging
 
-    is_insert_only = all(isinstance(op, Insert) for op in ir.ops)
     commit = session.write(
         WriteRequest(
             kind=WriterKind.MUTATION,
@@ -63,14 +70,34 @@ def run_mutation(
             prepare=prepare,
             if_commit=if_commit,
             properties=lambda: noted,
-            inserts=Inserts(inserted.list_ids(ir), prepare) if is_insert_only else None,
+            inserts=Inserts(inserted.list_ids(), prepare) if ir.is_insert_only else None,
         ),
         catalog,
     )
     version = commit.manifest_version if commit else session.coordinator.last_seen(branch).version
-    return MutationResult(
+    result = MutationResult(
         commit_id=commit.commit_id if commit else None,
         manifest_version=version,
         affected_nodes=affected.total("node"),
         affected_edges=affected.total("edge"),
     )
+    if returned is None:
+        return result
+    elapsed_ms = 1_000 * (perf_counter() - started)
+    rows = QueryResult(returned, ir.name, branch, result.commit_id, version, elapsed_ms)
+    return replace(result, returned=rows)
+
+
+def _solve_match(
+    session: Session,
+    ir: MutationIR,
+    params: Mapping[str, Any],
+    catalog: Catalog,
+    staging: MutationStaging,
+) -> pa.Table | None:
+    """The rows that the statements run over, as the graph is before any of them."""
+    if ir.match is None:
+        return None
+    staging.depend_on_match(tables_of_match(ir, catalog))
+    where = (staging.snapshot, catalog, session.store.tables, session.cache)
+    return execute(ir.match, params, *where, session.embed_source)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from omnigraph.dataclass import dataclass
+from omnigraph.executor import QueryResult
 
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """What a mutation did. `commit_id` is None when nothing matched and no commit was made."""
+    """What a mutation did. `commit_id` is None when nothing matched and no commit was made.
+
+    `returned` has the rows of its `return`, None when it has none.
+    """
 
     commit_id: str | None
     manifest_version: int
     affected_nodes: int
     affected_edges: int
+    returned: QueryResult | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ In: nothing but the catalogue's names. Out: `QueryIR` and `MutationIR`, which th
 write path read.
 
     expressions.py   what is computed and required
-    query.py         what runs: the pipeline of a read, the statements of a mutation
+    query.py         what runs: the pipeline of a read
+    mutations.py     the statements of a mutation, and what it gives back
     variables.py     which variables a predicate reads
     spark_support.py which of it the Spark engine does not have yet
     print.py         all of it as text, for `explain` and tests
 """
 
+from omnigraph.ir.mutations import MutationIR
 from omnigraph.ir.print import format_ir
-from omnigraph.ir.query import MutationIR, QueryIR
+from omnigraph.ir.query import QueryIR
 
 __all__ = ["MutationIR", "QueryIR", "format_ir"]

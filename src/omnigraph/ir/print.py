@@ -43,20 +43,28 @@ from omnigraph.ir.expressions import (
     TextMatch,
     Truth,
 )
+from omnigraph.ir.mutations import (
+    SELF,
+    Assignment,
+    Delete,
+    DeleteBound,
+    ForEach,
+    Insert,
+    MutationIR,
+    MutationOp,
+    PlainOp,
+    Update,
+    UpdateBound,
+    Upsert,
+)
 from omnigraph.ir.query import (
     HIDDEN_PREFIX,
     HOP_VARIABLE,
     AntiJoin,
-    Assignment,
-    Delete,
     Direction,
     EitherMatch,
     Expand,
     Filter,
-    Insert,
-    MutationIR,
-    MutationOp,
-    MutationPredicate,
     Narrow,
     NodeScan,
     Operator,
@@ -64,7 +72,6 @@ from omnigraph.ir.query import (
     Parameter,
     QueryIR,
     Top,
-    Update,
     WalkMode,
 )
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral, LiteralValue
@@ -110,6 +117,8 @@ def format_expression(expression: Projected | SortKey) -> str:
         case Param(name):
             return "now()" if name == NOW_PARAMETER else f":{name}"
         case PropertyRef(variable, name):
+            if variable == SELF:
+                return name
             if name == TYPE_PROPERTY:
                 return f"type({format_variable(variable)})"
             return _property(variable, name)
@@ -177,8 +186,27 @@ def _read_lines(ir: QueryIR) -> Iterator[str]:
 
 def _mutation_lines(ir: MutationIR) -> Iterator[str]:
     yield _header("mutation", ir.name, ir.params)
-    for operation in ir.ops:
-        yield f"{_INDENT}{_mutation_text(operation)}"
+    if ir.match is not None:
+        yield f"{_INDENT}match"
+        yield from _operator_lines(ir.match.pipeline, depth=2)
+        for item in ir.match.returns:
+            yield f"{_INDENT * 2}give {item.column}"
+    yield from _statement_lines(ir.ops, depth=1)
+    if ir.returned is not None:
+        distinct = "distinct " if ir.returned.distinct else ""
+        for item in ir.returned.items:
+            shown = format_expression(item.expression)
+            yield f"{_INDENT}return {distinct}{shown} as {item.column}"
+
+
+def _statement_lines(ops: Iterable[MutationOp], depth: int) -> Iterator[str]:
+    for op in ops:
+        if isinstance(op, ForEach):
+            how = "in one batch" if op.is_batched else "one by one"
+            yield f"{_INDENT * depth}for ${op.variable} in :{op.rows.name}, {how}"
+            yield from _statement_lines(op.body, depth + 1)
+        else:
+            yield f"{_INDENT * depth}{_mutation_text(op)}"
 
 
 def _header(kind: str, name: str, params: tuple[Parameter, ...]) -> str:
@@ -266,25 +294,32 @@ def _top_lines(top: Top, indent: str) -> Iterator[str]:
         yield f"{indent}{_INDENT}by {format_expression(each.expression)} {direction}"
 
 
-def _mutation_text(operation: MutationOp) -> str:
-    match operation:
-        case Insert(kind, type_name, assignments):
-            return f"insert {kind}:{type_name} {_format_assignments(assignments)}"
-        case Update(type_name, assignments, predicate):
-            values = _format_assignments(assignments)
-            return f"update node:{type_name} {values}{_mutation_where(predicate)}"
-        case Delete(kind, type_name, predicate):
-            return f"delete {kind}:{type_name}{_mutation_where(predicate)}"
+def _mutation_text(op: PlainOp) -> str:
+    table = f"{op.entity_kind}:{op.type_name}"
+    match op:
+        case Insert():
+            return f"insert {table} {_format_assignments(op.assignments)}{_as(op.label)}"
+        case Upsert():
+            return f"upsert {table} {_format_assignments(op.assignments)}{_as(op.label)}"
+        case Update():
+            values = _format_assignments(op.assignments)
+            return f"update {table} {values} where {format_predicate(op.predicate)}{_as(op.label)}"
+        case Delete():
+            return f"delete {table} where {format_predicate(op.predicate)}{_as(op.label)}"
+        case UpdateBound():
+            return f"update {table} of {op.target} {_format_assignments(op.assignments)}"
+        case DeleteBound():
+            return f"delete {table} of {op.target}"
         case _:
-            assert_never(operation)
+            assert_never(op)
+
+
+def _as(label: str | None) -> str:
+    return "" if label is None else f" as ${label}"
 
 
 def _format_assignments(assignments: tuple[Assignment, ...]) -> str:
     return ", ".join(f"{a.property} := {format_expression(a.value)}" for a in assignments)
-
-
-def _mutation_where(predicate: MutationPredicate) -> str:
-    return f" where {predicate.column} {predicate.kind} {format_expression(predicate.value)}"
 
 
 def format_where(filters: tuple[Predicate, ...]) -> str:

@@ -1,7 +1,6 @@
-"""The typed query: frozen data, no behaviour.
+"""The typed read: frozen data, no behaviour.
 
-A read is a pipeline of operators over rows of bindings, then projections, order and limit. A
-mutation is a list of statements that run in order over one snapshot.
+A read is a pipeline of operators over rows of bindings, then projections, order and limit.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeAlias
 
-from omnigraph.catalog.model import EntityKind
 from omnigraph.dataclass import dataclass
-from omnigraph.ir.expressions import CompareKind, Constant, Param, Predicate, Projected, SortKey
+from omnigraph.ir.expressions import Param, Predicate, Projected, SortKey
 from omnigraph.types import PropertyType
 
 HIDDEN_PREFIX = "#"
@@ -58,11 +56,26 @@ class WalkMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RowType:
+    """The type of a parameter that is an object, or a list of objects."""
+
+    fields: tuple[Parameter, ...]
+    is_list: bool = False
+    nullable: bool = False
+
+    def __str__(self) -> str:
+        """The spelling of the query language."""
+        fields = ", ".join(f"{each.name}: {each.type}" for each in self.fields)
+        text = f"{{ {fields} }}"
+        return (f"[{text}]" if self.is_list else text) + ("?" if self.nullable else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
-    """A declared parameter."""
+    """A declared parameter, or a field of one."""
 
     name: str
-    type: PropertyType
+    type: PropertyType | RowType
 
 
 def is_walk(least: int, most: int | None, mode: WalkMode) -> bool:
@@ -204,52 +217,3 @@ class QueryIR:
     returns: tuple[ReturnItem, ...]
     order: tuple[OrderItem, ...] = ()
     limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """`property` gets `value`. For an edge insert the endpoints are the columns `src` and `dst`."""
-
-    property: str
-    value: Constant | Param
-
-
-@dataclass(frozen=True, slots=True)
-class MutationPredicate:
-    """`column kind value`; `from` and `to` of an edge are the columns `src` and `dst`."""
-
-    column: str
-    kind: CompareKind
-    value: Constant | Param
-    type: PropertyType
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    entity_kind: EntityKind
-    type_name: str
-    assignments: tuple[Assignment, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    type_name: str
-    assignments: tuple[Assignment, ...]
-    predicate: MutationPredicate
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    entity_kind: EntityKind
-    type_name: str
-    predicate: MutationPredicate
-
-
-MutationOp: TypeAlias = Insert | Update | Delete
-
-
-@dataclass(frozen=True, slots=True)
-class MutationIR:
-    name: str
-    params: tuple[Parameter, ...]
-    ops: tuple[MutationOp, ...]

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from omnigraph.catalog import Catalog
 from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed
 from omnigraph.graph import Graph, MutationResult
-from omnigraph.ir import MutationIR
-from omnigraph.ir.query import Insert
 from omnigraph.manifest import Snapshot
-from omnigraph.write.touched import tables_of_mutation
 
 HEADS_TRIED_MAX = 8
 
@@ -56,13 +52,6 @@ def mutate_as_seen(
             continue
     # The branch moves all the time, in other tables. Waiting for a still moment could take forever.
     return mutate(None)
-
-
-def find_decisive_tables(ir: MutationIR, catalog: Catalog) -> frozenset[str]:
-    """The tables whose rows decide what an update or delete does; none for inserts."""
-    if all(isinstance(op, Insert) for op in ir.ops):
-        return frozenset()
-    return tables_of_mutation(ir, catalog).written
 
 
 def _refuse_if_moved(tables: frozenset[str], seen: Snapshot, now: Snapshot) -> None:

@@ -101,6 +101,8 @@ class ChangeOutput(ResponseModel):
     affected_edges: int
     actor_id: str | None
     commit: Commit | None
+    columns: list[str] = Field(default_factory=list)
+    rows: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class LoadedTable(ResponseModel):
@@ -223,10 +225,21 @@ class BranchMergeOutput(ResponseModel):
 class QueryParameter(ResponseModel):
     name: str
     kind: Literal[
-        "string", "bool", "int", "bigint", "float", "date", "datetime", "blob", "vector", "list"
+        "string",
+        "bool",
+        "int",
+        "bigint",
+        "float",
+        "date",
+        "datetime",
+        "blob",
+        "vector",
+        "list",
+        "object",
     ]
     item_kind: str | None = None
     vector_dim: int | None = None
+    fields: list[QueryParameter] = Field(default_factory=list)
     nullable: bool
 
 

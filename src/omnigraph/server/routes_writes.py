@@ -16,11 +16,12 @@ from omnigraph.manifest import Snapshot
 from omnigraph.policy import Action
 from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import json_response
-from omnigraph.server.fence import find_decisive_tables, mutate_as_seen, with_heads
+from omnigraph.server.fence import mutate_as_seen, with_heads
 from omnigraph.server.jobs import find_commit
 from omnigraph.server.request_models import ChangeRequest, resolve_branch
 from omnigraph.server.routes_reads import mark_deprecated
 from omnigraph.wire import change_to_json
+from omnigraph.write.touched import find_decisive_tables
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 _COMMIT_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
@@ -63,12 +64,23 @@ async def _mutate(call: Call, if_commit: str | None) -> Response:
 
 
 async def answer(call: Call, wanted: Change) -> Response:
-    """Check that the caller may change the branch and has room, and change it."""
+    """Check that the caller may change the branch and has room, and change it.
+
+    A caller who may not read the branch cannot have it read by a change.
+    """
     call.permit(branch=wanted.branch, action=Action.CHANGE)
     graph = call.graph.graph
+    if await call.run_read(_reads_rows, graph, wanted):
+        call.permit(branch=wanted.branch, action=Action.READ)
     with call.admit(len(wanted.source) + len(orjson.dumps(wanted.params))):
         seen = await call.run_read(graph.snapshot, wanted.branch)
         return json_response(await call.run_write(run_change, graph, wanted, seen))
+
+
+def _reads_rows(graph: Graph, wanted: Change) -> bool:
+    """Whether rows of the graph decide what is written, or come back."""
+    ir = require_mutation(compile_query(wanted.source, graph.catalog, wanted.name))
+    return ir.match is not None or ir.returned is not None
 
 
 def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:

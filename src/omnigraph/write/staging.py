@@ -11,7 +11,7 @@ the pending ones laid over them. No HEAD moves here: `commit.py` takes the finis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
@@ -89,12 +89,19 @@ class MutationStaging:
         """The rows that writes before this one will add to what the snapshot shows (`group.py`)."""
         self.pending: dict[str, PendingTable] = {}
         self.read_versions: dict[str, int] = {}
+        self._is_matched = False
 
     def open(self, table_key: str) -> TableHandle:
         """Open a table at its pin and remember that the write depends on that pin."""
         entry = self._entry(table_key)
         self.read_versions.setdefault(table_key, entry.version)
         return open_pin(self.tables, entry)
+
+    def depend_on_match(self, table_keys: Iterable[str]) -> None:
+        """Remember that a match over these tables decided the write, which makes it strict."""
+        self._is_matched = True
+        for key in table_keys:
+            self.read_versions.setdefault(key, self._entry(key).version)
 
     def read_committed(
         self, table_key: str, columns: Sequence[str], predicate: Predicate
@@ -140,7 +147,7 @@ class MutationStaging:
 
     @property
     def is_strict(self) -> bool:
-        return any(pending.is_strict for pending in self.pending.values())
+        return self._is_matched or any(each.is_strict for each in self.pending.values())
 
     def list_pins(self) -> dict[str, TableEntry]:
         """The pin of every table that has a change."""
