@@ -91,6 +91,7 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
     "T31": ("a bare word that names nothing here", "$b.year = year"),
     "T33": ("an order by something that cannot be sorted", "top 1 by 3 { $b: Book }"),
     "T34": ("a number of rows that is no integer", "top $n by $b.year { $b: Book }"),
+    "T35": ("`optional` misplaced, or unconnected", "optional { $x: Reader }"),
     "T36": (
         "a path variable outside `hops`, `nodes`, `edges`, `cost`",
         "$b $t:cites{1,3} $x  $t cites $b",
@@ -108,6 +109,7 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
         "a ranking or a search inside an expression",
         'return { bm25($b.title, "sea") + 1 as s }',
     ),
+    "T41": ("`either` nested, or unconnected", "either { $b cites $x } or { $y: Reader }"),
     "T42": (
         "an `upsert` without the key",
         'upsert Author { name: "Austen" }',

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from omnigraph.catalog import Catalog, build_catalog
-from omnigraph.compiler import compile_query
+from omnigraph.compiler import compile_query, lint
 from omnigraph.errors import TypeCheckError
 from omnigraph.syntax.parse_schema import parse_schema
 
@@ -106,3 +106,14 @@ def test_a_misuse_is_refused_with_its_code(
 )
 def test_every_use_of_a_path_and_a_stage_compiles(catalog: Catalog, source: str) -> None:
     assert compile_query(source, catalog).name == "q"
+
+
+def test_a_stage_over_two_nodes_is_a_warning_and_one_over_a_node_is_none(catalog: Catalog) -> None:
+    one = stage("top 1 by $x.slug { $x: City $x road $_ } top 1 by $y.slug { $x road $y }")
+    two = stage("top 1 by $x.slug { $x: City $x road $y }").replace("q(", "pairs(")
+
+    report = lint(catalog, f"{one}\n{two}", query_path="q.gq", schema_source={"kind": "file"})
+
+    found = [(each.severity, each.code, each.query_names) for each in report.findings]
+    assert found == [("warning", "L308", ("pairs",))]
+    assert "$x, $y: n counts their combinations" in report.findings[0].message

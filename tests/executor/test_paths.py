@@ -113,8 +113,8 @@ PATH = [
     PropertyRef("t", "#hops", COUNT),
     PropertyRef("t", "#nodes", NAMES),
     PropertyRef("t", "#edges", NAMES),
-    PropertyRef("t", "#nodes.size", SIZES),
-    PropertyRef("t", "#edges.w", SIZES),
+    PropertyRef("t", "#nodes/size", SIZES),
+    PropertyRef("t", "#edges/w", SIZES),
 ]
 
 

@@ -94,3 +94,55 @@ def test_a_limit_that_is_not_a_number_is_refused(
 
     with pytest.raises(BadRequestError, match="is 'many', expected a positive number"):
         run_query(full, "query q() { match { $a: N } return { $a.k } }")
+
+
+DIAMONDS = 50
+
+
+@pytest.fixture(scope="module")
+def diamonds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    """One diamond after the other: 2^50 shortest paths from end to end."""
+    path: Path = tmp_path_factory.mktemp("diamonds") / "g.omni"
+    with init(
+        path, schema="node N { k: I32 @key }\nedge To: N -> N", durability="process"
+    ) as graph:
+        steps = [(0, 1), (0, 2), (1, 3), (2, 3)]
+        ends = [(3 * n + a, 3 * n + b) for n in range(DIAMONDS) for a, b in steps]
+        nodes: list[dict[str, Any]] = [
+            {"type": "N", "data": {"k": n}} for n in range(3 * DIAMONDS + 1)
+        ]
+        edges = [{"edge": "To", "from": str(a), "to": str(b)} for a, b in ends]
+        graph.load([*nodes, *edges], mode="overwrite")
+        yield graph
+
+
+@pytest.mark.parametrize(
+    ("bounds", "count"), [("{1,}", 2**DIAMONDS), ("{1,99}", None), ("{1,8}", None)]
+)
+def test_all_shortest_paths_are_counted_before_any_is_made(
+    diamonds: Graph, bounds: str, count: int | None
+) -> None:
+    """What would be far too many is refused; what is out of reach is no row."""
+    end = 3 * DIAMONDS
+    text = f"$a: N {{ k: 0 }} $b: N {{ k: {end} }} $a $t:all shortest to{bounds} $b"
+    query = f"query q() {{ match {{ {text} }} return {{ nodes($t) as way }} }}"
+    if count is None:
+        assert run_query(diamonds, query).rows() == []
+        return
+
+    with pytest.raises(ResourceLimitError, match="add a filter or a limit") as caught:
+        run_query(diamonds, query)
+
+    assert (caught.value.limit, caught.value.actual) == (LIMIT, count)
+
+
+def test_one_shortest_path_through_very_many_is_found(diamonds: Graph) -> None:
+    text = f"$a: N {{ k: 0 }} $b: N {{ k: {3 * DIAMONDS} }} $a $t:shortest to $b"
+    query = f"query q() {{ match {{ {text} }} return {{ hops($t) as n, nodes($t) as way }} }}"
+
+    (row,) = run_query(diamonds, query).rows()
+
+    assert row["n"] == 2 * DIAMONDS
+    # Ids are texts: of 10 and 11 the first is less, of 9 and 10 the second.
+    lesser = [min(str(3 * n + 1), str(3 * n + 2)) for n in range(DIAMONDS)]
+    assert row["way"][1::2] == lesser

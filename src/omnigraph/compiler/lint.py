@@ -6,6 +6,7 @@
     L302   error     an update assigns a key member
     L303   error     an order names an alias that no projection has
     L304   error     a projection that no row can hold
+    L308   warning   a stage over several node variables: n counts combinations
 
 A type error belongs to the result of its query, and the other queries are still checked. The four
 L3 codes are findings as well as the query's error, and count once.
@@ -20,6 +21,7 @@ from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.compiler.check import check_query
 from omnigraph.compiler.compile import QueryKind, parse_file
 from omnigraph.compiler.describe import Operation, describe
+from omnigraph.compiler.lint_stages import count_combinations
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import Refusal, TypedMutation, TypedQuery, TypedRead
 from omnigraph.dataclass import dataclass
@@ -132,7 +134,11 @@ def lint(
         finding = Finding("error", "Q000", error.render())
         return _report(schema_source, query_path, [], [finding], type_errors=0)
     checked = list(_check_all(tree.queries, catalog, SourceText(query_path, source)))
-    findings = [*_refusal_findings(checked), *_never_updated(checked, catalog)]
+    findings = [
+        *_refusal_findings(checked),
+        *_never_updated(checked, catalog),
+        *_combinations(checked),
+    ]
     results = [_result(item, catalog) for item in checked]
     type_errors = sum(item.error is not None for item in checked)
     return _report(schema_source, query_path, results, findings, type_errors=type_errors)
@@ -213,6 +219,15 @@ def _refusal_finding(refusal: Refusal, query_name: str) -> Finding:
         property=refusal.property,
         query_names=(query_name,),
     )
+
+
+def _combinations(checked: Iterable[_Checked]) -> Iterator[Finding]:
+    """L308."""
+    for item in checked:
+        if isinstance(item.typed, TypedRead) and item.is_valid:
+            for message in count_combinations(item.typed):
+                text = f"query '{item.query.name}': {message}"
+                yield Finding("warning", "L308", text, query_names=(item.query.name,))
 
 
 def _never_updated(checked: Iterable[_Checked], catalog: Catalog) -> Iterator[Finding]:

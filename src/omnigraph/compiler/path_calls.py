@@ -92,7 +92,7 @@ def _check_property(
             code="T6",
             span=argument.span,
         )
-    return PropertyRef(variable, f"#{function}.{name}", _list_of(found))
+    return PropertyRef(variable, f"#{function}/{name}", _list_of(found))
 
 
 def _list_of(found: PropertyType) -> PropertyType:

@@ -60,6 +60,13 @@ def search_cheapest(weighted: Weighted, starts: IntArray, wanted: Search) -> tup
     return join_found(parts), np.concatenate(costs)
 
 
+def negative_weight() -> BadRequestError:
+    """The error for an edge that would make a path cheaper than its beginning."""
+    return BadRequestError(
+        "a negative weight: shortest by a weight needs numbers that are not below zero"
+    )
+
+
 @dataclass(slots=True, eq=False)
 class _Pass:
     """The search from some starts. A key is a row and a node."""
@@ -94,9 +101,7 @@ class _Pass:
             which, after, edges = self._steps(keys)
             weights = self.weighted.weights[edges]
             if np.any(weights < 0):
-                raise BadRequestError(
-                    "a negative weight: shortest by a weight needs numbers that are not below zero"
-                )
+                raise negative_weight()
             cost, hop = costs[keys][which] + weights, hops[keys][which] + 1
             is_better = (cost < costs[after]) | ((cost == costs[after]) & (hop < hops[after]))
             after, cost, hop = after[is_better], cost[is_better], hop[is_better]

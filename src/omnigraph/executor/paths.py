@@ -4,8 +4,8 @@ A row holds the number of a path. The nodes of a path are listed when they are r
 looked up then: of parallel edges the one with the least id.
 
     #hops          how many edges it has           #cost         the sum of their weights
-    #nodes         the ids of its nodes            #nodes.title  a property of each
-    #edges         the ids of its edges            #edges.note   a property of each
+    #nodes         the ids of its nodes            #nodes/title  a property of each
+    #edges         the ids of its edges            #edges/note   a property of each
 
 `id` gives numbers that sort paths by the ids of their nodes, then by those of their edges.
 """
@@ -90,7 +90,7 @@ class Paths:
         return {name: self._read(name, positions, lists) for name in names}
 
     def _read(self, name: str, paths: IntArray, lists: _Lists) -> pa.Array:
-        kind, _, wanted = name.partition(".")
+        kind, _, wanted = name.partition("/")
         match kind:
             case "#hops":
                 return pa.array(self.hops[paths], pa.int64())

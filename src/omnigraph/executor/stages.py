@@ -32,7 +32,7 @@ from omnigraph.planner.plan import StagePlan
 def run_stages(run: Run, stages: Sequence[StagePlan]) -> None:
     """Leave the rows of the last stage where the match finds them."""
     for stage in stages:
-        count = _count(run, stage)
+        count = count_rows(run, stage)
         rows, score = _rank(run, stage, count) if _is_ranking(stage) else _sort(run, stage, count)
         visible = stage.plan.match.pattern.visible_variables()
         rows = replace(
@@ -46,7 +46,8 @@ def run_stages(run: Run, stages: Sequence[StagePlan]) -> None:
         run.note("kept the first rows of a stage", rows.count)
 
 
-def _count(run: Run, stage: StagePlan) -> int:
+def count_rows(run: Run, stage: StagePlan) -> int:
+    """How many rows a stage keeps."""
     if isinstance(stage.count, int):
         return stage.count
     return read_count(run, stage.count, "top")

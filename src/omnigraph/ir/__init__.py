@@ -7,7 +7,6 @@ write path read.
     query.py         what runs: the pipeline of a read
     mutations.py     the statements of a mutation, and what it gives back
     variables.py     which variables a predicate reads
-    spark_support.py which of it the Spark engine does not have yet
     print.py         all of it as text, for `explain` and tests
 """
 

@@ -162,7 +162,7 @@ def _property(variable: str, name: str) -> str:
     shown = format_variable(variable)
     if name == SCORE_PROPERTY:
         return shown
-    function, _, wanted = name.partition(".")
+    function, _, wanted = name.partition("/")
     if function in PATH_PROPERTIES:
         return f"{function.removeprefix(HIDDEN_PREFIX)}({', '.join(filter(None, (shown, wanted)))})"
     return f"{shown}.{name}"

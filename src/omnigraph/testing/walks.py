@@ -101,7 +101,7 @@ class PathEntity(dict[str, Any]):
         self._edges = edges
 
     def get(self, name: str, _default: Any = None) -> Any:
-        kind, _, wanted = name.removeprefix("#").partition(".")
+        kind, _, wanted = name.removeprefix("#").partition("/")
         if not wanted:
             return dict.get(self, kind)
         return [each[wanted] for each in (self._nodes if kind == "nodes" else self._edges)]

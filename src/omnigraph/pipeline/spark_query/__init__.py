@@ -19,6 +19,7 @@ the same Arrow table that the local engine gives.
     identity.py   which columns tell entities apart, null and interfaces included
     walk.py       `{m,n}` → frontiers: looked up while they are small, joined when they are not
     paths.py      walks that keep what they followed; shortest paths
+    stages.py     the best rows of a first match, from which the next goes on
     group.py      groups and aggregates
     order.py      order, ties, limit
     rank.py       rows in the order of a search

@@ -18,14 +18,12 @@ from pyspark.sql import functions as fn
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import EmbedSource
-from omnigraph.errors import BadRequestError
 from omnigraph.executor.execute import asked_of_counted, prepare_query
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
 from omnigraph.index import RuntimeCache
 from omnigraph.ir.expressions import Aggregate, Bm25, Constant, Nearest, Param, Projected, Rrf
 from omnigraph.ir.query import QueryIR
-from omnigraph.ir.spark_support import not_on_spark
 from omnigraph.manifest.model import Snapshot
 from omnigraph.pipeline.spark_query.columns import to_local
 from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column, with_computed
@@ -38,6 +36,7 @@ from omnigraph.pipeline.spark_query.rank import order_by_ranking
 from omnigraph.pipeline.spark_query.rows import Payload
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.pipeline.spark_query.session import query_session
+from omnigraph.pipeline.spark_query.stages import run_stages
 from omnigraph.pipeline.spark_query.values import to_literal
 from omnigraph.planner import Plan
 from omnigraph.storage.tables import TableStorage
@@ -87,14 +86,7 @@ def build_answer(
     cache: RuntimeCache,
     embedder: EmbedSource | None = None,
 ) -> SparkAnswer:
-    """Make the frame of a read at a snapshot. `params` has every parameter bound.
-
-    Raises:
-        BadRequestError: It asks for something that only the local engine has.
-    """
-    missing = not_on_spark(ir)
-    if missing is not None:
-        raise BadRequestError(f"not supported yet on engine spark: {missing}")
+    """Make the frame of a read at a snapshot. `params` has every parameter bound."""
     prepared = prepare_query(ir, snapshot, catalog, cache)
     local = Run(snapshot, catalog, tables, cache, Values(prepared.values, params), embedder)
     rows = sum(entry.row_count for entry in snapshot.entries.values())
@@ -109,7 +101,9 @@ def build_answer(
 
 def _answer(run: SparkRun, plan: Plan) -> DataFrame:
     payload = Payload(*asked_of_counted(plan))
-    rows = Matcher(run, plan.match, needs_of_plan(plan), payload).match()
+    needs = needs_of_plan(plan)
+    seeds = run_stages(run, plan, needs)
+    rows = Matcher(run, plan.match, needs, payload).match(seeds)
     keys = [plan.resolve_alias(item.expression) for item in plan.order]
     rows = rows.keep(with_computed(run, plan, rows.frame, keys))
     if plan.is_grouped:

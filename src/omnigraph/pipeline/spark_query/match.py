@@ -260,6 +260,11 @@ class Matcher:
         is_far_less = far in self.pattern.filters and not self._is_filtered(rows)
         start, source = (far, self._start(far)) if is_far_less else (near, rows)
         frame = (source or self._read(start)).frame.select(id_of(start)).distinct()
+        if hop.weight is not None:
+            # Weights are summed from the written left end.
+            start = hop.target if hop.is_reversed else hop.source
+            source = rows if rows is not None and start in rows.variables else self._start(start)
+            frame = (source or self._read(start)).frame.select(id_of(start)).distinct()
         is_forward = start == hop.source
         if hop.edge_variable is None and hop.mode is WalkMode.REACH:
             return walk_ends(self.run, hop, frame, from_source=is_forward)

@@ -10,12 +10,21 @@ from omnigraph.planner.plan import MatchPlan, Plan
 
 
 def needs_of_plan(plan: Plan) -> frozenset[PropertyRef]:
-    """What rows carry for the result, and for what decides between rows."""
+    """What rows carry for the result, for what decides between rows, and for later stages."""
+    parts = [*(stage.plan for stage in plan.stages), plan]
+    return frozenset(ref for part in parts for ref in _needs_of_part(part))
+
+
+def _needs_of_part(plan: Plan) -> Iterator[PropertyRef]:
     keys = (plan.resolve_alias(item.expression) for item in plan.order)
     # A ranking reads the table itself.
     order = tuple(key for key in keys if not isinstance(key, (Nearest, Bm25, Rrf)))
     shown = tuple(item.expression for item in plan.returns)
-    return frozenset([*properties_of(shown), *properties_of(order), *needs_of_match(plan.match)])
+    yield from (*properties_of(shown), *properties_of(order), *needs_of_match(plan.match))
+    pattern = plan.match.pattern
+    for name in (*pattern.outer, *pattern.outer_edges):
+        # What is required of the rows of a stage is decided on them.
+        yield from properties_of(pattern.filters.get(name, ()))
 
 
 def needs_of_match(match: MatchPlan) -> Iterator[PropertyRef]:

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from omnigraph.dataclass import dataclass
+from omnigraph.executor.cheapest import negative_weight
 from omnigraph.executor.rows import ANSWER, require_room
 from omnigraph.ir.query import HIDDEN_PREFIX, WalkMode
 from omnigraph.pipeline.spark_query.columns import FROM, TO, id_of, property_of
@@ -25,6 +26,7 @@ from omnigraph.planner.pattern import Hop
 
 START, NODE, NEXT = "*start", "*node", "*next"
 _PATH, _EDGE, _STEP = "*path", "*edge", "*step"
+_BEST, _KNOWN, _COST = "*best", "*known", "*cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class PathNeeds:
 
     def of(self, kind: str) -> list[str]:
         """The properties of `nodes` or `edges`."""
-        parts = (name.removeprefix(HIDDEN_PREFIX).partition(".") for name in self.columns)
+        parts = (name.removeprefix(HIDDEN_PREFIX).partition("/") for name in self.columns)
         return sorted({name for owner, _, name in parts if owner == kind and name})
 
 
@@ -45,6 +47,8 @@ def path_ends(
 ) -> DataFrame:
     """The ends of a hop from these starts, with its path; one row for each path."""
     walk = _PathWalk(run, hop, needs, from_source)
+    if hop.weight is not None:
+        return walk.show(walk.cheapest(starts))
     answer: DataFrame | None = None
     for distance, frame in walk.levels(starts):
         found = walk.within(frame, distance)
@@ -76,7 +80,8 @@ class _PathWalk:
         return (source, target) if is_along else (target, source)
 
     def _read_steps(self, near: str, far: str) -> DataFrame:
-        names = {name: f"*e {name}" for name in ["id", *self.needs.of("edges")]}
+        read = dict.fromkeys(["id", *self.needs.of("edges"), *filter(None, [self.hop.weight])])
+        names = {name: f"*e {name}" for name in read}
         ends = self.run.ends(self.hop, names, self.hop.conditions, distinct=False)
         edge = fn.struct(*(fn.col(shown).alias(name) for name, shown in names.items()))
         steps = ends.select(fn.col(near).alias(NODE), fn.col(far).alias(NEXT), edge.alias(_EDGE))
@@ -115,7 +120,7 @@ class _PathWalk:
             longer = self._extend(frontier, self.steps)
             if self.chains:
                 longer = longer.join(seen, [START, NODE], "left_anti")
-            frontier = self.run.hold(self._choose(longer))
+            frontier = self.run.cut(self._choose(longer))
             distance += 1
             count = frontier.count()
             held += count
@@ -125,6 +130,47 @@ class _PathWalk:
                 break
             yield distance, frontier
             seen = seen.union(frontier.select(START, NODE).distinct())
+
+    def cheapest(self, starts: DataFrame) -> DataFrame:
+        """The cheapest path to each node but the start: cost, then hops, then the path."""
+        zero = fn.struct(fn.lit(0.0).alias("cost"), fn.lit(0).alias("hops"), fn.col(_PATH))
+        best = self.begin(starts).select(START, NODE, zero.alias(_BEST))
+        frontier = best
+        while True:
+            longer = self._extend_weighted(frontier)
+            known = best.withColumnRenamed(_BEST, _KNOWN)
+            chosen = longer.groupBy(START, NODE).agg(fn.min(_BEST).alias(_BEST))
+            better = chosen.join(known, [START, NODE], "left").where(
+                fn.col(_KNOWN).isNull() | (fn.col(_BEST) < fn.col(_KNOWN))
+            )
+            frontier = self.run.cut(better.select(START, NODE, _BEST))
+            count = frontier.count()
+            self.run.note(f"{count} cheaper paths along {self.hop.edge}")
+            if count == 0 or not self.chains:
+                break
+            kept = best.join(frontier, [START, NODE], "left_anti")
+            best = self.run.cut(kept.union(frontier))
+            require_room(best.count(), ANSWER)
+        found = best if self.chains else frontier
+        path = fn.col(_BEST)
+        return found.where(path["hops"] > 0).select(
+            START, NODE, path[_PATH].alias(_PATH), path["cost"].alias(_COST)
+        )
+
+    def _extend_weighted(self, frontier: DataFrame) -> DataFrame:
+        assert self.hop.weight is not None
+        joined = frontier.join(self.steps, [NODE])
+        weight = fn.col(_EDGE)[self.hop.weight].cast("double")
+        if not joined.where(weight < 0).isEmpty():
+            raise negative_weight()
+        best = fn.col(_BEST)
+        path = self._join(best[_PATH], fn.col(_STEP), fn.col(_EDGE), at_start=not self.is_prefix)
+        longer = fn.struct(
+            (best["cost"] + weight).alias("cost"),
+            (best["hops"] + 1).alias("hops"),
+            path.alias(_PATH),
+        )
+        return joined.select(START, fn.col(NEXT).alias(NODE), longer.alias(_BEST))
 
     def _extend(self, frontier: DataFrame, steps: DataFrame) -> DataFrame:
         joined = frontier.join(steps, [NODE])
@@ -173,11 +219,12 @@ class _PathWalk:
         path = fn.col(_PATH)
         yield fn.struct(path["nodes"]["id"], path["edges"]["id"]).alias(id_of(variable))
         for name in self.needs.columns:
-            yield _value(path, name).alias(property_of(variable, name))
+            value = fn.col(_COST) if name == "#cost" else _value(path, name)
+            yield value.alias(property_of(variable, name))
 
 
 def _value(path: Column, name: str) -> Column:
-    kind, _, wanted = name.removeprefix(HIDDEN_PREFIX).partition(".")
+    kind, _, wanted = name.removeprefix(HIDDEN_PREFIX).partition("/")
     if kind == "hops":
         return fn.size(path["edges"]).cast("long")
     return path[kind][wanted or "id"]

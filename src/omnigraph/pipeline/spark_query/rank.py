@@ -30,7 +30,7 @@ from omnigraph.storage.predicates import IsNull, Not
 from omnigraph.storage.tokens import query_forms
 from omnigraph.storage.vectors import square_distances, to_components, to_query_vector
 
-_SCORE, _FIRST, _SECOND = "*score", "*first", "*second"
+SCORE, _FIRST, _SECOND = "*score", "*first", "*second"
 
 
 def order_by_ranking(run: SparkRun, plan: Plan, ranking: Ranking, rows: Rows) -> DataFrame:
@@ -50,7 +50,7 @@ def order_by_ranking(run: SparkRun, plan: Plan, ranking: Ranking, rows: Rows) ->
 
 def _best(ranking: Nearest | Bm25, column: str) -> list[Column]:
 
-    score = fn.col(_SCORE)
+    score = fn.col(SCORE)
     return [score.asc() if isinstance(ranking, Nearest) else score.desc(), fn.col(column).asc()]
 
 
@@ -71,9 +71,9 @@ def _fuse(
         fn.coalesce(fn.lit(1.0) / (fn.lit(float(k)) + fn.col(name)), fn.lit(0.0))
         for name in (_FIRST, _SECOND)
     ]
-    fused = fused.withColumn(_SCORE, shares[0] + shares[1])
+    fused = fused.withColumn(SCORE, shares[0] + shares[1])
     order = [
-        fn.col(_SCORE).desc(),
+        fn.col(SCORE).desc(),
         fn.col(_FIRST).asc_nulls_last(),
         fn.col(_SECOND).asc_nulls_last(),
     ]
@@ -100,7 +100,7 @@ def _scores(run: SparkRun, plan: Plan, ranking: Nearest | Bm25) -> DataFrame:
     table_key = f"node:{pattern.nodes[target.variable]}"
     query = query_of(run.local, pattern, ranking)
     shown = id_of(target.variable)
-    schema = pa.schema([(shown, pa.utf8()), (_SCORE, pa.float64())])
+    schema = pa.schema([(shown, pa.utf8()), (SCORE, pa.float64())])
     read = TableRead(
         run.pin(table_key),
         (("id", "id"), (target.property, "value")),
