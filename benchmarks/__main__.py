@@ -25,7 +25,18 @@ from benchmarks.page import write_results
 
 HERE = Path(__file__).parent
 DEFAULT_OUT = HERE.parent / "docs" / "benchmarks"
-SCENARIOS = ("compare", "compile", "joins", "load", "merge", "queries", "server", "spark", "writes")
+SCENARIOS = (
+    "compare",
+    "compile",
+    "files",
+    "joins",
+    "load",
+    "merge",
+    "queries",
+    "server",
+    "spark",
+    "writes",
+)
 QUICK = ("compare", "compile")
 """The scenarios that have a small form."""
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph as og
@@ -13,6 +17,7 @@ from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
 from omnigraph.pipeline.input_files import matching
 from omnigraph.write.bad_rows import BadRowsError
+from tests.cli.running import run
 from tests.pipeline.conftest import SCHEMA, Loads, knows, person
 from tests.storage.conftest import Store, s3_endpoint, s3_store
 
@@ -35,7 +40,9 @@ class Bucket:
 
     def put(self, name: str, records: list[Any], *, indent: int | None = None) -> str:
         data = "\n".join(json.dumps(each, indent=indent) for each in records).encode()
-        body = gzip.compress(data) if name.endswith(".gz") else data
+        return self.put_bytes(name, gzip.compress(data) if name.endswith(".gz") else data)
+
+    def put_bytes(self, name: str, body: bytes) -> str:
         self._client.put_object(Bucket=self._bucket, Key=f"{self._prefix}/{name}", Body=body)
         return f"{self.uri}/{name}"
 
@@ -62,6 +69,47 @@ def test_files_on_s3_are_cut_and_read_like_local_ones(loads: Loads, bucket: Buck
     assert {row["id"]: row["age"] for row in loads.rows("Person")} == {
         f"p{n}": n for n in range(12)
     }
+
+
+def test_files_of_rows_on_s3_are_read_like_local_ones(
+    loads: Loads, bucket: Bucket, tmp_path: Path
+) -> None:
+    """CSV, Parquet and Arrow, plain and compressed, by type, by directory and by mapping."""
+    ages = pa.table({"name": [f"p{n}" for n in range(9)], "age": pa.array(range(9), pa.int64())})
+    sink, arrow = io.BytesIO(), io.BytesIO()
+    pq.write_table(ages.slice(0, 3), sink, row_group_size=2)
+    with pa.ipc.new_file(arrow, ages.schema) as file:
+        file.write_table(ages.slice(3, 3))
+    bucket.put_bytes("rows/Person/a.parquet", sink.getvalue())
+    bucket.put_bytes("rows/Person/_skipped.csv", b"nothing")
+    bucket.put_bytes("rows/Person/b.arrow", arrow.getvalue())
+    csv = b"name,age\n" + b"".join(b"p%d,%d\n" % (n, n) for n in range(6, 9))
+    bucket.put_bytes("rows/Person/c.csv.zst", pa.compress(csv, "zstd", asbytes=True))
+    edges = bucket.put_bytes("knows.csv", b"a;b\n" + b"".join(b"p0;p%d\n" % n for n in range(9)))
+    bad = bucket.put_bytes("bad.csv.gz", gzip.compress(b"name,age\np1,1\np2,500\n"))
+    mapping = tmp_path / "load.yaml"
+    mapping.write_text(f"files: [{{file: '{edges}', type: Knows, from: a, to: b}}]")
+
+    rows = loads.load(f"{bucket.uri}/rows/", storage_options=bucket.options)
+    mapped = loads.load(None, mapping=mapping, storage_options=bucket.options)
+    with pytest.raises(BadRowsError, match=rf"{bad}:3: .*@range violation"):
+        loads.load({"Person": bad}, "merge", storage_options=bucket.options)
+
+    assert (rows.tables, mapped.tables) == ({"node:Person": 9}, {"edge:Knows": 9})
+    assert {row["id"]: row["age"] for row in loads.rows("Person")} == {f"p{n}": n for n in range(9)}
+    assert mapped.notes[0].startswith(f"{edges}: columns are separated by ';'")
+
+
+def test_the_command_line_reads_from_s3(
+    loads: Loads, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bucket.put("people.jsonl", PEOPLE)
+    for name, value in bucket.options.items():
+        monkeypatch.setenv(f"AWS_{name.removeprefix('aws_')}".upper(), value)
+
+    outcome = run("load", loads.graph.uri, "--mode", "append", "--data", path)
+
+    assert (outcome.code, "12 entities" in outcome.out) == (0, True), outcome.err
 
 
 def test_a_bad_row_on_s3_is_named_with_its_line(loads: Loads, bucket: Bucket) -> None:

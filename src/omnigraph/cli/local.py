@@ -179,10 +179,9 @@ def _to_line(record: Mapping[str, Any]) -> str:
 def _list_files(data: LoadFiles, *, is_mapped: bool) -> Any:
     if isinstance(data, Mapping):
         return data
-    paths = [Path(each) for each in data]
-    if is_mapped:
-        return (paths[0] if len(paths) == 1 else paths) if paths else None
-    return paths
+    if not is_mapped:
+        return list(data)
+    return (data[0] if len(data) == 1 else list(data)) if data else None
 
 
 def _require_source(query: wire.QueryCall) -> Path | str:

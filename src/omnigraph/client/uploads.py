@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.formats.table import JSON, ending_format
-from omnigraph.pipeline.input_files import open_raw, size_of
+from omnigraph.pipeline.input_files import is_directory, open_raw, size_of
 from omnigraph.pipeline.mapping import list_patterns
 from omnigraph.pipeline.sources import expand_paths
 from omnigraph.pipeline.spooled import show_names
@@ -20,7 +20,7 @@ Part: TypeAlias = tuple[str, tuple[str | None, Any]]
 
 def holds_records(paths: Sequence[str]) -> bool:
     """Whether files are records in JSON, as far as their names tell."""
-    return not any(map(os.path.isdir, paths)) and all(
+    return not any(map(is_directory, paths)) and all(
         ending_format(path) in (None, JSON) for path in paths
     )
 
@@ -62,7 +62,7 @@ def _list_files(data: Files, mapping: str | None) -> Iterator[tuple[str, str]]:
 def _find_base(data: Sequence[str], mapping: str) -> str:
     if not data:
         return os.path.dirname(mapping)
-    if len(data) == 1 and os.path.isdir(data[0]):
+    if len(data) == 1 and is_directory(data[0]):
         return data[0]
     raise BadRequestError(
         "a mapping names the files itself — give it alone, or with their directory"

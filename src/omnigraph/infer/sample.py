@@ -101,7 +101,7 @@ def _guess_delimiter(path: str, text: bytes) -> str:
 
 
 def _refuse_unreadable(path: str, text: bytes) -> None:
-    if b"\0" in text:
+    if b"\0" in text.partition(b"\n")[0]:
         raise _refused(path, "it is not text")
     if not text.strip():
         raise _refused(path, "it is empty; expected a first line that names its columns")

@@ -8,7 +8,6 @@ bag of rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.columns import CheckPlan, KeyColumns
 from omnigraph.pipeline.model import LoadMode, StagedPart
 from omnigraph.storage.tables import TableStorage
-from omnigraph.storage.unattached import read_unattached
+from omnigraph.storage.unattached import read_unattached, stream_unattached
 from omnigraph.write.convert import ID
 from omnigraph.write.fork import open_pin
 
@@ -96,22 +95,24 @@ def _may_be_unchanged(check: CheckPlan, tables: TableStorage, key: str) -> bool:
 
 
 def _read_rows(check: CheckPlan, key: str) -> Iterator[pa.Table]:
-    """The loaded rows, a part at a time; of a type with blobs that is written, some columns."""
+    """The loaded rows, a part at a time or less."""
     for part in check.parts:
         if part.table_key == key:
             yield from read_part(check, part)
 
 
 def read_part(check: CheckPlan, part: StagedPart) -> Iterator[pa.Table]:
-    """The rows of a part. Of those that are written only columns before the first blob are read:
-    a blob takes several columns of the file, and Lance does not count them."""
+    """The rows of a part, in memory or written."""
     if part.rows is not None:
         yield part.rows
         return
     schema = arrow_schema(check.catalog.entity(part.table_key))
-    names = [each.name for each in takewhile(lambda each: not _is_blob(each.type), schema)]
+    has_blobs = any(_is_blob(each.type) for each in schema)
     for fragment in part.fragments:
-        yield read_unattached(fragment, names, check.storage_options)
+        if has_blobs:
+            yield from stream_unattached(fragment, schema, check.storage_options)
+        else:
+            yield read_unattached(fragment, schema.names, check.storage_options)
 
 
 def _meet(check: CheckPlan, tables: TableStorage, key: str, rows: pa.Table) -> tuple[int, int]:
@@ -120,8 +121,6 @@ def _meet(check: CheckPlan, tables: TableStorage, key: str, rows: pa.Table) -> t
     ids = rows[ID].combine_chunks()
     columns = KeyColumns(check, tables)
     there = columns.read_committed(key, schema.names, among=ids, by=ID).select(schema.names)
-    if rows.schema.names != schema.names:
-        return there.num_rows, 0  # blobs are not compared
     new = rows.filter(pc.is_in(ids, there[ID].combine_chunks()))
     return there.num_rows, int(np.count_nonzero(equal_rows(_by_id(new), _by_id(there))))
 

@@ -96,7 +96,12 @@ def matching(path: str, options: Options) -> list[str]:
     return sorted(found)
 
 
-def list_files(directory: str, endings: Iterable[str]) -> list[str]:
+def is_directory(path: str) -> bool:
+    """Whether a path names a directory: in an object store, one that ends in a slash."""
+    return path.endswith("/") if is_object(path) else os.path.isdir(path)
+
+
+def list_files(directory: str, endings: Iterable[str], options: Options) -> list[str]:
     """The data files of a directory and of those below it, in order of their names.
 
     Hidden files and those that start with `_`, which writers leave beside data, are no data.
@@ -104,16 +109,22 @@ def list_files(directory: str, endings: Iterable[str]) -> list[str]:
     Raises:
         BadRequestError: There is none.
     """
-    found: list[str] = []
     with reading(directory):
-        for folder, folders, names in os.walk(directory):
-            folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-            found += [
-                os.path.join(folder, name)
+        if is_object(directory):
+            below = [each[len(directory) :] for each in _objects(f"{directory}**", options)]
+        else:
+            walked = os.walk(directory)
+            below = [
+                os.path.relpath(os.path.join(folder, name), directory)
+                for folder, _, names in walked
                 for name in names
-                if not name.startswith((".", "_"))
-                and plain_name(name).lower().endswith(tuple(endings))
             ]
+    found = [
+        os.path.join(directory, name)
+        for name in below
+        if not any(part.startswith((".", "_")) for part in name.split("/"))
+        and plain_name(name).lower().endswith(tuple(endings))
+    ]
     if not found:
         raise _unreadable(directory, "it is a directory without a data file")
     return sorted(found)

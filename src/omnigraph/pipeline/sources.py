@@ -20,7 +20,14 @@ from omnigraph.pipeline.formats.json_file import plan_json
 from omnigraph.pipeline.formats.model import PlannedFile, TypedFile
 from omnigraph.pipeline.formats.table import ENDINGS, JSON, find_format
 from omnigraph.pipeline.frames import table_key
-from omnigraph.pipeline.input_files import Options, list_files, matching, plain_name, size_of
+from omnigraph.pipeline.input_files import (
+    Options,
+    is_directory,
+    list_files,
+    matching,
+    plain_name,
+    size_of,
+)
 from omnigraph.pipeline.mapping import read_mapping
 from omnigraph.pipeline.ranges import Input, is_text, plan_values
 from omnigraph.pipeline.spooled import show_names
@@ -73,7 +80,7 @@ def expand_paths(paths: Iterable[PathLike], options: Options) -> Iterator[str]:
     """
     for path in paths:
         for found in matching(str(path), options):
-            yield from list_files(found, ENDINGS) if os.path.isdir(found) else [found]
+            yield from list_files(found, ENDINGS, options) if is_directory(found) else [found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ class _Planner:
 
     def find_mapped(self, mapping: str, data: Source | None) -> Iterator[FoundFile]:
         """The files that a mapping names, below a directory if one is given."""
-        if data is not None and not (isinstance(data, str | Path) and os.path.isdir(data)):
+        if data is not None and not (isinstance(data, str | Path) and is_directory(str(data))):
             raise BadRequestError(
                 "a mapping names the files itself — give it alone, or with their directory"
             )

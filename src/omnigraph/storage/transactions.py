@@ -222,3 +222,11 @@ def read_transaction(dataset: LanceDataset, location: TableLocation) -> Transact
     # is one); the manifest still names the transaction.
     uuid = transaction_uuid(dataset)
     return None if uuid is None else TransactionInfo(uuid, None, {})
+
+
+def commit_scratch(
+    uri: str, operation: LanceOperation.BaseOperation, storage_options: Mapping[str, str] | None
+) -> LanceDataset:
+    """Make a dataset of fragments in the scratch of a load, to read them: it is no table."""
+    options = dict(storage_options or {}) or None
+    return LanceDataset.commit(uri, operation, storage_options=options)

@@ -32,9 +32,11 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.objects import move_files
 from omnigraph.storage.operation_files import existing_files
 from omnigraph.storage.staging import write_deletions
-from omnigraph.storage.transactions import Stager
+from omnigraph.storage.transactions import Stager, commit_scratch
 
 ROWS_PER_FRAGMENT_MAX = 1 << 20
+_ROWS_WITH_BLOBS = 128
+_BYTES_WITH_BLOBS = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,32 @@ def read_unattached(
         )
         rows = reader.read_all(batch_size=1 << 16).to_table()
     return rows.select(list(columns))
+
+
+def stream_unattached(
+    fragment: UnattachedFragment,
+    schema: pa.Schema,
+    storage_options: Mapping[str, str] | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of an unattached fragment, Blobs included, some megabytes at a time.
+
+    Only a dataset tells where the bytes of a Blob are, so the fragment is made one, where it is.
+    """
+    with lance_errors("reading rows of a load", fragment.uri):
+        written = FragmentMetadata.from_json(fragment.metadata)
+        operation = LanceOperation.Overwrite(to_stored_schema(schema), [written])
+        dataset = commit_scratch(fragment.uri, operation, storage_options)
+        scanner = dataset.scanner(
+            blob_handling="all_binary", batch_size=_ROWS_WITH_BLOBS, batch_readahead=1
+        )
+        batches: list[pa.RecordBatch] = []
+        for batch in scanner.to_batches():
+            batches.append(batch)
+            if sum(each.nbytes for each in batches) >= _BYTES_WITH_BLOBS:
+                yield pa.Table.from_batches(batches)
+                batches = []
+        if batches:
+            yield pa.Table.from_batches(batches)
 
 
 @dataclass(frozen=True, slots=True)
