@@ -989,15 +989,19 @@ class Graph:
         written. `record` gives files that have none a checksum, as they are now; the graph must
         be open for writing. What is found says in plain words what is wrong, and what fixes it.
         """
+        from omnigraph.pipeline.tasks import choose_spread
+        from omnigraph.storage.content import spread_over_threads
         from omnigraph.upkeep.verify import verify_graph
 
         if record:
             self._session.require_writable()
+        spark = self._session.settings.spark
         return verify_graph(
             self._session.environment(),
             lambda: self._session.read_contract().catalog,
             content=content,
             record=record,
+            spread=choose_spread(spark) if content else spread_over_threads,
         )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Protocol
 
 import orjson
@@ -23,6 +24,9 @@ from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.export import ExportPlan, slice_rows, slices
 from omnigraph.pipeline.input_files import COMPRESSIONS, plain_name
 from omnigraph.pipeline.output_files import open_output, writing
+from omnigraph.pipeline.progress import Reporter
+from omnigraph.pipeline.runner import Runner
+from omnigraph.storage.location import graph_root
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.fork import open_pin
 
@@ -37,9 +41,14 @@ class RowWriter(Protocol):
 
 
 def export_tables(
-    plan: ExportPlan, tables: TableStorage, keys: list[str], path: str, file_format: str
+    plan: ExportPlan,
+    keys: list[str],
+    path: str,
+    file_format: str,
+    runner: Runner,
+    reporter: Reporter,
 ) -> None:
-    """Write a directory with one file per table; or one file, if it is named as one.
+    """Write a directory with one file per table, each by one task; or one file, if it is named so.
 
     Raises:
         BadRequestError: A single file is named for several tables.
@@ -50,13 +59,15 @@ def export_tables(
                 f"'{path}' is one file, and a {file_format} file holds one type — choose one type, "
                 "or name a directory"
             )
-        _export_table(plan, tables, keys[0], path)
-        return
-    ending = file_format
-    with writing(path):
-        os.makedirs(path, exist_ok=True)
-    for key in keys:
-        _export_table(plan, tables, key, os.path.join(path, f"{key.replace(':', '.', 1)}.{ending}"))
+        wanted = [(keys[0], path)]
+    else:
+        with writing(path):
+            os.makedirs(path, exist_ok=True)
+        names = [f"{key.replace(':', '.', 1)}.{file_format}" for key in keys]
+        files = [os.path.join(path, name) for name in names]
+        wanted = list(zip(keys, files, strict=True))
+    reporter.stage("exporting", len(wanted))
+    runner.map(partial(_export_table, plan), wanted, reporter)
 
 
 def is_file_name(path: str, file_format: str) -> bool:
@@ -64,15 +75,22 @@ def is_file_name(path: str, file_format: str) -> bool:
     return plain_name(path).endswith(f".{plain_name(file_format)}")
 
 
-def _export_table(plan: ExportPlan, tables: TableStorage, key: str, path: str) -> None:
+def _export_table(plan: ExportPlan, wanted: tuple[str, str]) -> None:
+    key, path = wanted
+    tables = TableStorage(graph_root(plan.root), plan.storage_options)
     schema = open_pin(tables, plan.entries[key]).schema
+    temporary = f"{path}.{os.getpid()}.partial"
     is_parquet = path.endswith(".parquet")
     opening = _writing_parquet if is_parquet else _writing_csv
     with writing(path):
-        with opening(path, f"{path}.partial", schema) as writer:
-            for rows in _rows(plan, tables, key):
-                writer.write(rows.select(schema.names))
-        os.replace(f"{path}.partial", path)
+        try:
+            with opening(path, temporary, schema) as writer:
+                for rows in _rows(plan, tables, key):
+                    writer.write(rows.select(schema.names))
+            os.replace(temporary, path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
 
 
 def _rows(plan: ExportPlan, tables: TableStorage, key: str) -> Iterator[pa.Table]:

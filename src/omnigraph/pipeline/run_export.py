@@ -56,9 +56,13 @@ def run_export(
     check_output(str(path))
     rows = sum(snapshot.entries[key].row_count for key in keys)
     with reporting(progress) as reporter:
+        # A table is one file, by one task: Spark has to be chosen for that.
+        stays = rows <= _SMALL_ROWS or file_format != "jsonl"
+        runner = choose_runner(engine, stays=stays, spark=spark)
+        # Tasks run in other directories.
+        target = str(path if runner.name == "inline" else path.absolute())
         if file_format != "jsonl":
-            export_tables(plan, tables, keys, str(path), file_format)
+            export_tables(plan, keys, target, file_format, runner, reporter)
         else:
-            runner = choose_runner(engine, stays=rows <= _SMALL_ROWS, spark=spark)
-            export_jsonl(plan, tables, keys, str(path), runner, reporter)
+            export_jsonl(plan, tables, keys, target, runner, reporter)
     return path

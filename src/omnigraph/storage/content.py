@@ -8,9 +8,11 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
@@ -22,7 +24,14 @@ from omnigraph.storage.recorder import wait_for_records
 from omnigraph.storage.torn import is_torn_ref, list_torn_versions
 
 READERS = 4
+SPREAD_BYTES = 64 * 1024 * 1024
+"""A dataset with less than that is read by this process: tasks would cost more."""
 MISSING = "is missing"
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_Expected: TypeAlias = tuple[str, Listed, Checksum]
+"""A file that is there, and what it was when it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +64,38 @@ class DatasetContent:
         return frozenset(each.path for each in self.problems if not each.is_moved)
 
 
-def inspect_dataset(uri: str, options: Mapping[str, str], *, content: bool) -> DatasetContent:
-    """Check every recorded file of a dataset. Damage is reported, never raised."""
+class Spread(Protocol):
+    """Calls a function for every item, each on its own, wherever: the results in order."""
+
+    def __call__(
+        self, function: Callable[[Item], Result], items: Sequence[Item], /
+    ) -> Sequence[Result]: ...
+
+
+def spread_over_threads(
+    function: Callable[[Item], Result], items: Sequence[Item]
+) -> Sequence[Result]:
+    """Call a function in a few threads of this process."""
+    with ThreadPoolExecutor(READERS) as readers:
+        return list(readers.map(function, items))
+
+
+def inspect_dataset(
+    uri: str,
+    options: Mapping[str, str],
+    *,
+    content: bool,
+    spread: Spread = spread_over_threads,
+) -> DatasetContent:
+    """Check every recorded file of a dataset. Damage is reported, never raised.
+
+    With `content`, the files of a large dataset are read through `spread`.
+    """
     wait_for_records()
     files = Files(uri, options)
     try:
         listed = files.list()
-        return _Inspection(files, listed, content).run()
+        return _Inspection(files, listed, content, spread).run()
     except (OmnigraphError, OSError) as error:
         return DatasetContent(uri, unreadable=str(error))
 
@@ -84,6 +118,7 @@ class _Inspection:
     files: Files
     listed: Mapping[str, Listed]
     content: bool
+    spread: Spread
 
     def run(self) -> DatasetContent:
         lineages = find_lineages(self.listed)
@@ -144,41 +179,43 @@ class _Inspection:
         )
 
     def _compare(self, recorded: Checksums, is_being_cleaned: bool) -> Iterator[FileProblem]:
-        present = {path: recorded[path] for path in sorted(recorded) if path in self.listed}
-        for path in sorted(recorded.keys() - present.keys()):
-            if not is_being_cleaned:
+        present: list[_Expected] = []
+        for path in sorted(recorded):
+            listed = self.listed.get(path)
+            if listed is not None:
+                present.append((path, listed, recorded[path]))
+            elif not is_being_cleaned:
                 yield FileProblem(path, MISSING)
-        yield from filter(None, self._look_at(present))
-
-    def _look_at(self, present: Checksums) -> Iterator[FileProblem | None]:
+        compare = partial(_compare_file, self.files, self.content)
         if not self.content:  # the listing has the sizes: there is nothing to read
-            yield from map(self._problem, present, present.values())
+            yield from filter(None, map(compare, present))
             return
-        with ThreadPoolExecutor(READERS) as readers:
-            yield from readers.map(self._problem, present, present.values())
+        is_large = sum(each.size for _, each, _ in present) >= SPREAD_BYTES
+        spread = self.spread if is_large else spread_over_threads
+        yield from filter(None, spread(compare, present))
 
-    def _problem(self, path: str, expected: Checksum) -> FileProblem | None:
-        listed = self.listed[path]
-        if listed.size != expected.size and not is_fork_version(path):
-            return FileProblem(path, f"has {listed.size} bytes instead of {expected.size}")
-        if not self.content:
-            return None
-        try:
-            if self.files.is_same(path, listed, expected) is False:
-                return FileProblem(path, "is damaged: its bytes are not those that were written")
-            return self._find_foreign_base(path)
-        except (OmnigraphError, OSError) as error:
-            return FileProblem(path, f"cannot be read: {error}")
 
-    def _find_foreign_base(self, path: str) -> FileProblem | None:
-        if not is_fork_version(path):
-            return None
-        foreign = foreign_bases(self.files.read(path), self.files.uri)
-        if not foreign:
-            return None
-        return FileProblem(
-            path, f"takes its rows from another place: '{foreign[0]}'", is_moved=True
-        )
+def _compare_file(files: Files, content: bool, expected: _Expected) -> FileProblem | None:
+    path, listed, checksum = expected
+    if listed.size != checksum.size and not is_fork_version(path):
+        return FileProblem(path, f"has {listed.size} bytes instead of {checksum.size}")
+    if not content:
+        return None
+    try:
+        if files.is_same(path, listed, checksum) is False:
+            return FileProblem(path, "is damaged: its bytes are not those that were written")
+        return _find_foreign_base(files, path)
+    except (OmnigraphError, OSError) as error:
+        return FileProblem(path, f"cannot be read: {error}")
+
+
+def _find_foreign_base(files: Files, path: str) -> FileProblem | None:
+    if not is_fork_version(path):
+        return None
+    foreign = foreign_bases(files.read(path), files.uri)
+    if not foreign:
+        return None
+    return FileProblem(path, f"takes its rows from another place: '{foreign[0]}'", is_moved=True)
 
 
 def _branch_of(prefix: str) -> str:

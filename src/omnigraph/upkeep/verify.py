@@ -33,6 +33,7 @@ from omnigraph.errors import NotFoundError, OmnigraphError, StorageError
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.manifest.rows import commits_newest_first
+from omnigraph.storage.content import Spread, spread_over_threads
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import ref_file
 from omnigraph.storage.tables import TableStorage
@@ -69,12 +70,14 @@ def verify_graph(
     *,
     content: bool = False,
     record: bool = False,
+    spread: Spread = spread_over_threads,
 ) -> Verification:
     """Check every branch, every pinned table, every row and, with `content`, every byte of it.
 
     With `record` files that have no checksum get one, as they are now: the only thing written.
+    The bytes of large tables are read through `spread`.
     """
-    verifier = _Verifier(environment, content=content)
+    verifier = _Verifier(environment, content=content, spread=spread)
     findings = list(verifier.run(read_catalog))
     findings.sort(key=lambda each: each.severity is not Severity.ERROR)
     if record:
@@ -97,10 +100,10 @@ _Lineage = tuple[str, str | None, int]
 class _Verifier:
     """One pass over a graph. Remembers the key columns of each version it has read."""
 
-    def __init__(self, environment: WriteEnvironment, *, content: bool) -> None:
+    def __init__(self, environment: WriteEnvironment, *, content: bool, spread: Spread) -> None:
         self.environment = environment
         self.tables: TableStorage = environment.tables
-        self.files = FileCheck(environment, content=content)
+        self.files = FileCheck(environment, content=content, spread=spread)
         self.columns: dict[_Lineage, pa.Table] = {}
         self.pending: list[Sidecar] = []
         self.branches_checked = 0

@@ -25,8 +25,10 @@ from omnigraph.storage.content import (
     MISSING,
     DatasetContent,
     FileProblem,
+    Spread,
     inspect_dataset,
     latest_version_file,
+    spread_over_threads,
 )
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import TableLocation, parse_version, version_file
@@ -64,10 +66,17 @@ class Need:
 class FileCheck:
     """The files of a graph in one verification."""
 
-    def __init__(self, environment: WriteEnvironment, *, content: bool) -> None:
+    def __init__(
+        self,
+        environment: WriteEnvironment,
+        *,
+        content: bool,
+        spread: Spread = spread_over_threads,
+    ) -> None:
         self._environment = environment
         self._tables = environment.tables
         self._content = content
+        self._spread = spread
         self._needs: dict[str, list[Need]] = defaultdict(list)
         self._keys: dict[str, str] = {}
         self._commits: dict[str, list[GraphCommit]] = {}
@@ -78,7 +87,7 @@ class FileCheck:
         controls = [self._tables.root.child(name) for name in CONTROL_TABLES]
         for uri in [*controls, *self._tables.dataset_uris()]:
             self.datasets[uri] = inspect_dataset(
-                uri, self._tables.storage_options, content=self._content
+                uri, self._tables.storage_options, content=self._content, spread=self._spread
             )
 
     @property

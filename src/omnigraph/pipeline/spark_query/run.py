@@ -36,8 +36,8 @@ from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.tables import TableStorage
 
-BROADCAST_ROWS = 100_000
-"""A node table of so many rows is sent to every task, so that the larger side is not shuffled."""
+BROADCAST_BYTES = 16 * 1024 * 1024
+"""Nodes of about so many bytes are sent to every task, so that the larger side is not shuffled."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +67,9 @@ class SparkRun:
         key = f"node:{type_name}"
         columns = {name: property_of(variable, name) for name in ["id", *sorted(set(names))]}
         frame = self.read(key, columns, filters)
-        return fn.broadcast(frame) if self.row_count(key) <= BROADCAST_ROWS else frame
+        view = self.local.nodes(type_name)
+        size = view.handle.row_count * sum(map(view.row_bytes, columns))
+        return fn.broadcast(frame) if size <= BROADCAST_BYTES else frame
 
     def read(
         self,
