@@ -29,6 +29,7 @@ SCENARIOS = (
     "compare",
     "compile",
     "files",
+    "inserts",
     "joins",
     "load",
     "merge",

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -49,15 +49,15 @@ def run() -> Iterator[Figure]:
         path = Path(folder) / "graph"
         with og.init(path, schema=SCHEMA, durability="process") as graph:
             graph.load(_people("p", ROWS), mode="overwrite")
-        with _server(path) as url:
+        with serve(path) as url:
             yield from _figures(url)
 
 
 def _figures(url: str) -> Iterator[Figure]:
     _drive(url, rate=0, seconds=2.0)  # warm
-    before = _cpu_seconds(url)
+    before = cpu_seconds(url)
     most = _drive(url, rate=0, seconds=SECONDS)
-    spent = _cpu_seconds(url) - before
+    spent = cpu_seconds(url) - before
     yield Figure("served point queries, 8 clients", most["count"] / most["seconds"], "1/s")
     yield Figure("a served point query", 1_000 * spent / most["count"], "cpu ms")
     yield from _latencies("served point query, 8 clients, closed loop", most)
@@ -102,12 +102,12 @@ def _latencies(name: str, answers: dict[str, Any]) -> Iterator[Figure]:
 
 
 @contextmanager
-def _server(path: Path) -> Iterator[str]:
+def serve(path: Path, environment: Mapping[str, str] | None = None) -> Iterator[str]:
     """A server process of its own, with everything as it is by default but the log."""
     code = "from omnigraph.server.main import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(path), "--unauthenticated", "--bind", "127.0.0.1:0"],
-        env={**os.environ, "OMNIGRAPH_LOG_LEVEL": "warning"},
+        env={**os.environ, "OMNIGRAPH_LOG_LEVEL": "warning", **(environment or {})},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -119,7 +119,7 @@ def _server(path: Path) -> Iterator[str]:
         process.communicate()
 
 
-def _cpu_seconds(url: str) -> float:
+def cpu_seconds(url: str) -> float:
     for line in httpx.get(f"{url}/metrics").text.splitlines():
         if line.startswith("process_cpu_seconds_total"):
             return float(line.split()[1])
@@ -249,24 +249,27 @@ async def _client(
             break
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
         slug = f"p{(number + CLIENTS * sent) % ROWS}"
-        await _ask(reader, writer, json.dumps({"query": POINT, "params": {"slug": slug}}).encode())
+        body = json.dumps({"query": POINT, "params": {"slug": slug}}).encode()
+        await post(reader, writer, b"/query", body)
         milliseconds.append(1_000 * (time.perf_counter() - due))
         sent += 1
     writer.close()
 
 
-async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> None:
+async def post(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: bytes, body: bytes
+) -> bytes:
     """One request over a connection that stays open; a client library would cost more than it."""
     writer.write(
-        b"POST /query HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
-        b"Content-Length: %d\r\n\r\n" % len(body) + body
+        b"POST %b HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % (path, len(body)) + body
     )
     head = await reader.readuntil(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200"), head
     length = next(
         line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
     )
-    await reader.readexactly(int(length.split(b":")[1]))
+    return await reader.readexactly(int(length.split(b":")[1]))
 
 
 if __name__ == "__main__" and CLIENT_FLAG in sys.argv:

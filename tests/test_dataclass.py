@@ -171,11 +171,16 @@ def test_nothing_is_compiled_before_the_first_instance(monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(dataclasses, "dataclass", refuse)
+        patch.setattr("omnigraph.dataclass.exec", refuse, raising=False)
         kinds = define(dataclass, __name__)
         with pytest.raises(AssertionError, match="too early"):
             kinds["Point"](1)
 
-    assert kinds["Point"](1).x == 1
+        patch.undo()
+        patch.setattr(dataclasses, "dataclass", refuse)
+        assert kinds["Point"](1).x == 1  # only one function is compiled for an instance
+
+    assert dataclasses.replace(kinds["Point"](1), x=2).x == 2
 
 
 def test_threads_may_make_the_first_instance_together() -> None:

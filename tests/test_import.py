@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import omnigraph
+from omnigraph.collection import pause_collection
 
 HEAVY = {"pyspark", "starlette", "lance", "pyarrow", "numpy", "pandas", "lark", "typer", "rich"}
 CODE = "import json, sys; import omnigraph{what}; print(json.dumps(sorted(sys.modules)))"
@@ -43,11 +46,29 @@ def test_a_graph_is_opened_and_asked_without_pandas_spark_or_web(tmp_path: Path)
 
     assert "lance" in modules
     assert not modules & {"pandas", "pyspark", "starlette", "httpx", "typer", "rich", "cedarpy"}
+    # Each costs a quarter of a millisecond: a module that only some calls need is imported there.
+    assert sum(name.startswith("omnigraph") for name in modules) <= 320
+    assert len(modules) <= 700
 
 
 @pytest.mark.parametrize("name", sorted(set(omnigraph.__all__) - {"__version__"}))
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(omnigraph, name) is not None
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_the_collector_is_paused_while_modules_are_loaded_and_left_as_it_was(
+    was_enabled: bool,
+) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if was_enabled else gc.disable)()
+        with suppress(ZeroDivisionError), pause_collection():
+            assert not gc.isenabled()
+            _ = 1 // 0
+        assert gc.isenabled() is was_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

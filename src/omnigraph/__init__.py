@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from omnigraph.collection import pause_collection
 from omnigraph.version import __version__
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"omnigraph.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"omnigraph.{_HOMES[name]}"), name)
+    with pause_collection():
+        value: object = getattr(importlib.import_module(f"omnigraph.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

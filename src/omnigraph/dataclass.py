@@ -2,9 +2,9 @@
 
 `dataclasses.dataclass` writes and compiles six functions for each class when its module is
 imported: half a millisecond, and we have hundreds of classes of which a program uses a few.
-Here comparing, hashing, showing and freezing are functions of the field names, and what needs code
-of its own, `__init__`, is made by `dataclasses` with the first instance. `fields`, `replace`,
-`asdict` and `match` work as for any data class.
+Here comparing, hashing, showing and freezing are functions of the field names, and `__init__`,
+which needs code of its own, is compiled with the first instance. `fields`, `replace`, `asdict` and
+`match` work as for any data class: what they need is made by `dataclasses` when it is asked for.
 
     >>> @dataclass(frozen=True, slots=True)
     ... class Point:
@@ -149,37 +149,32 @@ def _make_copying(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 class _LateMethods:
-    """What `dataclasses` makes for a class: at the first instance, or look at its fields."""
+    """What a class gets late: `__init__` at the first instance, its fields when asked for."""
 
     def __init__(self, kind: type, fields: _Fields, *, frozen: bool, has_init: bool) -> None:
         self._kind, self._fields = kind, fields
         self._is_frozen, self._has_init = frozen, has_init
 
     def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
-        self._complete()
+        self._make_fields()
         found: dict[str, Field[Any]] = self._kind.__dataclass_fields__  # type: ignore[attr-defined]
         return found
 
     def make_first_init(self) -> Callable[..., None]:
-        """The `__init__` that replaces itself."""
+        """The `__init__` that replaces itself. Threads that do so at once make the same."""
         late = self
 
         def __init__(self: Any, *args: Any, **options: Any) -> None:  # noqa: N807
-            late._complete()
+            late._kind.__init__ = _compile_init(late._kind, late._fields)  # type: ignore[misc]
             late._kind.__init__(self, *args, **options)  # type: ignore[misc]
 
         return __init__
 
-    def _complete(self) -> None:
-        """Let `dataclasses` make a class of these fields, and take over what it made.
-
-        Threads that do so at once make the same.
-        """
+    def _make_fields(self) -> None:
+        """Let `dataclasses` make a class of these fields, and take over what it says of them."""
         content: dict[str, Any] = {
             name: default for name, (_, default) in self._fields.items() if default is not MISSING
         }
-        if hasattr(self._kind, "__post_init__"):
-            content["__post_init__"] = self._kind.__post_init__
         content |= {
             "__annotations__": {name: text for name, (text, _) in self._fields.items()},
             "__module__": self._kind.__module__,
@@ -191,5 +186,40 @@ class _LateMethods:
         kind: Any = self._kind
         kind.__dataclass_params__ = model.__dataclass_params__
         kind.__dataclass_fields__ = model.__dataclass_fields__
-        if not self._has_init:
-            kind.__init__ = model.__init__
+
+
+def _compile_init(kind: type, fields: _Fields) -> Callable[..., None]:
+    """Compile the `__init__` that `dataclasses` would: parameters, defaults, factories."""
+    names: dict[str, Any] = {}
+    plain, keyword, body = list[str](), list[str](), list[str]()
+    for name, (_, default) in fields.items():
+        setting = default if isinstance(default, Field) else dataclasses.field(default=default)
+        # Not through `__setattr__`, which refuses when the class is frozen.
+        names[f"_set_{name}"] = getattr(kind, name).__set__
+        value = name
+        if setting.default_factory is not MISSING:
+            names[f"_make_{name}"] = setting.default_factory
+            value = f"_make_{name}()"
+            if setting.init:
+                value += f" if {name} is _MISSING else {name}"
+        elif not setting.init:
+            if setting.default is MISSING:
+                continue
+            value = f"_default_{name}"
+        names[f"_default_{name}"] = setting.default
+        if setting.init:
+            has_default = setting.default is not MISSING
+            has_factory = setting.default_factory is not MISSING
+            given = f"=_default_{name}" if has_default else "=_MISSING" if has_factory else ""
+            (keyword if setting.kw_only is True else plain).append(name + given)
+        body.append(f"_set_{name}(self, {value})")
+    if hasattr(kind, "__post_init__"):
+        body.append("self.__post_init__()")
+    parameters = ", ".join(["self", *plain, *(["*", *keyword] if keyword else [])])
+    names["_MISSING"] = MISSING
+    source = f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"])
+    exec(source, names)
+    made: Callable[..., None] = names["__init__"]
+    made.__qualname__ = f"{kind.__qualname__}.__init__"
+    made.__annotations__ = {name: text for name, (text, _) in fields.items()} | {"return": None}
+    return made

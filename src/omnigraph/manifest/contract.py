@@ -4,8 +4,9 @@
     _schema.ir.json       the catalogue it was accepted as, with identities
     __schema_state.json   the hash that both must have
 
-Every operation on a handle reads them again, so an edit behind the engine's back is noticed
-before it can do harm, and a schema applied by another process is picked up.
+Every operation on a handle looks at them again, so an edit behind the engine's back is noticed
+before it can do harm, and a schema applied by another process is picked up. On a local disk it
+looks at their attributes, and reads them only when those do not prove that they are unchanged.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from omnigraph.catalog import Catalog, build_catalog, catalog_from_json, catalog_to_json
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, OmnigraphError
+from omnigraph.storage.file_times import Attributes
 from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.syntax import parse_schema
 
@@ -34,12 +39,16 @@ _DAMAGED = "is damaged: its text is not what was written"
 
 @dataclass(frozen=True, slots=True)
 class SchemaContract:
-    """An accepted schema, and the exact texts it was read from."""
+    """An accepted schema, and the exact texts it was read from.
+
+    While the files have these `attributes`, their texts are the same.
+    """
 
     source: str
     catalog: Catalog
     texts: tuple[str | None, ...]
     schema_id: str
+    attributes: tuple[Attributes, ...] | None = None
 
 
 def build_contract_texts(source: str, catalog: Catalog) -> dict[str, str]:
@@ -124,11 +133,14 @@ def load_contract(store: GraphTexts, known: SchemaContract | None = None) -> Sch
     Raises:
         ConflictError: A file is missing, damaged, or does not fit the others.
     """
+    attributes = store.read_attributes(FILES)  # before the texts: what changes then is read
+    if known is not None and attributes is not None and known.attributes == attributes:
+        return known
     texts = tuple(store.read_text_if_exists(name) for name in FILES)
     if known is not None and known.texts == texts:
-        return known
+        return replace(known, attributes=attributes)
     try:
-        return _build_contract(texts)
+        return replace(_build_contract(texts), attributes=attributes)
     except ConflictError:
         moved = next_texts(store)
         if moved == texts:
@@ -162,21 +174,33 @@ def _build_contract(texts: tuple[str | None, ...]) -> SchemaContract:
 
 def _build_checked_catalog(source: str, ir: str, state: str) -> Catalog:
     try:
-        accepted_hash = json.loads(state)["schema_ir_hash"]
+        facts = json.loads(state)
+        accepted_hash = facts["schema_ir_hash"]
     except (ValueError, KeyError, TypeError):
         raise ConflictError(f"{STATE_FILE} cannot be read — restore it from a backup") from None
     try:
         catalog = catalog_from_json(ir)
-        written = build_catalog(parse_schema(source, name=SOURCE_FILE))
+        hashes = {IR_FILE: catalog.shape_hash}
+        if not _are_as_written(facts, state, {SOURCE_FILE: source, IR_FILE: ir}):
+            hashes[SOURCE_FILE] = source_hash(source)
     except OmnigraphError as error:
         raise ConflictError(
             f"the schema files of this graph were changed by hand: {error.message} — "
             "put back the accepted text and change it with `omnigraph schema apply`"
         ) from error
-    for name, actual in ((IR_FILE, catalog.shape_hash), (SOURCE_FILE, written.shape_hash)):
+    for name, actual in hashes.items():
         if actual != accepted_hash:
             raise ConflictError(
                 f"{name} is not the accepted schema of this graph — "
                 "put back the accepted text and change it with `omnigraph schema apply`"
             )
     return catalog
+
+
+def _are_as_written(facts: dict[str, Any], state: str, texts: Mapping[str, str]) -> bool:
+    """Whether these are the texts that were accepted, so that none has to be parsed again."""
+    recorded = {name: value for name, value in facts.items() if name != "checksum"}
+    is_whole = "checksum" in facts and state == _build_state_text(recorded)
+    return is_whole and facts.get("files") == {
+        name: _checksum(text) for name, text in texts.items()
+    }

@@ -24,12 +24,13 @@ from omnigraph.lru import Lru
 from omnigraph.manifest.contract import FILES
 from omnigraph.manifest.model import MAIN, MANIFEST_TABLE
 from omnigraph.storage.datasets import manifest_path
-from omnigraph.storage.file_times import is_coarse, stable_after
+from omnigraph.storage.file_times import Attributes, is_coarse, stable_after
+from omnigraph.storage.file_times import read_attributes as _read_attributes
 from omnigraph.storage.location import GraphRoot, TableLocation
 
 _T = TypeVar("_T")
-_Attributes: TypeAlias = tuple[tuple[int, int, int] | None, ...]
-"""Inode, time of change and size of each file; None for one that is not there."""
+_Attributes: TypeAlias = tuple[Attributes | None, ...]
+"""None for a file that is not there."""
 
 _BRANCHES_MAX = 64
 
@@ -128,11 +129,3 @@ class SnapshotCache(Generic[_T]):
             own = TableLocation(manifest, branch).physical_uri
             versions += [f"{own}/_versions", f"{manifest}/_refs/branches"]
         return (*schema, *versions)
-
-
-def _read_attributes(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_ctime_ns, found.st_size

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from omnigraph.dataclass import dataclass
+from omnigraph.storage.file_times import Attributes, read_stable_attributes
 from omnigraph.storage.location import GraphRoot
 from omnigraph.storage.text import TextStore
 
@@ -19,6 +22,12 @@ class GraphTexts:
 
     def read_text_if_exists(self, name: str, *, bytes_max: int | None = None) -> str | None:
         return self.store.read_text_if_exists(self.root.child(name), bytes_max=bytes_max)
+
+    def read_attributes(self, names: Iterable[str]) -> tuple[Attributes, ...] | None:
+        """What is the same for as long as the texts are; None where nothing proves that."""
+        if not self.root.is_local:
+            return None
+        return read_stable_attributes(map(self.root.child, names))
 
     def write_text(self, name: str, text: str) -> None:
         self.store.write_text(self.root.child(name), text)

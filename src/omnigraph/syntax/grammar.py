@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.collection import pause_collection
+
 if TYPE_CHECKING:
     from lark import Lark, Token
 
@@ -42,9 +44,10 @@ def load_grammar(file_name: str, builder: object) -> Lark:
 
 @cache
 def _build(file_name: str, builder: object) -> Lark:
-    from omnigraph.syntax.tables import load_parser
+    with pause_collection():
+        from omnigraph.syntax.tables import load_parser
 
-    return load_parser(Path(__file__).with_name(file_name), builder)
+        return load_parser(Path(__file__).with_name(file_name), builder)
 
 
 def run_grammar(grammar: Lark, text: str) -> Any:
