@@ -86,7 +86,8 @@ def survey(recording: Recording, per_step: int, runner: CrashRunner) -> dict[str
     count = 0
     for state in crash_states(recording, per_step, SEED):
         count += 1
-        wrong = wrong_in(recording, state, runner, thorough=count % THOROUGH_EVERY == 0)
+        is_thorough = IS_TORTURE or count % THOROUGH_EVERY == 0
+        wrong = wrong_in(recording, state, runner, thorough=is_thorough)
         if wrong:
             found[str(state)] = wrong
     print(f"{count} states, {len(found)} of them wrong, OMNIGRAPH_POWER_SEED={SEED}")

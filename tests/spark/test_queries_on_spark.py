@@ -79,7 +79,7 @@ def test_random_reads_are_equal_on_both_engines(spark: Any, data: st.DataObject)
         og.init(Path(folder) / "g.omni", schema=schema.text(), durability="process") as graph,
     ):
         graph.load(records, mode="overwrite")
-        for _ in range(depth(6, 25)):
+        for _ in range(depth(3, 25)):
             query = draw_query(draw, schema)
             note(f"{query.text}\n{query.params}")
             compare(graph, query.text, query.params)

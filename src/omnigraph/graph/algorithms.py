@@ -22,6 +22,7 @@ from omnigraph.manifest import Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
+    from omnigraph.pipeline.spark_blocks import SparkBlocks
 
 _EDGE_BYTES = 96
 """What one edge takes while an algorithm runs: three lists of pairs."""
@@ -65,10 +66,14 @@ def compute(
     if engine == "auto":
         held = tables.view(f"edge:{edge}").size * _EDGE_BYTES
         engine = "spark" if held > session.cache.budget_bytes else "local"
-    run = _run_here if engine == "local" else _run_on_spark
-    table = run(session, tables, snapshot, catalog, name, node, edge, params)
+    ids, order = _sort_ids(tables, node)
+    if engine == "local":
+        found = run_algorithm(name, params, _make_one_block(tables, edge, order), ids)
+    else:
+        with _spread_blocks(session, tables, edge, ids) as blocks:
+            found = run_algorithm(name, params, blocks, ids)
     return QueryResult(
-        table,
+        found,
         name,
         snapshot.branch,
         snapshot.head.commit_id,
@@ -77,7 +82,7 @@ def compute(
     )
 
 
-def _sorted_ids(tables: OpenTables, node: str) -> tuple[pa.Array, np.ndarray]:
+def _sort_ids(tables: OpenTables, node: str) -> tuple[pa.Array, np.ndarray]:
     """The ids of all nodes in order, and the positions they are at."""
     view = tables.view(f"node:{node}")
     ids = view.values(["id"], np.arange(view.size))["id"]
@@ -85,45 +90,24 @@ def _sorted_ids(tables: OpenTables, node: str) -> tuple[pa.Array, np.ndarray]:
     return ids.take(order), order.to_numpy()
 
 
-def _run_here(
-    session: Session,
-    tables: OpenTables,
-    snapshot: Snapshot,
-    catalog: Catalog,
-    name: str,
-    node: str,
-    edge: str,
-    params: Mapping[str, Any],
-) -> pa.Table:
-    ids, order = _sorted_ids(tables, node)
+def _make_one_block(tables: OpenTables, edge: str, order: np.ndarray) -> OneBlock:
+    """All edges in this process."""
     vertex_at = np.empty(len(order), dtype=np.int64)
     vertex_at[order] = np.arange(len(order))
     runs = tables.edges(edge).distinct(both=False).forward
     sources, entries = expand(runs, np.arange(len(order)))
     source, target = vertex_at[sources], vertex_at[runs.neighbours(entries)]
-    block = make_block(0, len(order), Pairs(source, target), Pairs(target, source))
-    return run_algorithm(name, params, OneBlock(block), ids)
+    return OneBlock(make_block(0, len(order), Pairs(source, target), Pairs(target, source)))
 
 
-def _run_on_spark(
-    session: Session,
-    tables: OpenTables,
-    snapshot: Snapshot,
-    catalog: Catalog,
-    name: str,
-    node: str,
-    edge: str,
-    params: Mapping[str, Any],
-) -> pa.Table:
+def _spread_blocks(session: Session, tables: OpenTables, edge: str, ids: pa.Array) -> SparkBlocks:
+    """The edges on Spark."""
     from omnigraph.pipeline.spark_blocks import SparkBlocks
     from omnigraph.pipeline.spark_query.run import read_edges
 
-    ids, _ = _sorted_ids(tables, node)
-    spark = session.settings.spark.open()
-    edges = read_edges(spark, session.store.tables, tables.view(f"edge:{edge}").handle)
-    rows = tables.view(f"edge:{edge}").size
-    with SparkBlocks(spark, edges, ids, rows) as blocks:
-        return run_algorithm(name, params, blocks, ids)
+    view, spark = tables.view(f"edge:{edge}"), session.settings.spark.open()
+    edges = read_edges(spark, session.store.tables, view.handle)
+    return SparkBlocks(spark, edges, ids, view.size)
 
 
 def write_back(
