@@ -301,3 +301,44 @@ def test_a_mutation_names_what_it_reads_and_writes(
     assert found["result"] == []
     assert uses(found["reads"]) == reads
     assert uses(found["writes"]) == writes
+
+
+@pytest.mark.parametrize(
+    ("clauses", "returned", "codes"),
+    [
+        ("optional { $a wrote $p }  $p.year > 2000", "$a.slug", ["L305"]),
+        ("optional { $a wrote $p }  not ($p.year > 2000)", "$a.slug", ["L305"]),
+        ("optional { $a wrote $p }  $p is not null and $a.born > 3", "$a.slug", ["L305"]),
+        ("optional { $a wrote $p  $p.year > 2000 }", "$a.slug", []),
+        ("optional { $a wrote $p }  $p.year > 2000 or $p is null", "$a.slug", []),
+        ("optional { $a wrote $p }  coalesce($p.year, 2020) > 2000", "$a.slug", []),
+        ("optional { $a wrote $p }  $p.year > 2000 or $a.born > 3", "$a.slug", []),
+        ("optional { $a wrote $p } optional { $a mentors $b }", "count($p) as n", ["L306"]),
+        ("optional { $a wrote $p } optional { $a mentors $b }", "max($p.year) as n", []),
+        ("optional { $a mentors $b } optional { $b wrote $p }", "count($p) as n", []),
+    ],
+)
+def test_an_optional_that_is_undone_or_multiplied_is_found(
+    clauses: str, returned: str, codes: list[str]
+) -> None:
+    source = f"query q() {{ match {{ $a: Author {clauses} }} return {{ {returned} }} }}"
+
+    assert [finding["code"] for finding in findings(source)] == codes
+    assert {finding["severity"] for finding in findings(source)} <= {"warning"}
+
+
+def test_what_is_read_covers_blocks_and_every_type_of_an_interface() -> None:
+    source = """query q() {
+        match {
+            $x: Named
+            optional { $x wrote $p  either { $p cites $c } or { $p appearedIn $v } }
+        }
+        return { $x, $p, $p.year, type($p) as kind }
+    }"""
+
+    found = operation(source)
+
+    assert [use["type_name"] for use in found["reads"]] == [
+        "Author", "Paper", "Venue", "AppearedIn", "Cites", "Wrote",
+    ]  # fmt: skip
+    assert [field["nullable"] for field in found["result"]] == [False, True, True, True]

@@ -6,6 +6,8 @@
     L302   error     an update assigns a key member
     L303   error     an order names an alias that no projection has
     L304   error     a projection that no row can hold
+    L305   warning   a filter undoes an `optional` (lint_patterns.py)
+    L306   warning   two `optional` blocks multiply what is counted
     L308   warning   a stage over several node variables: n counts combinations
 
 A type error belongs to the result of its query, and the other queries are still checked. The four
@@ -21,6 +23,7 @@ from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.compiler.check import check_query
 from omnigraph.compiler.compile import QueryKind, parse_file
 from omnigraph.compiler.describe import Operation, describe
+from omnigraph.compiler.lint_patterns import lint_patterns
 from omnigraph.compiler.lint_stages import count_combinations
 from omnigraph.compiler.lower import lower_read
 from omnigraph.compiler.typed import Refusal, TypedMutation, TypedQuery, TypedRead
@@ -137,6 +140,7 @@ def lint(
     findings = [
         *_refusal_findings(checked),
         *_never_updated(checked, catalog),
+        *_pattern_findings(checked),
         *_combinations(checked),
     ]
     results = [_result(item, catalog) for item in checked]
@@ -219,6 +223,13 @@ def _refusal_finding(refusal: Refusal, query_name: str) -> Finding:
         property=refusal.property,
         query_names=(query_name,),
     )
+
+
+def _pattern_findings(checked: Iterable[_Checked]) -> Iterator[Finding]:
+    for item in checked:
+        for code, message in lint_patterns(item.typed) if isinstance(item.typed, TypedRead) else ():
+            name = item.query.name
+            yield Finding("warning", code, f"query '{name}': {message}", query_names=(name,))
 
 
 def _combinations(checked: Iterable[_Checked]) -> Iterator[Finding]:

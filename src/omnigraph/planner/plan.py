@@ -187,6 +187,9 @@ def _block_lines(block: BlockPlan, indent: str) -> Iterator[str]:
     word = f"{'optional' if block.is_optional else 'either'}, per combination of {given}"
     for plan in block.plans:
         yield f"{indent}{word}"
+        for name in plan.pattern.outer:
+            for predicate in plan.pattern.filters.get(name, ()):
+                yield f"{indent}  filter {format_predicate(predicate)}"
         yield from _match_lines(plan, indent + "  ")
         word = "or"
 

@@ -251,7 +251,9 @@ class _Evaluator:
         edge = self.data.catalog.edges[expand.edge]
         most = expand.max_hops if edge.source == edge.target else 1
         assert most is not None
-        visited, emitted, frontier = {start}, [], [start]
+        emitted, frontier = [], [start]
+        # A node of another type may have the same id, and is not where the walk began.
+        visited = {start} if edge.source == edge.target else set()
         for hop in range(1, most + 1):
             ahead: list[str] = []
             for node in frontier:
@@ -285,7 +287,8 @@ class _Evaluator:
 
     def compare(self, predicate: Predicate, row: Row) -> bool | None:
         if isinstance(predicate, SameNode):
-            return bool(row[predicate.left]["id"] == row[predicate.right]["id"])
+            found = row[predicate.left].get("id")
+            return found is not None and bool(found == row[predicate.right].get("id"))
         assert isinstance(predicate, Compare), "text search has tests of its own"
         left, right = self.value(predicate.left, row), self.value(predicate.right, row)
         if left is None or right is None:
