@@ -7,7 +7,7 @@ every age find theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,30 @@ class FeedPart:
     @property
     def page(self) -> Json:
         return {"page_token": self.page_token, "limit": self.limit}
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlace:
+    """Which Blob is asked for, and which bytes of it."""
+
+    kind: str
+    type_name: str
+    entity_id: str
+    property_name: str
+    branch: str | None = None
+    snapshot: str | None = None
+    offset: int = 0
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlobContent:
+    """A Blob: what is known of it, and the bytes that were asked for, part by part."""
+
+    size: int
+    etag: str
+    snapshot: str
+    parts: Iterator[bytes]
 
 
 def commit_to_json(commit: Commit) -> Json:

@@ -280,7 +280,7 @@ FORGED = st.fixed_dictionaries(
         "kind": st.sampled_from(["cursor", "page", "x"]),
         "branch": st.just("main"),
         "incarnation": st.none(),
-        "filter": st.just([None, None, None]),
+        "wanted": st.just([None, None, None]),
         "place": st.one_of(PLACES, st.integers(), st.none()),
     }
 )

@@ -26,6 +26,7 @@ from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec, StagedTransaction, StageKind
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Predicate
 from omnigraph.storage.tables import TableStorage
+from tests.storage.blobs import read_whole
 from tests.storage.conftest import SCHEMA, People, people
 
 
@@ -282,7 +283,9 @@ def test_an_overwrite_keeps_the_nature_of_the_table(table: People) -> None:
     assert dataset.has_stable_row_ids
     assert dataset.data_storage_version == "2.2"
     assert b"lance-schema:unenforced-primary-key" in dataset.schema.field("id").metadata
-    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="p8") == b"x" * 8
+    assert (
+        read_whole(table.storage.reads.open_blob(table.head(), "photo", entity_id="p8")) == b"x" * 8
+    )
 
 
 def test_row_ids_after_an_overwrite_name_the_new_rows(any_table: People) -> None:
@@ -532,13 +535,13 @@ def test_a_row_id_that_is_not_there_is_refused(full_table: People) -> None:
 def test_a_blob_is_read_by_entity_and_by_row_id(full_table: People) -> None:
     storage, head = full_table.storage, full_table.head()
 
-    assert storage.reads.read_blob(head, "photo", entity_id="p7") == b"x" * 7
-    assert storage.reads.read_blob(head, "photo", entity_id="p3") is None
+    assert read_whole(storage.reads.open_blob(head, "photo", entity_id="p7")) == b"x" * 7
+    assert read_whole(storage.reads.open_blob(head, "photo", entity_id="p3")) is None
     assert storage.reads.read_blobs(head, "photo", [8, 3]) == [b"x" * 8, None]
     with pytest.raises(NotFoundError, match="nobody"):
-        storage.reads.read_blob(head, "photo", entity_id="nobody")
+        read_whole(storage.reads.open_blob(head, "photo", entity_id="nobody"))
     with pytest.raises(BadRequestError, match="not a Blob"):
-        storage.reads.read_blob(head, "name", entity_id="p7")
+        read_whole(storage.reads.open_blob(head, "name", entity_id="p7"))
 
 
 @pytest.mark.parametrize("size", [0, 10, 200_000, 5_000_000])
@@ -551,9 +554,9 @@ def test_a_blob_of_any_size_survives_upsert_and_compaction(table: People, size: 
 
     table.commit(table.storage.compaction.stage(table.head()))
 
-    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="a") == data
-    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="b") is None
-    assert table.storage.reads.read_blob(table.head(), "photo", entity_id="p2") == b"xx"
+    assert read_whole(table.storage.reads.open_blob(table.head(), "photo", entity_id="a")) == data
+    assert read_whole(table.storage.reads.open_blob(table.head(), "photo", entity_id="b")) is None
+    assert read_whole(table.storage.reads.open_blob(table.head(), "photo", entity_id="p2")) == b"xx"
 
 
 def test_a_handle_does_not_leave_its_process(full_table: People) -> None:

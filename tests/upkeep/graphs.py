@@ -14,6 +14,7 @@ import omnigraph as og
 from omnigraph.storage.handles import IndexInfo, TableHandle
 from omnigraph.testing.inside import inside
 from omnigraph.write.fork import open_pin
+from tests.storage.blobs import read_whole
 
 SCHEMA = """
 node Author {
@@ -99,7 +100,9 @@ def photos(graph: og.Graph) -> dict[str, bytes | None]:
     tables = inside(graph).store.tables
     handle = handle_of(graph, "node:Author")
     ids = tables.reads.scan(handle, ["id"])["id"].to_pylist()
-    return {each: tables.reads.read_blob(handle, "photo", entity_id=each) for each in ids}
+    return {
+        each: read_whole(tables.reads.open_blob(handle, "photo", entity_id=each)) for each in ids
+    }
 
 
 def handle_of(graph: og.Graph, table_key: str, branch: str = "main") -> TableHandle:

@@ -16,6 +16,7 @@ from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK
 from omnigraph.storage.counters import counting
 from omnigraph.testing.inside import inside
 from omnigraph.write.schema_lock import LOCK_REF
+from tests.storage.blobs import read_whole
 from tests.upkeep.graphs import (
     SCHEMA,
     dataset,
@@ -184,7 +185,10 @@ def test_a_rename_keeps_ids_values_blobs_and_edges(library: og.Graph) -> None:
     snapshot = library.snapshot().entries["node:Writer"]
     location = tables.root.table(snapshot.table_path)
     opened = tables.open_at(location, snapshot.version, incarnation=snapshot.transaction_uuid)
-    blobs = {each: tables.reads.read_blob(opened, "photo", entity_id=each) for each in bytes_before}
+    blobs = {
+        each: read_whole(tables.reads.open_blob(opened, "photo", entity_id=each))
+        for each in bytes_before
+    }
     assert blobs == bytes_before
 
 

@@ -36,7 +36,7 @@ class Scope:
         return {
             "branch": self.branch,
             "incarnation": self.branch_id,
-            "filter": [None if each is None else sorted(set(each)) for each in filters],
+            "wanted": [None if each is None else sorted(set(each)) for each in filters],
         }
 
 
@@ -71,7 +71,7 @@ def read_token(text: str, kind: TokenKind, scope: Scope) -> Mapping[str, str | N
 _MISMATCHES = {
     "branch": "it is of another branch than '{branch}'",
     "incarnation": "branch '{branch}' was deleted and made again since — start anew",
-    "filter": "it was made with other filters — repeat those, or start anew",
+    "wanted": "it was made with other filters — repeat those, or start anew",
 }
 
 

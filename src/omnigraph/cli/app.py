@@ -16,6 +16,7 @@ import typer
 
 from omnigraph.cli import (
     algorithm,
+    blob,
     branch,
     changes,
     commit,
@@ -72,6 +73,7 @@ app.command("doctor", short_help="Report the state of a graph, and what to do.")
 app.add_typer(upkeep.index, name="index")
 app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
+app.add_typer(blob.app, name="blob")
 app.add_typer(schema.app, name="schema")
 app.add_typer(policy.app, name="policy")
 app.add_typer(queries.app, name="queries")

@@ -8,10 +8,11 @@ store itself get a `Graph` from `Call.open_store`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from omnigraph.dataclass import dataclass
-from omnigraph.wire import FeedPart, QueryCall
+from omnigraph.wire import BlobContent, BlobPlace, FeedPart, QueryCall
 
 Json = dict[str, Any]
 LoadFiles = Sequence[str] | Mapping[str, Sequence[str]]
@@ -80,6 +81,7 @@ class GraphCommands(Protocol):
         """Yield the records as JSON lines, and behind them the cursor."""
         ...
 
+    def open_blob(self, asked: BlobPlace) -> AbstractContextManager[BlobContent]: ...
     def commits(self, branch: str) -> Json: ...
     def commit(self, commit_id: str) -> Json: ...
     def log(self, branch: str, limit: int) -> Json: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,15 @@ class LocalGraph:
 
     def change_baseline(self, branch: str, asked: wire.FeedPart) -> Iterator[str]:
         return map(_to_line, self.graph.change_baseline(branch, **asked.filters).to_stream())
+
+    @contextmanager
+    def open_blob(self, asked: wire.BlobPlace) -> Iterator[wire.BlobContent]:
+        snapshot = asked.snapshot or self.graph.snapshot(asked.branch or "main").head.commit_id
+        cell = asked.kind, asked.type_name, asked.entity_id, asked.property_name
+        blob = self.graph.read_blob(*cell, commit=snapshot)
+        end = blob.size if asked.length is None else asked.offset + asked.length
+        parts = blob.read_parts(asked.offset, end)
+        yield wire.BlobContent(blob.size, blob.etag, snapshot, parts)
 
     def commits(self, branch: str) -> Json:
         return wire.commits_to_json(self.graph.commits(branch))

@@ -57,7 +57,7 @@ class Http:
         Raises:
             RemoteError: The server refused, did not respond, or is not an Omnigraph server.
         """
-        with self._stream(
+        with self.stream(
             method,
             path,
             json=body,
@@ -71,12 +71,12 @@ class Http:
 
     def text(self, method: str, path: str, *, params: Mapping[str, Any]) -> str:
         """Send a request and return the text of the response."""
-        with self._stream(method, path, params=params) as response:
+        with self.stream(method, path, params=params) as response:
             return response.read().decode()
 
     def lines(self, method: str, path: str, **options: Any) -> Iterator[str]:
         """Send a request and yield the lines of the response as they arrive."""
-        with self._stream(method, path, **options) as response:
+        with self.stream(method, path, **options) as response:
             rest = b""
             for chunk in response.iter_bytes():
                 # Not `iter_lines`: it also breaks at characters that JSON allows inside strings.
@@ -86,7 +86,12 @@ class Http:
                 yield rest.decode()
 
     @contextmanager
-    def _stream(self, method: str, path: str, **options: Any) -> Iterator[httpx.Response]:
+    def stream(self, method: str, path: str, **options: Any) -> Iterator[httpx.Response]:
+        """Send a request; its response can be read while it arrives.
+
+        Raises:
+            RemoteError: The server refused, did not respond, or broke off.
+        """
         headers = {
             "Accept": "application/json, application/x-ndjson",
             "User-Agent": f"omnigraph/{__version__}",

@@ -17,7 +17,7 @@ from omnigraph.client.http import Http, Json
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import AddressError, MergeConflicts, PreconditionFailed, RemoteError
 from omnigraph.pipeline.spooled import show_names
-from omnigraph.wire import FeedPart, QueryCall, parse_conflict
+from omnigraph.wire import BlobContent, BlobPlace, FeedPart, QueryCall, parse_conflict
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 _NO_ROUTE = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
@@ -231,6 +231,22 @@ class RemoteGraph:
         body = {"branch": branch, **_feed_params(asked)}
         return self.http.lines("POST", "/changes/baseline", json=body)
 
+    @contextmanager
+    def open_blob(self, asked: BlobPlace) -> Iterator[BlobContent]:
+        params = _drop_missing(
+            entity=asked.kind,
+            type=asked.type_name,
+            id=asked.entity_id,
+            property=asked.property_name,
+            branch=asked.branch,
+            snapshot=asked.snapshot,
+        )
+        with self.http.stream("GET", "/blob", params=params, headers=_range_of(asked)) as response:
+            headers = response.headers
+            size = headers.get("content-range", "").rpartition("/")[2] or headers["content-length"]
+            etag, snapshot = headers["etag"].strip('"'), headers["omnigraph-snapshot-id"]
+            yield BlobContent(int(size), etag, snapshot, response.iter_bytes())
+
     def log(self, branch: str, limit: int) -> Json:
         return self.http.call("GET", "/log", params={"branch": branch, "limit": limit})
 
@@ -266,6 +282,13 @@ def _name_file(sent_as: str, path: str | Path | None) -> Iterator[None]:
         raise RemoteError(
             text, status=error.status, code=error.code, details=error.details
         ) from None
+
+
+def _range_of(asked: BlobPlace) -> Mapping[str, str]:
+    if not asked.offset and asked.length is None:
+        return {}
+    last = "" if asked.length is None else asked.offset + asked.length - 1
+    return {"Range": f"bytes={asked.offset}-{last}"}
 
 
 def _feed_params(asked: FeedPart) -> Json:

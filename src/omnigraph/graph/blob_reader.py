@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from io import BytesIO
+from collections.abc import Iterator
+from hashlib import sha256
+from io import BufferedReader
 
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError, NotFoundError, with_suggestion
 from omnigraph.pipeline.frames import table_key
+from omnigraph.storage.blobs import StoredBlob
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.types import Scalar
 
+PART_BYTES = 1 << 20
 _KINDS = ("node", "edge")
 
 
-class BlobReader(BytesIO):
+class BlobReader(BufferedReader):
     """The bytes of a Blob, to be read like a file; `bytes(reader)` is all of them.
 
     `kind` is `managed`: the graph holds the bytes itself. A reference to bytes elsewhere would
-    have a `uri`; none can be written yet.
+    have a `uri`; none can be written yet. `etag` changes whenever the row is written.
     """
 
     kind = "managed"
     uri: str | None = None
 
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self.size = len(data)
+    def __init__(self, stored: StoredBlob) -> None:
+        super().__init__(stored)
+        self.size = stored.size
+        self.etag = sha256(stored.stamp.encode()).hexdigest()[:32]
 
     def __bytes__(self) -> bytes:
-        return self.getvalue()
+        place = self.tell()
+        self.seek(0)
+        try:
+            return self.read()
+        finally:
+            self.seek(place)
 
     def __len__(self) -> int:
         return self.size
+
+    def read_parts(self, start: int, end: int) -> Iterator[bytes]:
+        """The bytes from `start` to before `end`, a bounded part at a time."""
+        self.seek(start)
+        left = min(end, self.size) - start
+        while left > 0 and (data := self.read(min(left, PART_BYTES))):
+            left -= len(data)
+            yield data
 
 
 def blob_table(catalog: Catalog, kind: str, type_name: str, property_name: str) -> str:
@@ -58,12 +76,12 @@ def read_blob(
     Raises:
         NotFoundError: There is no such node or edge, or its value is null.
     """
-    data = None
+    stored = None
     if property_name not in handle.absent:
-        data = tables.reads.read_blob(handle, property_name, entity_id=entity_id)
-    if data is None:
+        stored = tables.reads.open_blob(handle, property_name, entity_id=entity_id)
+    if stored is None:
         raise NotFoundError(f"{property_name} of {key} '{entity_id}' is null: there are no bytes")
-    return BlobReader(data)
+    return BlobReader(stored)
 
 
 def _require_blob(catalog: Catalog, key: str, name: str) -> None:

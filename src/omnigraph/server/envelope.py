@@ -41,8 +41,10 @@ CODES: Mapping[int, str] = {
     405: "method_not_allowed",
     408: "bad_request",
     409: "conflict",
+    412: "conflict",
     413: "bad_request",
     415: "bad_request",
+    416: "bad_request",
     429: "too_many_requests",
     500: "internal",
 }
@@ -70,7 +72,7 @@ def error_body(error: OmnigraphError) -> dict[str, Any]:
     text = error.render() if isinstance(error, SourceError) else str(error)
     body: dict[str, Any] = {"error": text}
     code = CODES.get(error_status(error))
-    if code is not None:
+    if code is not None and not isinstance(error, PreconditionFailed):
         body["code"] = code
     return body | _details(error)
 

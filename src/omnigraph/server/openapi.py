@@ -22,6 +22,8 @@ NESTED_PREFIX = "cluster_"
 _REF = "#/components/schemas/{model}"
 _GRAPH_ID = Parameter("graph_id", "path", "The id of the graph.", is_required=True)
 STATUS_TEXTS = {
+    206: "A range of the bytes.",
+    304: "The caller has these bytes.",
     400: "The request cannot be served as it stands.",
     401: "There is no bearer token, or an unknown one.",
     403: "The actor may not do that.",
@@ -33,6 +35,7 @@ STATUS_TEXTS = {
     412: "The commit named is not the head. Nothing was done.",
     413: "Larger than a limit. Nothing was done.",
     415: "The content type is another one.",
+    416: "The range begins behind the end.",
     429: "The actor has too much under way. Nothing was done.",
     500: "The server or its store failed.",
     503: "A write has to be recovered first.",
@@ -122,6 +125,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
             schema = {"anyOf": [_reference(model) for model in models]}
     content = {operation.gives_media: {"schema": schema}}
     responses: dict[str, Any] = {"200": {"description": "It is done.", "content": content}}
+    for status in operation.other_successes:
+        responses[str(status)] = {"description": STATUS_TEXTS[status]}
     for status in sorted(operation.errors):
         responses[str(status)] = {
             "description": STATUS_TEXTS[status],

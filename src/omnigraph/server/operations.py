@@ -17,6 +17,7 @@ from omnigraph.policy import Action
 from omnigraph.server import request_models as sent
 from omnigraph.server import response_models as answered
 from omnigraph.server import (
+    routes_blobs,
     routes_branches,
     routes_changes,
     routes_commits,
@@ -40,6 +41,7 @@ Model: TypeAlias = type[BaseModel]
 READ_ERRORS = (400, 401, 403, 404, 408, 413, 415, 500, 503)
 WRITE_ERRORS = (*READ_ERRORS, 409, 429)
 FEED_ERRORS = (*READ_ERRORS, 410)
+BLOB_ERRORS = (*READ_ERRORS, 412, 416)
 CONDITIONAL_ERRORS = (*WRITE_ERRORS, 412)
 
 
@@ -81,6 +83,7 @@ class Operation:
     takes_media: str = JSON
     gives_media: str = JSON
     parameters: tuple[Parameter, ...] = ()
+    other_successes: tuple[int, ...] = ()
     errors: tuple[int, ...] = READ_ERRORS
     is_of_server: bool = False
     is_deprecated: bool = False
@@ -150,6 +153,14 @@ _POLL = (
     *_FILTERS,
 )
 _COMMIT = Parameter("commit_id", "path", "The graph commit.", is_required=True)
+_BLOB = (
+    Parameter("entity", "query", "A node or an edge.", is_required=True, values=("node", "edge")),
+    Parameter("type", "query", "The type of the node or edge.", is_required=True),
+    Parameter("id", "query", "The id of the node or edge.", is_required=True),
+    Parameter("property", "query", "The Blob property.", is_required=True),
+    _BRANCH,
+    Parameter("snapshot", "query", "A graph commit, instead of a branch."),
+)
 _STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
 
 _NAME = "/queries/{name}"
@@ -284,6 +295,14 @@ OPERATIONS: tuple[Operation, ...] = (
         "captureChangeBaseline", "/changes/baseline", routes_changes.capture_baseline,
         sent.BaselineRequest, action=Action.EXPORT, gives_media=routes_loads.NDJSON,
         is_body_required=False
+    ),
+    _get(
+        "getBlob", "/blob", routes_blobs.get_blob, parameters=_BLOB, errors=BLOB_ERRORS,
+        gives_media=routes_blobs.BYTES, other_successes=(206, 304)
+    ),
+    Operation(
+        "headBlob", "HEAD", "/blob", routes_blobs.head_blob, Action.READ, parameters=_BLOB,
+        errors=BLOB_ERRORS, gives_media=routes_blobs.BYTES, other_successes=(304,)
     ),
     _read("mcp", "/mcp", routes_mcp.serve_mcp, None, is_described=False),
     _read(

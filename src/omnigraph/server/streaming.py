@@ -149,7 +149,11 @@ class _Stream(Response):
 
     async def _send(self, send: Send) -> None:
         stall_seconds = self._serving.settings.limits.stall_seconds
-        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        start = {
+            "type": "http.response.start",
+            "status": self.status_code,
+            "headers": self.raw_headers,
+        }
         following: asyncio.Future[bytes | None] | None = None
         try:
             await send(start)

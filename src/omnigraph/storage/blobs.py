@@ -7,10 +7,17 @@ stores small blobs inside the data file and large ones beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from lance import LanceDataset
-from lance.blob import BlobType, blob_field
+from lance.blob import BlobFile, BlobType, blob_field
+
+from omnigraph.storage.lance_errors import lance_errors
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 
@@ -95,6 +102,47 @@ def _blob_array(values: pa.Array) -> pa.Array:
         children, fields=list(BlobType().storage_type), mask=values.is_null()
     )
     return pa.ExtensionArray.from_storage(BlobType(), storage)
+
+
+class StoredBlob(RawIOBase):
+    """The bytes of one Blob cell, read as they are asked for.
+
+    `stamp` changes whenever its row is written, and is the same on every branch and in every copy.
+    """
+
+    def __init__(self, file: BlobFile, stamp: str) -> None:
+        super().__init__()
+        self._file = file
+        self.size = int(file.size())
+        self.stamp = stamp
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        starts = {SEEK_SET: 0, SEEK_CUR: self.tell(), SEEK_END: self.size}
+        place = max(starts[whence] + offset, 0)
+        self._file.seek(place)
+        return place
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        with lance_errors("reading a blob", self.stamp):
+            data = self._file.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+
+def open_blob(dataset: LanceDataset, column: str, row_id: int, stamp: str) -> StoredBlob | None:
+    """Open the Blob of one row; None when it is null."""
+    file = dataset.take_blobs(column, ids=[row_id])[0]
+    return None if file is None else StoredBlob(file, stamp)
 
 
 def read_blobs(dataset: LanceDataset, column: str, row_ids: list[int]) -> list[bytes | None]:

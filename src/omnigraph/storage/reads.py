@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import BadRequestError, NotFoundError
-from omnigraph.storage.blobs import blob_columns, read_blobs
+from omnigraph.storage.blobs import StoredBlob, blob_columns, open_blob, read_blobs
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.fragments import read_deletion_file, to_fragment
@@ -28,6 +28,7 @@ from omnigraph.storage.row_ids import RowIds
 
 BATCH_ROWS = 8_192
 ADDRESS_BATCH_ROWS = 1 << 16
+UPDATED = "_row_last_updated_at_version"
 
 
 class Reads:
@@ -240,16 +241,20 @@ class Reads:
         (batch,) = pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
         return batch
 
-    def read_blob(self, handle: TableHandle, column: str, *, entity_id: str) -> bytes | None:
-        """Return the bytes of one Blob cell, or None when it is null."""
+    def open_blob(self, handle: TableHandle, column: str, *, entity_id: str) -> StoredBlob | None:
+        """Open one Blob cell for reading; None when it is null."""
         if column not in blob_columns(handle.schema):
             raise BadRequestError(f"column '{column}' is not a Blob")
         same = Compare("id", CompareOp.EQ, pa.scalar(entity_id))
-        row_ids = self.scan(handle, ["id"], same, with_row_id=True, limit=1).column(ROW_ID)
-        found = self.read_blobs(handle, column, row_ids.to_pylist())
-        if not found:
+        rows = self.scan(handle, ["id"], same, with_row_id=True, limit=1)
+        if rows.num_rows == 0:
             raise NotFoundError(f"there is no row '{entity_id}'")
-        return found[0]
+        [row_id] = rows.column(ROW_ID).to_pylist()
+        with lance_errors("reading a blob", handle.location, handle.version):
+            written = handle._dataset._take_rows([row_id], [UPDATED]).column(UPDATED)[0]
+            found = open_blob(handle._dataset, column, row_id, f"{row_id}-{written}-{column}")
+        record(blobs_read=1)
+        return found
 
     def read_blobs(
         self, handle: TableHandle, column: str, row_ids: Sequence[int]

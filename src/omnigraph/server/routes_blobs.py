@@ -1,0 +1,127 @@
+"""The operations that deliver one Blob: whole or a range of it, never all of it in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+
+from starlette.responses import Response
+
+from omnigraph.dataclass import dataclass
+from omnigraph.errors import BadRequestError
+from omnigraph.graph.blob_reader import BlobReader
+from omnigraph.policy import Action
+from omnigraph.server.call import Call
+from omnigraph.server.http_errors import HttpError
+from omnigraph.server.request_models import resolve_branch
+from omnigraph.server.states import permit_state
+from omnigraph.server.streaming import stream
+from omnigraph.server.url_parameters import check_parameters, one_parameter, require_parameter
+
+BYTES = "application/octet-stream"
+PARAMETERS = ("entity", "type", "id", "property", "branch", "snapshot")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes `start` to `end` of a Blob, `end` not included."""
+
+    start: int
+    end: int
+    is_whole: bool = True
+
+
+async def get_blob(call: Call) -> Response:
+    """The bytes of one Blob of a node or edge, or one range of them."""
+    blob, headers = await _open(call)
+    if _is_known(call.request.headers, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    part = _read_range(call.request.headers, headers["ETag"], blob.size)
+    headers["Content-Length"] = str(part.end - part.start)
+    if not part.is_whole:
+        headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{blob.size}"
+    response = await stream(call, partial(blob.read_parts, part.start, part.end), BYTES)
+    response.status_code = 200 if part.is_whole else 206
+    response.headers.update(headers)
+    return response
+
+
+async def head_blob(call: Call) -> Response:
+    """What `getBlob` would answer, without the bytes."""
+    blob, headers = await _open(call)
+    if _is_known(call.request.headers, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(headers={**headers, "Content-Length": str(blob.size)}, media_type=BYTES)
+
+
+async def _open(call: Call) -> tuple[BlobReader, dict[str, str]]:
+    """Open the Blob that the parameters name, with the headers that every answer has."""
+    request = call.request
+    check_parameters(request, PARAMETERS)
+    names = [require_parameter(request, name) for name in PARAMETERS[:4]]
+    branch, snapshot = one_parameter(request, "branch"), one_parameter(request, "snapshot")
+    if branch is not None and snapshot is not None:
+        raise BadRequestError("request may specify branch or snapshot, not both")
+    if snapshot is None:
+        call.permit(branch=resolve_branch(branch), action=Action.READ)
+    else:
+        await permit_state(call, snapshot)
+    return await call.run_read(_find, call, names, resolve_branch(branch), snapshot)
+
+
+def _find(
+    call: Call, names: list[str], branch: str, snapshot: str | None
+) -> tuple[BlobReader, dict[str, str]]:
+    graph = call.graph.graph
+    commit_id = snapshot or graph.snapshot(branch).head.commit_id
+    kind, type_name, id_, property_name = names
+    blob = graph.read_blob(kind, type_name, id_, property_name, commit=commit_id)
+    return blob, {
+        "Accept-Ranges": "bytes",
+        "ETag": f'"{blob.etag}"',
+        "Omnigraph-Snapshot-Id": commit_id,
+    }
+
+
+def _is_known(headers: Mapping[str, str], etag: str) -> bool:
+    """Whether the caller has these bytes already (`If-None-Match`).
+
+    Raises:
+        HttpError: `If-Match` names other bytes (412).
+    """
+    wanted = headers.get("if-match")
+    if wanted is not None and not _names(wanted, etag):
+        raise HttpError(412, "the bytes have changed: their ETag is not the one of If-Match")
+    known = headers.get("if-none-match")
+    return known is not None and _names(known, etag)
+
+
+def _names(listed: str, etag: str) -> bool:
+    tags = [each.strip() for each in listed.split(",")]
+    return "*" in tags or etag in tags
+
+
+def _read_range(headers: Mapping[str, str], etag: str, size: int) -> Part:
+    """The part that is asked for; a range that makes no sense is all of it.
+
+    Raises:
+        HttpError: The range begins behind the end (416).
+    """
+    whole = Part(0, size)
+    found = _RANGE.fullmatch(headers.get("range", "").strip())
+    same = headers.get("if-range")
+    if found is None or found[1] == found[2] == "" or (same is not None and same != etag):
+        return whole
+    first, last = found[1], found[2]
+    if not first:
+        start, end = max(size - int(last), 0), size
+    else:
+        start, end = int(first), min(int(last) + 1 if last else size, size)
+        if last and int(last) < start:
+            return whole
+    if start >= end:
+        text = f"the range begins behind the last of {size} bytes"
+        raise HttpError(416, text, {"Content-Range": f"bytes */{size}"})
+    return Part(start, end, is_whole=False)
