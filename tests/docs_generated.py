@@ -89,8 +89,15 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
         'coalesce($b.price, "free") = 1.0',
     ),
     "T31": ("a bare word that names nothing here", "$b.year = year"),
-    "T33": ("an order by something that cannot be sorted", "top 1 by 3 { $b: Book }"),
-    "T34": ("a number of rows that is no integer", "top $n by $b.year { $b: Book }"),
+    "T32": ("`having` without an aggregate", "return { $b.isbn } having { $b.isbn is not null }"),
+    "T33": (
+        "an ordering that has no order, is constant, or is not projected beside aggregates",
+        "return { $b.isbn } order { $b.topics }",
+    ),
+    "T34": (
+        "a `limit` or `offset` that is no integer, or `offset` without `order`",
+        "return { $b.isbn } limit 3 offset 3",
+    ),
     "T35": ("`optional` misplaced, or unconnected", "optional { $x: Reader }"),
     "T36": (
         "a path variable outside `hops`, `nodes`, `edges`, `cost`",
@@ -125,6 +132,10 @@ TYPE_CODES: dict[str, tuple[str, str]] = {
     "T45": (
         "a `return` of a mutation without anything to return, with aggregates, or a second label",
         'delete Author where slug = "austen" return { 1 as one }',
+    ),
+    "T46": (
+        "a default that is no value of its parameter's type",
+        "query q($n: I32 = null) { match { $b: Book } return { $b.isbn } limit $n }",
     ),
 }
 """What breaks each rule, and an example over the library schema; `$b: Book` is bound before it."""
@@ -198,8 +209,9 @@ def _code_raised_by(example: str) -> str | None:
             body = f"match {{ $b: Book }} return {{ $b.title as title }} {example}"
         case _:
             body = f"match {{ $b: Book  {example} }} return {{ $b.title }}"
+    source = example if example.startswith("query") else f"query example() {{ {body} }}"
     try:
-        compile_query(f"query example() {{ {body} }}", named_schema("library"))
+        compile_query(source, named_schema("library"))
     except TypeCheckError as error:
         return error.code
     return None

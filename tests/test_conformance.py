@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parent / "conformance"
 NOW_VALID = {
     "parse-negative-literal",
     "parse-contains-in-where",
+    "t8-min-date",
     "t1-interface-not-queryable",
     "t16-update-edge",
     "t23-binding-with-bounds",

@@ -107,7 +107,9 @@ def test_every_code_has_an_entry_and_every_entry_is_a_code() -> None:
 
 
 def test_the_type_codes_are_in_order() -> None:
-    assert list(TYPE_CODES) == sorted(TYPE_CODES, key=lambda code: int(code[1:]))
+    numbers = [int(code.removeprefix("T")) for code in TYPE_CODES]
+
+    assert numbers == sorted(numbers)
 
 
 def test_the_index_names_every_page() -> None:

@@ -83,7 +83,7 @@ def test_a_key_member_is_not_updated() -> None:
 
 @pytest.mark.parametrize(
     "projection",
-    ['search($p.title, "x")', 'bm25($p.title, "x") as score', "title"],
+    ['search($p.title, "x")', "title"],
 )
 def test_a_projection_without_a_value_is_refused(projection: str) -> None:
     source = f"query q() {{ match {{ $p: Paper }} return {{ {projection} }} }}"

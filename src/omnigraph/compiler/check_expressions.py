@@ -14,7 +14,6 @@ from typing import assert_never
 from omnigraph.catalog.model import InterfaceType
 from omnigraph.compiler.check_values import NOW, constant
 from omnigraph.compiler.functions import PATH_FUNCTIONS, check_call, require_count
-from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.path_calls import check_path_call
 from omnigraph.compiler.scope import Scope, type_of
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -66,6 +65,9 @@ UNTYPED = PropertyType(Scalar.STRING, nullable=True)
 
 def check_scalar(expression: Expr, scope: Scope) -> Operand:
     """Type one value; what has none for a row is refused."""
+    given = scope.given(expression)
+    if given is not None:
+        return given
     match expression:
         case LiteralExpr():
             return constant(expression)
@@ -91,14 +93,12 @@ def check_scalar(expression: Expr, scope: Scope) -> Operand:
             return scope.word_ref(expression)
         case AliasExpr(name):
             raise bare_word(name, expression.span, scope)
-        case CollectExpr():
-            raise not_yet("collect")
+        case AggregateExpr() | CollectExpr():
+            return scope.aggregate(expression)
         case ObjectExpr():
-            raise not_yet("an object")
-        case AggregateExpr(function):
             raise TypeCheckError(
-                f"`{function}` works on groups in `return`, not row by row",
-                code="T8",
+                "an object stands alone in `return` or in `collect`",
+                code="T26",
                 span=expression.span,
             )
         case NearestExpr() | RrfExpr() | TextSearchExpr() | FuzzyExpr():
@@ -106,7 +106,7 @@ def check_scalar(expression: Expr, scope: Scope) -> Operand:
                 "a ranking stands alone: it orders rows and is not part of an expression",
                 code="T40",
                 span=expression.span,
-                hint="rank in `order`",
+                hint="rank in `order`, or use top … as $score",
             )
         case _:
             assert_never(expression)

@@ -67,7 +67,7 @@ def check_returned(
     for projection in query.returns:
         _refuse_groups(projection)
     inner = _scope_of(ops, labelled, scope)
-    checked = check_returns(query.returns, inner)
+    checked = check_returns(query, inner)
     items = checked.items
     if matched is not None:
         items = rebuild(items, lambda part: _as_matched(part, inner, matched))

@@ -10,9 +10,17 @@ from collections.abc import Mapping
 from typing import TypeAlias, assert_never
 
 from omnigraph.compiler.check_expressions import check_scalar
+from omnigraph.compiler.check_groups import (
+    Columns,
+    Shown,
+    check_aggregate,
+    check_key,
+    group_scope,
+    has_aggregate,
+)
+from omnigraph.compiler.check_objects import check_object
 from omnigraph.compiler.check_search import rank_fusion, ranking_arm, text_match
 from omnigraph.compiler.check_values import NOW, constant
-from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import Refusal
 from omnigraph.dataclass import dataclass
@@ -22,9 +30,12 @@ from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
     Bm25,
+    Collect,
     Constant,
+    GroupColumn,
     Nearest,
     NodeRef,
+    ObjectRef,
     Param,
     Projected,
     PropertyRef,
@@ -36,7 +47,6 @@ from omnigraph.ir.expressions import Scalar as Value
 from omnigraph.ir.query import ReturnItem
 from omnigraph.syntax.query_tree import (
     AggregateExpr,
-    AggregateFunction,
     AliasExpr,
     ArithmeticExpr,
     CaseExpr,
@@ -53,11 +63,11 @@ from omnigraph.syntax.query_tree import (
     ObjectExpr,
     Projection,
     PropertyExpr,
+    QueryDecl,
     RrfExpr,
     TextSearchExpr,
     VariableExpr,
 )
-from omnigraph.types import PropertyType, Scalar
 
 Typed: TypeAlias = Projected | Ranking | TextMatch | AliasRef
 """Everything that type-checks in `return` or `order`."""
@@ -65,47 +75,109 @@ Typed: TypeAlias = Projected | Ranking | TextMatch | AliasRef
 
 @dataclass(frozen=True, slots=True)
 class CheckedReturns:
-    """The columns, what every alias stands for, and what cannot be computed."""
+    """The columns, what every alias stands for, and what cannot be computed.
+
+    Of an aggregate query `columns` are the keys and aggregates of its groups, and `shown` what
+    each projection is over them.
+    """
 
     items: tuple[ReturnItem, ...]
     aliases: Mapping[str, Typed]
     refusals: tuple[Refusal, ...]
+    columns: Columns | None = None
+    shown: tuple[Shown, ...] = ()
+    is_distinct: bool = False
 
     @property
     def is_aggregate(self) -> bool:
-        return any(isinstance(item.expression, Aggregate) for item in self.items)
+        return self.columns is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each column is a key or an aggregate, with nothing computed of them."""
+        return all(isinstance(each.value, GroupColumn) for each in self.shown)
 
 
 COMPUTED = (ArithmeticExpr, MinusExpr, FunctionExpr, CaseExpr, ConditionExpr)
 """What is computed has no name of its own."""
+SCORES = (NearestExpr, RrfExpr, TextSearchExpr)
 
 
-def check_returns(projections: tuple[Projection, ...], scope: Scope) -> CheckedReturns:
-    """Type every projection; beside an aggregate each one is a property or a variable (T9)."""
-    typed = [
-        (projection, check_expression(projection.expression, scope)) for projection in projections
-    ]
-    if any(isinstance(expression, Aggregate) for _, expression in typed):
-        _require_grouping_keys(typed)
+def check_returns(query: QueryDecl, scope: Scope) -> CheckedReturns:
+    """Type every projection. With an aggregate among them rows are groups."""
+    if any(has_aggregate(each.expression) for each in query.returns):
+        return _check_groups(query, scope)
+    typed = [(each, check_expression(each.expression, scope)) for each in query.returns]
     items: list[ReturnItem] = []
     refusals: list[Refusal] = []
     for projection, expression in typed:
         match expression:
-            case Nearest() | Bm25() | Rrf() | TextMatch() | AliasRef():
+            case TextMatch() | AliasRef():
                 refusals.append(_unexecutable(projection))
             case _:
-                column = projection.alias or _name_column(expression, projection)
-                items.append(ReturnItem(expression, column, projection.alias))
+                items.append(_item(projection, expression))
     aliases = {p.alias: expression for p, expression in typed if p.alias is not None}
-    return CheckedReturns(tuple(items), aliases, tuple(refusals))
+    shown = tuple(
+        Shown(each.expression, each.alias, GroupColumn(place, item.expression))
+        for place, (each, item) in enumerate(zip(query.returns, items, strict=False))
+        if not isinstance(item.expression, (Nearest, Bm25, Rrf, GroupColumn))
+    )
+    return CheckedReturns(
+        tuple(items), aliases, tuple(refusals), shown=shown, is_distinct=query.distinct
+    )
+
+
+def _check_groups(query: QueryDecl, scope: Scope) -> CheckedReturns:
+    columns = Columns()
+    shown: list[Shown] = []
+    items: list[ReturnItem] = []
+    for projection in query.returns:
+        value = _over_groups(projection, scope, columns)
+        shown.append(Shown(projection.expression, projection.alias, value))
+        plain = value.shows if isinstance(value, GroupColumn) else value
+        items.append(_item(projection, plain))
+    aliases = {item.alias: item.expression for item in items if item.alias is not None}
+    return CheckedReturns(tuple(items), aliases, (), columns, tuple(shown), query.distinct)
+
+
+def _over_groups(projection: Projection, scope: Scope, columns: Columns) -> GroupColumn | Value:
+    expression = projection.expression
+    if isinstance(expression, (AggregateExpr, CollectExpr)):
+        return columns.show(check_aggregate(expression, scope))
+    if has_aggregate(expression):
+        return _readable_value(check_scalar(expression, group_scope(scope, columns)), expression)
+    if isinstance(expression, SCORES):
+        raise TypeCheckError(
+            "a ranking stands alone: beside an aggregate there are no rows left to rank",
+            code="T40",
+            span=projection.span,
+            hint="use top … as $score",
+        )
+    check_key(projection, scope)
+    found = check_expression(expression, scope)
+    if isinstance(found, (TextMatch, AliasRef)):
+        raise bare_projection(projection)
+    assert not isinstance(found, (Nearest, Bm25, Rrf, GroupColumn))
+    return columns.show(found)
+
+
+def _item(projection: Projection, expression: Projected) -> ReturnItem:
+    column = projection.alias or _name_column(expression, projection)
+    return ReturnItem(expression, column, projection.alias)
 
 
 def _name_column(expression: Projected, projection: Projection) -> str:
-    if isinstance(projection.expression, COMPUTED):
+    if isinstance(projection.expression, (*COMPUTED, *SCORES)) or _is_computed(projection):
         raise TypeCheckError(
             "a computed column needs a name", code="T28", span=projection.span, hint="add as …"
         )
     return column_name(expression)
+
+
+def _is_computed(projection: Projection) -> bool:
+    """Whether an aggregate is over something that has no name."""
+    argument = getattr(projection.expression, "argument", None)
+    return isinstance(argument, (*COMPUTED, *SCORES))
 
 
 def check_expression(expression: Expr, scope: Scope) -> Typed:
@@ -119,8 +191,8 @@ def check_expression(expression: Expr, scope: Scope) -> Typed:
             return _readable(scope.property_ref(expression), expression)
         case VariableExpr():
             return _readable(scope.bare_variable(expression), expression)
-        case AggregateExpr():
-            return _aggregate(expression, scope)
+        case AggregateExpr() | CollectExpr():
+            return scope.aggregate(expression)
         case NearestExpr() | TextSearchExpr(function="bm25"):
             return ranking_arm(expression, scope)
         case TextSearchExpr() | FuzzyExpr():
@@ -129,10 +201,8 @@ def check_expression(expression: Expr, scope: Scope) -> Typed:
             return rank_fusion(expression, scope)
         case AliasExpr():
             return AliasRef(expression.name)
-        case CollectExpr():
-            raise not_yet("collect")
         case ObjectExpr():
-            raise not_yet("an object")
+            return check_object(expression, scope)
         case NullExpr():
             return _lone_null(expression)
         case ArithmeticExpr() | MinusExpr() | FunctionExpr() | CaseExpr() | ConditionExpr():
@@ -166,8 +236,10 @@ def column_name(expression: Projected) -> str:
             return "now" if name == NOW_PARAMETER else name
         case Constant():
             return "literal"
-        case Aggregate(argument=argument):
+        case Aggregate(argument=argument) | Collect(argument):
             return column_name(argument)
+        case ObjectRef(variable):
+            return variable
         case _:
             raise AssertionError("what is computed has an alias")
 
@@ -184,54 +256,10 @@ def _readable(
     return found
 
 
-def _aggregate(expression: AggregateExpr, scope: Scope) -> Aggregate:
-    if expression.distinct:
-        raise not_yet("distinct in an aggregate")
-    argument = check_expression(expression.argument, scope)
-    if not isinstance(argument, (Constant, Param, PropertyRef, NodeRef)):
-        raise TypeCheckError(
-            f"{expression.function} takes a property, a variable or a literal",
-            code="T8",
-            span=expression.argument.span,
-        )
-    found = None if isinstance(argument, NodeRef) else argument.type
-    return Aggregate(expression.function, argument, _result_type(expression, found))
-
-
-def _result_type(expression: AggregateExpr, argument: PropertyType | None) -> PropertyType:
-    """The type of the result. `argument` is None for a node, which can only be counted."""
-    function = expression.function
-    match function:
-        case AggregateFunction.COUNT:
-            return PropertyType(Scalar.I64, nullable=True)
-        case AggregateFunction.SUM | AggregateFunction.AVG:
-            if argument is not None and argument.is_numeric:
-                return PropertyType(Scalar.F64, nullable=True)
-            wanted = "numbers"
-        case AggregateFunction.MIN | AggregateFunction.MAX:
-            if argument is not None and (argument.is_numeric or argument.is_text):
-                return PropertyType(argument.scalar, nullable=True, variants=argument.variants)
-            wanted = "numbers or Strings"
-        case _:
-            assert_never(function)
-    found = "a node" if argument is None else str(argument)
-    raise TypeCheckError(
-        f"{function} works on {wanted}, and this is {found}",
-        code="T8",
-        span=expression.argument.span,
-    )
-
-
-def _require_grouping_keys(typed: list[tuple[Projection, Typed]]) -> None:
-    for projection, expression in typed:
-        if isinstance(expression, Aggregate):
-            continue
-        if not isinstance(projection.expression, (PropertyExpr, VariableExpr)):
-            raise TypeCheckError(
-                "beside an aggregate every projection is a property or a variable to group by",
-                code="T9",
-                span=projection.span,
-            )
+def bare_projection(projection: Projection) -> TypeCheckError:
+    """What computes nothing to group by: a search call (T40) or a bare word (T31)."""
+    code = "T31" if isinstance(projection.expression, AliasExpr) else "T40"
+    return TypeCheckError(_unexecutable(projection).message, code=code, span=projection.span)
 
 
 def _unexecutable(projection: Projection) -> Refusal:

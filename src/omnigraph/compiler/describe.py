@@ -7,7 +7,16 @@ from typing import Any, assert_never
 
 from omnigraph.catalog.model import Catalog, EntityKind
 from omnigraph.dataclass import dataclass
-from omnigraph.ir.expressions import NodeRef
+from omnigraph.ir.expressions import (
+    Bm25,
+    Collect,
+    GroupColumn,
+    Nearest,
+    NodeRef,
+    ObjectRef,
+    Projected,
+    Rrf,
+)
 from omnigraph.ir.mutations import Delete, DeleteBound, Insert, MutationIR, PlainOp, Upsert
 from omnigraph.ir.query import (
     AntiJoin,
@@ -75,7 +84,7 @@ class Operation(JsonForm):
 def describe(ir: QueryIR | MutationIR, catalog: Catalog) -> Operation:
     """Return what `ir` gives back and touches."""
     if isinstance(ir, QueryIR):
-        fields = tuple(map(_field, ir.returns))
+        fields = tuple(map(_field, ir.columns))
         return Operation(fields, _sort(_pipeline_uses(ir.pipeline, catalog)), ())
     ops = ir.list_plain_ops()
     matched = () if ir.match is None else _pipeline_uses(ir.match.pipeline, catalog)
@@ -86,9 +95,26 @@ def describe(ir: QueryIR | MutationIR, catalog: Catalog) -> Operation:
 
 
 def _field(item: ReturnItem) -> ResultField:
-    if isinstance(item.expression, NodeRef):
-        return ResultField(item.column, "object", nullable=item.expression.nullable)
-    return result_field(item.column, item.expression.type)
+    return _describe(item.column, item.expression)
+
+
+def _describe(name: str, expression: Projected) -> ResultField:
+    match expression:
+        case NodeRef():
+            return ResultField(name, "object", nullable=expression.nullable)
+        case ObjectRef():
+            return ResultField(name, "object", nullable=True)
+        case Collect(argument):
+            item = _describe(name, argument).kind
+            # A list of nodes holds their ids.
+            kind = "string" if isinstance(argument, NodeRef) else item
+            return ResultField(name, "list", nullable=False, item_kind=kind)
+        case Nearest() | Bm25() | Rrf():
+            return ResultField(name, "float", nullable=isinstance(expression, Nearest))
+        case GroupColumn(shows=shows):
+            return _describe(name, shows)
+        case _:
+            return result_field(name, expression.type)
 
 
 def result_field(name: str, found: PropertyType) -> ResultField:

@@ -36,6 +36,7 @@ from omnigraph.ir.expressions import (
     IsNull,
     Not,
     Predicate,
+    Projected,
     PropertyRef,
     SameNode,
 )
@@ -50,6 +51,7 @@ from omnigraph.ir.query import (
     Operator,
     OptionalMatch,
     QueryIR,
+    ReturnItem,
     Top,
 )
 from omnigraph.ir.variables import predicate_variables
@@ -67,10 +69,18 @@ def lower_read(read: TypedRead) -> QueryIR:
         name=read.name,
         params=read.params,
         pipeline=tuple(_lower_parts(read)),
-        returns=read.returns,
-        order=read.order,
+        returns=read.returns if read.finish is None else _number(read.finish.columns),
+        order=read.order if read.finish is None else (),
         limit=read.limit,
+        offset=read.offset,
+        is_grouped=read.is_grouped,
+        finish=read.finish,
     )
+
+
+def _number(columns: Sequence[Projected]) -> tuple[ReturnItem, ...]:
+    """The keys and aggregates that groups are finished from, under their numbers."""
+    return tuple(ReturnItem(each, str(place)) for place, each in enumerate(columns))
 
 
 def _lower_parts(read: TypedRead) -> Iterator[Operator]:

@@ -9,7 +9,8 @@
                                    refused: rows come from files, where a slip would lose data
 
 An object is bound with each of its fields as a parameter of its own, `name.field`. An omitted
-optional parameter is null. Undeclared ones are ignored, unless they are objects.
+parameter has its default, or is null if it is optional. Undeclared ones are ignored, unless they
+are objects.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,40}")
 def bind_params(
     params: tuple[Parameter, ...], given: Mapping[str, Any] | None
 ) -> dict[str, ParamValue]:
-    """Return a value for every declared parameter.
+    """Return a value for every declared parameter that is given or may be null.
+
+    One that is left to its default has none here: `bind_all` of the graph computes it.
 
     Raises:
         ParamsError: A value has the wrong shape, type or range.
@@ -47,14 +50,24 @@ def bind_params(
     if given is not None and not isinstance(given, Mapping):
         raise ParamsError(f"params must be a JSON object, got {_kind(given)}")
     given = given or {}
-    bound = {param.name: _bind(param, given) for param in params}
+    bound = {
+        param.name: _bind(param, given)
+        for param in params
+        if param.default is None or param.name in given
+    }
+    declared = {param.name for param in params}
     for param in params:
         if isinstance(param.type, RowType) and not param.type.is_list:
             bound |= _bind_fields(param.name, param.type, bound[param.name])
     for name, value in given.items():
-        if name not in bound:
+        if name not in declared:
             _refuse_objects(name, value)
     return bound
+
+
+def coerce_param(name: str, wanted: PropertyType | RowType, value: Any) -> ParamValue:
+    """A value that was computed for a parameter, checked like one that is given."""
+    return None if value is None else _coerce(name, wanted, value)
 
 
 def _bind(param: Parameter, given: Mapping[str, Any]) -> ParamValue:

@@ -14,9 +14,18 @@ from omnigraph.catalog.model import Catalog, EdgeType, EntityType, InterfaceType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import ID_PROPERTY, SCORE_PROPERTY, NodeRef, Param, PropertyRef
+from omnigraph.ir.expressions import Scalar as Operand
 from omnigraph.ir.query import RowType
 from omnigraph.source_text import Span
-from omnigraph.syntax.query_tree import ANONYMOUS, AliasExpr, PropertyExpr, VariableExpr
+from omnigraph.syntax.query_tree import (
+    ANONYMOUS,
+    AggregateExpr,
+    AliasExpr,
+    CollectExpr,
+    Expr,
+    PropertyExpr,
+    VariableExpr,
+)
 from omnigraph.types import PropertyType, Scalar
 
 ID = ID_PROPERTY
@@ -113,6 +122,18 @@ class Scope:
     narrowed: dict[str, str] = field(default_factory=dict)
     nullable: set[str] = field(default_factory=set)
     typed: set[str] = field(default_factory=set)
+
+    def given(self, expression: Expr) -> Operand | None:
+        """What an expression stands for as a whole, where that is known already."""
+        return None
+
+    def aggregate(self, expression: AggregateExpr | CollectExpr) -> Operand:
+        """An aggregate inside an expression (T8): rows have none."""
+        raise TypeCheckError(
+            f"`{aggregate_word(expression)}` works on groups in `return`, not row by row",
+            code="T8",
+            span=expression.span,
+        )
 
     def inner(self) -> Scope:
         """The scope of an inner block: it starts from this one and adds to itself alone."""
@@ -299,6 +320,11 @@ def _whole_rows(expression: VariableExpr, found: RowType) -> TypeCheckError:
         code="T7",
         span=expression.span,
     )
+
+
+def aggregate_word(expression: AggregateExpr | CollectExpr) -> str:
+    """What an aggregate is called in a query."""
+    return "collect" if isinstance(expression, CollectExpr) else expression.function.value
 
 
 def type_of(name: str, scope: Scope) -> Bound | None:

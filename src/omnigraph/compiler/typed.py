@@ -12,7 +12,16 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError, TypeCheckError
 from omnigraph.ir.expressions import Param, Predicate
 from omnigraph.ir.mutations import MutationIR
-from omnigraph.ir.query import Direction, OrderItem, Parameter, ReturnItem, WalkMode, is_walk
+from omnigraph.ir.query import (
+    Count,
+    Direction,
+    Finish,
+    OrderItem,
+    Parameter,
+    ReturnItem,
+    WalkMode,
+    is_walk,
+)
 from omnigraph.source_text import Span
 
 Types: TypeAlias = tuple[tuple[str, str], ...]
@@ -113,7 +122,7 @@ class Refusal:
     def error(self) -> OmnigraphError:
         """The error a caller who wants to run the query gets."""
         if self.code == "L303":
-            return TypeCheckError(self.message, span=self.span, hint=self.hint)
+            return TypeCheckError(self.message, code="T31", span=self.span, hint=self.hint)
         return BadRequestError(self.message)
 
 
@@ -126,7 +135,10 @@ class TypedRead:
     pattern: TypedPattern
     returns: tuple[ReturnItem, ...]
     order: tuple[OrderItem, ...] = ()
-    limit: int | None = None
+    limit: Count | None = None
+    offset: Count | None = None
+    is_grouped: bool = False
+    finish: Finish | None = None
     refusals: tuple[Refusal, ...] = ()
     stages: tuple[TypedStage, ...] = ()
 

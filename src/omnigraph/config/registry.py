@@ -17,6 +17,7 @@ from omnigraph.config.document import read_text
 from omnigraph.config.project import StoredEntry
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
+from omnigraph.ir.print import format_expression
 from omnigraph.ir.query import Parameter, RowType
 
 
@@ -31,6 +32,7 @@ class StoredParam:
     item_kind: str | None = None
     vector_dim: int | None = None
     fields: tuple[StoredParam, ...] = ()
+    default: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The wire form of a catalogue item."""
@@ -41,6 +43,8 @@ class StoredParam:
             value["vector_dim"] = self.vector_dim
         if self.fields:
             value["fields"] = [each.to_json() for each in self.fields]
+        if self.default is not None:
+            value["default"] = self.default
         return {**value, "nullable": self.nullable}
 
 
@@ -133,6 +137,13 @@ def _param(param: Parameter) -> StoredParam:
         fields = _params(param.type.fields)
         return StoredParam(param.name, shown, kind, param.type.nullable, item_kind, fields=fields)
     shape = result_field(param.name, param.type)
+    default = None if param.default is None else format_expression(param.default)
     return StoredParam(
-        param.name, shown, shape.kind, shape.nullable, shape.item_kind, shape.vector_dim
+        param.name,
+        shown,
+        shape.kind,
+        shape.nullable,
+        shape.item_kind,
+        shape.vector_dim,
+        default=default,
     )

@@ -5,7 +5,7 @@ Properties are fetched last, for the rows that are left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -15,24 +15,23 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.embed import EmbedSource
+from omnigraph.executor.counts import cut, settle
 from omnigraph.executor.evaluate import evaluate
 from omnigraph.executor.filters import RowColumns
-from omnigraph.executor.grouping import (
-    Groups,
-    Key,
-    aggregate_of_nothing,
-    compute_aggregate,
-    make_groups,
-)
+from omnigraph.executor.finish import GroupColumns, finish_groups
+from omnigraph.executor.grouping import Groups, Key, compute_aggregate, make_groups
 from omnigraph.executor.match import FirstRoots, Wanted, match_rows
-from omnigraph.executor.ranking import order_by_ranking, tie_columns
+from omnigraph.executor.objects import make_objects
+from omnigraph.executor.ranking import rank_rows, tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
+from omnigraph.executor.score_columns import Fused, score_rows
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
 from omnigraph.executor.stages import run_stages
 from omnigraph.executor.stream import is_streamed, stream_columns
 from omnigraph.executor.values import Value, Values, column_type, values_of
 from omnigraph.executor.weights import Payload
+from omnigraph.executor.wide_groups import WideGroups, empty_value, group_wide
 from omnigraph.index import RuntimeCache
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.columns import to_sort_keys
@@ -41,19 +40,28 @@ from omnigraph.index.notes import notes_to
 from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
+    Arithmetic,
     Bm25,
+    Call,
+    Case,
+    Collect,
     Constant,
+    Minus,
     Nearest,
     NodeRef,
+    Null,
+    ObjectRef,
     Param,
     Projected,
     PropertyRef,
     Rrf,
     SortKey,
     TextMatch,
+    Truth,
 )
-from omnigraph.ir.query import QueryIR
-from omnigraph.ir.variables import expression_refs
+from omnigraph.ir.query import Finish, QueryIR
+from omnigraph.ir.variables import expression_refs, ranking_variable
+from omnigraph.ir.wide import is_wide
 from omnigraph.manifest.model import Snapshot
 from omnigraph.nonblocking import may_block
 from omnigraph.planner import Plan, Statistics, make_plan
@@ -83,7 +91,18 @@ def execute(
             may_block()
         run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
         run.note("planned")
-        return pa.Table.from_arrays(_answer(run, plan), schema=prepared.schema)
+        plan = settle(plan, values)
+        columns = _answer(run, plan)
+        if plan.finish is not None:
+            columns = _finish(run, plan.finish, columns)
+        first, count = cut(plan)
+        return pa.Table.from_arrays(columns, schema=prepared.schema).slice(first, count)
+
+
+def _finish(run: Run, finish: Finish, columns: list[pa.Array]) -> list[pa.Array]:
+    shown = finish_groups(finish, GroupColumns(run.values, columns, len(columns[0])))
+    run.note("finished", len(shown[0]))
+    return shown
 
 
 def _answer(run: Run, plan: Plan) -> list[pa.Array]:
@@ -117,7 +136,7 @@ def prepare_query(
     counts = {key: _round_count(entry.row_count) for key, entry in snapshot.entries.items()}
 
     def prepare() -> Prepared:
-        schema = pa.schema([(item.column, column_type(item.expression)) for item in ir.returns])
+        schema = pa.schema([(item.column, column_type(item.expression)) for item in ir.columns])
         plan = make_plan(ir, catalog, Statistics(counts))
         return Prepared(ir, plan, tuple(values_of(ir)), schema)
 
@@ -134,22 +153,25 @@ def _round_count(rows: int) -> int:
 
 
 def _project_rows(run: Run, plan: Plan) -> list[pa.Array]:
-    rows = _order_rows(run, plan)
-    return _columns(run, plan, [item.expression for item in plan.returns], rows)
+    rows, fused = _order_rows(run, plan)
+    return _columns(run, plan, [item.expression for item in plan.returns], rows, fused)
 
 
-def _order_rows(run: Run, plan: Plan) -> Rows:
+def _order_rows(run: Run, plan: Plan) -> tuple[Rows, Fused]:
     pattern = plan.match.pattern
     if not plan.order:
         rows = match_rows(run, plan.match, Wanted(limit=plan.limit))
         run.note("matched", rows.count)
-        return _limit(rows, plan.limit)
+        return _limit(rows, plan.limit), {}
     first = plan.order[0].expression
     if isinstance(first, (Nearest, Bm25, Rrf)):
         rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan)))
         run.note("matched", rows.count)
-        ranked = order_by_ranking(run, pattern, first, rows, plan.limit)
-        return _limit(ranked, plan.limit)
+        ranked, scores = rank_rows(run, pattern, first, rows, plan.limit)
+        positions = ranked.nodes[ranking_variable(first)]
+        by_position = np.full(int(positions.max(initial=0)) + 1, np.nan)
+        by_position[positions] = scores
+        return _limit(ranked, plan.limit), {first: by_position}
 
     def sort(rows: Rows) -> Rows:
         columns = [
@@ -164,7 +186,7 @@ def _order_rows(run: Run, plan: Plan) -> Rows:
     run.note("matched", rows.count)
     rows = sort(rows)
     run.note("sorted", rows.count)
-    return _limit(rows, plan.limit)
+    return _limit(rows, plan.limit), {}
 
 
 def _first_roots(plan: Plan) -> FirstRoots | None:
@@ -191,21 +213,25 @@ def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: b
         case NodeRef(variable):
             view = run.view_of(variable, plan.match.pattern)
             return property_column(view, "id", rows.nodes[variable], descending=descending)
-        case Constant() | Param() | Aggregate() | AliasRef() | Nearest() | Bm25() | Rrf():
-            # A literal or a parameter is the same in every row.
-            return array_column(np.zeros(rows.count, dtype=np.int8))
-        case _:
+        case Null() | Arithmetic() | Minus() | Call() | Case() | Truth():
             values = evaluate(expression, RowColumns(run, plan.match.pattern, rows))
             return array_column(to_sort_keys(values), descending=descending)
+        case _:
+            # A literal or a parameter is the same in every row.
+            return array_column(np.zeros(rows.count, dtype=np.int8))
 
 
-def _columns(run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows) -> list[pa.Array]:
+def _columns(
+    run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows, fused: Fused | None = None
+) -> list[pa.Array]:
     """The values of every expression in every row; each table is read once."""
     pattern = plan.match.pattern
     names: dict[str, dict[str, None]] = {}
     for expression in expressions:
         if isinstance(expression, NodeRef):
             names.setdefault(expression.variable, {})["id"] = None
+        if isinstance(expression, (Nearest, Bm25, Rrf)):
+            continue
         for ref in expression_refs(expression):
             names.setdefault(ref.variable, {})[ref.property] = None
     fetched = {
@@ -213,7 +239,12 @@ def _columns(run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows)
         for variable, wanted in names.items()
     }
     run.note("fetched", rows.count)
-    return [_column(run, expression, fetched, rows.count) for expression in expressions]
+    return [
+        score_rows(run, pattern, expression, rows, fused or {})
+        if isinstance(expression, (Nearest, Bm25, Rrf))
+        else _column(run, expression, fetched, rows.count)
+        for expression in expressions
+    ]
 
 
 def _column(
@@ -226,11 +257,13 @@ def _column(
             return fetched[variable]["id"]
         case Constant() | Param():
             return repeat(run.values.to_column_type(expression), rows)
-        case Aggregate():
-            raise AssertionError("groups are projected elsewhere")
-        case _:
+        case ObjectRef():
+            return make_objects(expression, lambda ref: fetched[ref.variable][ref.property])
+        case Null() | Arithmetic() | Minus() | Call() | Case() | Truth():
             values = evaluate(expression, FetchedColumns(run.values, fetched, rows))
             return values.cast(column_type(expression))
+        case _:
+            raise AssertionError("groups and scores are projected elsewhere")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +293,8 @@ class FetchedColumns:
 
 
 def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
+    if any(is_wide(item.expression) for item in plan.returns):
+        return _group_wide(run, plan)
     pattern = plan.match.pattern
     keys: list[Key] = [
         item.expression
@@ -293,6 +328,65 @@ def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
     ]
 
 
+def _group_wide(run: Run, plan: Plan) -> list[pa.Array]:
+    """Groups whose keys and aggregates are computed for each row."""
+    expressions = [item.expression for item in plan.returns]
+    has_lists = any(isinstance(each, Collect) for each in expressions)
+    told_apart = None if has_lists else frozenset(_told_apart(expressions))
+    rows = match_rows(
+        run, plan.match, Wanted(payload=Payload(*asked_of_counted(plan)), groups_by=told_apart)
+    )
+    run.note("matched", rows.count)
+    if rows.count == 0:
+        return _groups_of_nothing(run, plan)
+    if has_lists:
+        rows = rows.unfold()
+    keys = [each for each in expressions if not isinstance(each, (Aggregate, Collect))]
+    shown = dict(zip(keys, _columns(run, plan, keys, rows), strict=True))
+    varying = [shown[each] for each in keys if not isinstance(each, (Constant, Param))]
+    groups = group_wide(varying, rows.count)
+    run.note("grouped", groups.count)
+    wide = WideGroups(run, plan, rows, groups, lambda each: _columns(run, plan, [each], rows)[0])
+    first = None if groups.first is None else pa.array(groups.first)
+    found: dict[Projected, pa.Array] = {
+        each: column if first is None else column.take(first) for each, column in shown.items()
+    }
+    for each in expressions:
+        if isinstance(each, (Aggregate, Collect)) and each not in found:
+            found[each] = wide.compute(each)
+    indices = pa.array(_order_found(plan, keys, found, groups.count))
+    return [found[each].take(indices).cast(column_type(each)) for each in expressions]
+
+
+def _told_apart(expressions: Sequence[Projected]) -> Iterator[str]:
+    for each in expressions:
+        match each:
+            case Aggregate(argument=NodeRef(variable)) if each.is_distinct:
+                yield variable
+            case Aggregate() if not is_wide(each):
+                continue
+            case NodeRef(variable):
+                yield variable
+            case _:
+                yield from (ref.variable for ref in expression_refs(each))
+
+
+def _order_found(
+    plan: Plan, keys: Sequence[Projected], found: Mapping[Projected, pa.Array], count: int
+) -> IntArray:
+    """The groups in order. Ties break by the values of the grouping keys, in projected order."""
+    if not plan.order:
+        return np.arange(count)[: plan.limit]
+    order = [(plan.resolve_alias(item.expression), item.descending) for item in plan.order]
+    columns = [
+        array_column(to_sort_keys(found[key]), descending=descending)
+        for key, descending in order
+        if not isinstance(key, AliasRef)
+    ]
+    columns += [array_column(to_sort_keys(found[each])) for each in keys]
+    return sort_indices(columns, count, plan.limit)[: plan.limit]
+
+
 def asked_of_counted(plan: Plan) -> tuple[frozenset[PropertyRef], frozenset[Aggregate]]:
     """What aggregates need of variables that are only counted: sums, and extremes."""
     aggregates = [
@@ -300,6 +394,7 @@ def asked_of_counted(plan: Plan) -> tuple[frozenset[PropertyRef], frozenset[Aggr
         for item in plan.returns
         if isinstance(item.expression, Aggregate)
         and isinstance(item.expression.argument, PropertyRef)
+        and not item.expression.is_distinct
     ]
     extremes = frozenset(each for each in aggregates if each.function in _EXTREMES)
     sums = frozenset(
@@ -311,15 +406,16 @@ def asked_of_counted(plan: Plan) -> tuple[frozenset[PropertyRef], frozenset[Aggr
 
 
 def _groups_of_nothing(run: Run, plan: Plan) -> list[pa.Array]:
-    has_keys = any(not isinstance(item.expression, Aggregate) for item in plan.returns)
-    columns = [_empty_column(run, item.expression) for item in plan.returns]
+    grouped = (Aggregate, Collect)
+    has_keys = any(not isinstance(item.expression, grouped) for item in plan.returns)
+    columns = [_empty_column(item.expression) for item in plan.returns]
     keeps_none = has_keys or plan.limit == 0
     return [column.slice(0, 0) for column in columns] if keeps_none else columns
 
 
-def _empty_column(run: Run, expression: Projected) -> pa.Array:
-    if isinstance(expression, Aggregate):
-        return aggregate_of_nothing(run, expression)
+def _empty_column(expression: Projected) -> pa.Array:
+    if isinstance(expression, (Aggregate, Collect)):
+        return empty_value(expression)
     return pa.array([], column_type(expression))
 
 

@@ -120,6 +120,7 @@ def compute_aggregate(
 ) -> pa.Array:
     """The value of an aggregate for each group."""
     argument = aggregate.argument
+    assert isinstance(argument, (Constant, Param, PropertyRef, NodeRef)), "wide_groups.py has these"
     match aggregate.function:
         case AggregateFunction.COUNT:
             _, known = _summands(run, pattern, argument, rows)
@@ -135,12 +136,6 @@ def compute_aggregate(
             return _extremes(run, pattern, aggregate, rows, groups)
         case _:
             assert_never(aggregate.function)
-
-
-def aggregate_of_nothing(run: Run, aggregate: Aggregate) -> pa.Array:
-    """The value of an aggregate over no rows: 0 for a count, else null."""
-    empty = 0 if aggregate.function is AggregateFunction.COUNT else None
-    return pa.array([empty], aggregate.type.arrow_type())
 
 
 def _summands(

@@ -100,6 +100,8 @@ def json_values(column: pa.Array) -> list[Any]:
     data_type = column.type
     if pa.types.is_list(data_type) or pa.types.is_fixed_size_list(data_type):
         return _json_lists(column)
+    if pa.types.is_struct(data_type):
+        return _json_objects(column)
     convert: Callable[[Any], Any]
     if pa.types.is_floating(data_type):
         convert = _json_float
@@ -120,6 +122,16 @@ def _json_lists(column: pa.Array) -> list[Any]:
     return [
         each if is_valid else None
         for each, is_valid in zip(lists, column.is_valid().to_pylist(), strict=True)
+    ]
+
+
+def _json_objects(column: pa.StructArray) -> list[Any]:
+    names = [field.name for field in column.type]
+    columns = [json_values(column.field(place)) for place in range(len(names))]
+    rows = zip(*columns, strict=True) if columns else ((),) * len(column)
+    return [
+        dict(zip(names, row, strict=True)) if is_valid else None
+        for row, is_valid in zip(rows, column.is_valid().to_pylist(), strict=True)
     ]
 
 

@@ -24,7 +24,19 @@ from omnigraph.executor.run import Run, Staged
 from omnigraph.executor.scores import Scores
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
 from omnigraph.index.columns import to_sort_keys
-from omnigraph.ir.expressions import AliasRef, Bm25, Nearest, Param, PropertyRef, Rrf, SortKey
+from omnigraph.ir.expressions import (
+    Aggregate,
+    AliasRef,
+    Bm25,
+    Collect,
+    GroupColumn,
+    Nearest,
+    NodeRef,
+    Param,
+    PropertyRef,
+    Rrf,
+    SortKey,
+)
 from omnigraph.planner.pattern import Pattern
 from omnigraph.planner.plan import StagePlan
 
@@ -99,6 +111,7 @@ def _sort_column(
 
 
 def _values(run: Run, pattern: Pattern, key: SortKey, rows: Rows) -> pa.Array:
-    assert not isinstance(key, (AliasRef, Nearest, Bm25, Rrf))
+    assert not isinstance(key, (AliasRef, NodeRef, Aggregate, Collect, GroupColumn))
+    assert not isinstance(key, (Nearest, Bm25, Rrf))
     values = evaluate(key, RowColumns(run, pattern, rows))
     return values.cast(key.type.arrow_type())

@@ -18,6 +18,7 @@ import pyarrow as pa
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.evaluate import decide, evaluate
 from omnigraph.executor.filters import constants_hold, to_stored_predicate
+from omnigraph.executor.objects import make_objects
 from omnigraph.executor.run import Run
 from omnigraph.executor.sorting import SortColumn, array_column, sort_indices
 from omnigraph.executor.stream_groups import Partials
@@ -29,9 +30,12 @@ from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
     Bm25,
+    Collect,
     Constant,
+    GroupColumn,
     Nearest,
     NodeRef,
+    ObjectRef,
     Param,
     Predicate,
     Projected,
@@ -41,6 +45,7 @@ from omnigraph.ir.expressions import (
     TextMatch,
 )
 from omnigraph.ir.variables import expression_refs, has_search, predicate_refs
+from omnigraph.ir.wide import is_wide
 from omnigraph.planner.plan import Plan
 from omnigraph.storage import predicates as stored
 from omnigraph.types import repeat
@@ -48,6 +53,7 @@ from omnigraph.types import repeat
 BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS_MAX = 8_192
 _ROWS_BEFORE_CUTTING = 4
+_NOT_STREAMED = (Aggregate, Collect, GroupColumn, Nearest, Bm25, Rrf)
 
 
 def is_streamed(run: Run, plan: Plan) -> bool:
@@ -62,6 +68,11 @@ def is_streamed(run: Run, plan: Plan) -> bool:
         return False
     order = [plan.resolve_alias(item.expression) for item in plan.order]
     if any(isinstance(key, (Nearest, Bm25, Rrf)) for key in order):
+        return False
+    expressions = [item.expression for item in plan.returns]
+    if any(isinstance(each, (Nearest, Bm25, Rrf)) for each in expressions):
+        return False
+    if plan.is_grouped and any(map(is_wide, expressions)):
         return False
     view = run.view_of(root, pattern)
     if not isinstance(view, TableView):
@@ -221,7 +232,9 @@ def _project(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
     name = _name(expression)
     if name is not None:
         return rows.column(name).combine_chunks()
-    assert not isinstance(expression, (NodeRef, Aggregate))
+    if isinstance(expression, ObjectRef):
+        return make_objects(expression, TableColumns(run.values, rows).property)
+    assert not isinstance(expression, (NodeRef, *_NOT_STREAMED))
     if isinstance(expression, (Constant, Param)):
         return repeat(run.values.to_column_type(expression), rows.num_rows)
     return evaluate(expression, TableColumns(run.values, rows)).cast(column_type(expression))

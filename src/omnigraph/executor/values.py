@@ -14,7 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import BadRequestError
-from omnigraph.ir.expressions import Constant, NodeRef, Param, Projected, PropertyRef, TextMatch
+from omnigraph.ir.expressions import (
+    Bm25,
+    Collect,
+    Constant,
+    GroupColumn,
+    Nearest,
+    NodeRef,
+    ObjectRef,
+    Param,
+    Projected,
+    PropertyRef,
+    Rrf,
+    TextMatch,
+)
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
@@ -61,7 +74,19 @@ class Values:
 
 def column_type(expression: Projected) -> pa.DataType:
     """The type of a result column; a node is shown as its id."""
-    return pa.utf8() if isinstance(expression, NodeRef) else expression.type.arrow_type()
+    match expression:
+        case NodeRef():
+            return pa.utf8()
+        case ObjectRef(fields=fields):
+            return pa.struct([(each.property, each.type.arrow_type()) for each in fields])
+        case Collect(argument):
+            return pa.list_(column_type(argument))
+        case Nearest() | Bm25() | Rrf():
+            return pa.float64()
+        case GroupColumn(shows=shows):
+            return column_type(shows)
+        case _:
+            return expression.type.arrow_type()
 
 
 def _scalar(type_: PropertyType, value: Any) -> pa.Scalar:

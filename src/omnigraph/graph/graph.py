@@ -9,21 +9,21 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from time import perf_counter, time_ns
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from omnigraph.catalog import Catalog
-from omnigraph.compiler import bind_params, require_read
+from omnigraph.compiler import require_read
 from omnigraph.errors import BadRequestError, SchemaMoved
 from omnigraph.executor import Explanation, QueryResult
 from omnigraph.graph.arguments import check_calls
+from omnigraph.graph.bound_params import bind_all
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.index import open_tables
-from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
@@ -135,7 +135,7 @@ class Graph:
             schema,
             lambda catalog, _: require_read(compile_source(source, catalog, name)),
         )
-        bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
+        bound = bind_all(ir.params, params)
         return run_read(session, ir, bound, catalog, snapshot, engine, started)
 
     def run_query_at(
@@ -170,7 +170,7 @@ class Graph:
         ir = require_read(compile_source(source, catalog, name))
         bound: dict[str, Any] = {}
         if analyze or engine != "local":
-            bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
+            bound = bind_all(ir.params, params)
         return explain_read(session, ir, bound, catalog, snapshot, engine=engine, analyze=analyze)
 
     def algorithm(

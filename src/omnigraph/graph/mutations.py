@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter, time_ns
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
-from omnigraph.compiler import bind_params, require_mutation
+from omnigraph.compiler import require_mutation
 from omnigraph.executor import QueryResult, execute
+from omnigraph.graph.bound_params import bind_all
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.results import MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.ir import MutationIR
-from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.manifest import Snapshot
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.write.check import check_change
@@ -43,7 +43,7 @@ def run_mutation(
     started = perf_counter()
     catalog = session.require_writable()
     ir = require_mutation(compile_source(source, catalog, name))
-    bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
+    bound = bind_all(ir.params, params)
     affected = Affected()
     seen = session.coordinator.last_seen(branch).snapshot()
     vectors = VectorFiller(session.embed_source, session.store.tables, seen)

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.index.arrays import AnyArray, IntArray
+from omnigraph.index.nested import is_nested, rank_nested
 from omnigraph.index.rooms import Room, append_array, fill_rooms, make_rooms
 
 VALUES_LISTED = 1_024
@@ -302,8 +303,8 @@ def to_comparable(array: pa.Array) -> pa.Array:
         return array.cast(pa.int64())
     if pa.types.is_boolean(array.type):
         return array.cast(pa.uint8())
-    if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type):
-        return _list_texts(array)
+    if is_nested(array.type):
+        return rank_nested(array, lambda part: rank_values(part).codes)
     return array
 
 
@@ -318,15 +319,9 @@ def _is_equal_as_stored(data_type: pa.DataType) -> bool:
 
 
 def _as_type(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    if pa.types.is_list(data_type) or pa.types.is_fixed_size_list(data_type):
+    if is_nested(data_type):
         return values
     return values if values.type == data_type else values.cast(data_type)
-
-
-def _list_texts(array: pa.Array) -> pa.Array:
-    """A text per list, equal when the lists are. Lists have no order, so any will do."""
-    texts = [None if item is None else repr(item) for item in array.to_pylist()]
-    return pa.array(texts, pa.utf8())
 
 
 def to_sort_keys(array: pa.Array) -> AnyArray:

@@ -18,6 +18,8 @@ NOW_PARAMETER = "__nanograph_now"
 
 TYPE_PROPERTY = "#type"
 """Reads as a property of an interface variable and holds the name of the entity's own type."""
+GROUP_VARIABLE = "#group"
+"""Where expressions over groups are computed, its properties are their keys and aggregates."""
 SCORE_PROPERTY = "#value"
 """Reads as a property of a score variable and holds the score."""
 PATH_PROPERTIES = ("#hops", "#nodes", "#edges", "#cost")
@@ -128,11 +130,45 @@ Computed: TypeAlias = Null | Arithmetic | Minus | Call | Case | Truth
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`type` is the type of the result: I64 for count, F64 for sum and avg, else the argument's."""
+    """`type` is the type of the result: I64 for count, F64 for sum and avg, else the argument's.
+
+    With `is_distinct` equal values count once.
+    """
 
     function: AggregateFunction
-    argument: Constant | Param | PropertyRef | NodeRef
+    argument: Scalar | NodeRef
     type: PropertyType
+    is_distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """`$variable { … }`: some of its properties as one value; null where the variable is."""
+
+    variable: str
+    fields: tuple[PropertyRef, ...]
+    id: PropertyRef
+    """What is null exactly where the object is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """The values of a group that are not null, as a list.
+
+    In the order of the keys (each with whether it descends), then of the ids of all variables.
+    """
+
+    argument: Scalar | NodeRef | ObjectRef
+    order: tuple[tuple[Scalar, bool], ...] = ()
+    is_distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupColumn:
+    """A key or an aggregate of a group, by its place among them."""
+
+    place: int
+    shows: Scalar | NodeRef | ObjectRef | Aggregate | Collect
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +207,9 @@ class AliasRef:
 Plain: TypeAlias = Constant | Param | PropertyRef
 Scalar: TypeAlias = Plain | Computed
 Ranking: TypeAlias = Nearest | Bm25 | Rrf
-Projected: TypeAlias = Scalar | NodeRef | Aggregate
-SortKey: TypeAlias = PropertyRef | Computed | AliasRef | Ranking
+Grouped: TypeAlias = Aggregate | Collect
+Projected: TypeAlias = Scalar | NodeRef | ObjectRef | Grouped | Ranking | GroupColumn
+SortKey: TypeAlias = Scalar | NodeRef | AliasRef | Ranking | Grouped | GroupColumn
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from omnigraph.ir.expressions import (
+    GROUP_VARIABLE,
     NOW_PARAMETER,
     PATH_PROPERTIES,
     SCORE_PROPERTY,
@@ -23,8 +24,10 @@ from omnigraph.ir.expressions import (
     Bm25,
     Call,
     Case,
+    Collect,
     Compare,
     Constant,
+    GroupColumn,
     IsIn,
     IsNull,
     Minus,
@@ -32,6 +35,7 @@ from omnigraph.ir.expressions import (
     NodeRef,
     Not,
     Null,
+    ObjectRef,
     Or,
     Param,
     Predicate,
@@ -61,10 +65,12 @@ from omnigraph.ir.query import (
     HIDDEN_PREFIX,
     HOP_VARIABLE,
     AntiJoin,
+    Count,
     Direction,
     EitherMatch,
     Expand,
     Filter,
+    Finish,
     Narrow,
     NodeScan,
     Operator,
@@ -126,8 +132,16 @@ def format_expression(expression: Projected | SortKey) -> str:
             return format_variable(variable)
         case AliasRef(alias):
             return alias
-        case Aggregate(function, argument):
-            return _call(function, [argument])
+        case Aggregate(function, argument, is_distinct=is_distinct):
+            distinct = "distinct " if is_distinct else ""
+            return f"{function}({distinct}{format_expression(argument)})"
+        case Collect():
+            return _collect_text(expression)
+        case ObjectRef(variable, fields):
+            names = ", ".join(field.property for field in fields)
+            return f"{format_variable(variable)} {{ {names} }}"
+        case GroupColumn(place):
+            return f"{GROUP_VARIABLE}.{place}"
         case Nearest(target, query):
             return _call("nearest", [target, query])
         case Bm25(target, query):
@@ -156,6 +170,16 @@ def format_expression(expression: Projected | SortKey) -> str:
             assert_never(expression)
 
 
+def _collect_text(collect: Collect) -> str:
+    distinct = "distinct " if collect.is_distinct else ""
+    keys = ", ".join(
+        f"{format_expression(key)} {'desc' if descending else 'asc'}"
+        for key, descending in collect.order
+    )
+    order = f" order {keys}" if keys else ""
+    return f"collect({distinct}{format_expression(collect.argument)}{order})"
+
+
 def _property(variable: str, name: str) -> str:
     if variable == HOP_VARIABLE:
         return name
@@ -180,8 +204,31 @@ def _read_lines(ir: QueryIR) -> Iterator[str]:
     for order in ir.order:
         direction = "desc" if order.descending else "asc"
         yield f"{_INDENT}order {format_expression(order.expression)} {direction}"
-    if ir.limit is not None:
-        yield f"{_INDENT}limit {ir.limit}"
+    if ir.is_grouped and not any(isinstance(i.expression, Aggregate) for i in ir.returns):
+        yield f"{_INDENT}distinct"
+    if ir.finish is not None:
+        yield from (f"{_INDENT}{line}" for line in format_finish(ir.finish))
+    yield from (f"{_INDENT}{line}" for line in format_counts(ir.limit, ir.offset))
+
+
+def format_finish(finish: Finish) -> Iterator[str]:
+    """What is done with groups, one step per line."""
+    for predicate in finish.having:
+        yield f"having {format_predicate(predicate)}"
+    for item in finish.returns:
+        yield f"show {format_expression(item.expression)} as {item.column}"
+    if finish.is_distinct:
+        yield "distinct"
+    for order in finish.order:
+        direction = "desc" if order.descending else "asc"
+        yield f"order by {format_expression(order.expression)} {direction}"
+
+
+def format_counts(limit: Count | None, offset: Count | None) -> Iterator[str]:
+    """How many rows are shown, and how many are left out before them."""
+    for word, count in (("limit", limit), ("offset", offset)):
+        if count is not None:
+            yield f"{word} {count if isinstance(count, int) else format_expression(count)}"
 
 
 def _mutation_lines(ir: MutationIR) -> Iterator[str]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from omnigraph.dataclass import dataclass
-from omnigraph.ir.expressions import Param, Predicate, Projected, SortKey
+from omnigraph.ir.expressions import Param, Predicate, Projected, Scalar, SortKey
 from omnigraph.types import PropertyType
 
 HIDDEN_PREFIX = "#"
@@ -76,6 +76,7 @@ class Parameter:
 
     name: str
     type: PropertyType | RowType
+    default: Scalar | None = None
 
 
 def is_walk(least: int, most: int | None, mode: WalkMode) -> bool:
@@ -209,11 +210,44 @@ class OrderItem:
     descending: bool = False
 
 
+Count: TypeAlias = int | Param
+"""How many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """What is done with groups: those that `having` keeps, as rows, distinct, in order, cut.
+
+    Expressions read a group by `GroupColumn`, or inside of what is computed as a property of
+    `GROUP_VARIABLE`; both number the `columns`. `ties` decide between equal keys.
+    """
+
+    columns: tuple[Projected, ...]
+    returns: tuple[ReturnItem, ...]
+    having: tuple[Predicate, ...] = ()
+    is_distinct: bool = False
+    order: tuple[OrderItem, ...] = ()
+    ties: tuple[Projected, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class QueryIR:
+    """A read. With `is_grouped` equal values of what is returned beside aggregates are one row.
+
+    With `finish` what is returned are keys and aggregates, and only that makes rows of them.
+    """
+
     name: str
     params: tuple[Parameter, ...]
     pipeline: tuple[Operator, ...]
     returns: tuple[ReturnItem, ...]
     order: tuple[OrderItem, ...] = ()
-    limit: int | None = None
+    limit: Count | None = None
+    offset: Count | None = None
+    is_grouped: bool = False
+    finish: Finish | None = None
+
+    @property
+    def columns(self) -> tuple[ReturnItem, ...]:
+        """What the result shows."""
+        return self.returns if self.finish is None else self.finish.returns

@@ -12,16 +12,21 @@ from omnigraph.ir.expressions import (
     Aggregate,
     And,
     Arithmetic,
+    Bm25,
     Call,
     Case,
+    Collect,
     Compare,
     Constant,
+    GroupColumn,
     IsIn,
     IsNull,
     Minus,
+    Nearest,
     NodeRef,
     Not,
     Null,
+    ObjectRef,
     Or,
     Param,
     Predicate,
@@ -108,5 +113,18 @@ def expression_refs(expression: Projected) -> Iterator[PropertyRef]:
             yield from predicate_refs(predicate)
         case Aggregate(_, argument):
             yield from expression_refs(argument)
+        case ObjectRef(fields=fields):
+            yield expression.id
+            yield from fields
+        case Collect(argument, order):
+            yield from expression_refs(argument)
+            for key, _ in order:
+                yield from expression_refs(key)
+        case GroupColumn():
+            return
+        case Nearest(target) | Bm25(target):
+            yield target
+        case Rrf(first, second):
+            yield from (first.target, second.target)
         case _:
             assert_never(expression)

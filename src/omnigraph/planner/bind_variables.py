@@ -27,6 +27,8 @@ from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
     Bm25,
+    Collect,
+    GroupColumn,
     Nearest,
     NodeRef,
     Projected,
@@ -106,6 +108,9 @@ def _variables_read(plan: Plan) -> Iterator[str]:
     pattern = plan.match.pattern
     for item in plan.returns:
         yield from _projection_variables(item.expression, pattern)
+        if isinstance(item.expression, Collect):
+            # A list has an order, which the ids of all variables decide in the end.
+            yield from pattern.visible_variables()
     for order in plan.order:
         yield from _sort_key_variables(order.expression)
     if plan.order and not plan.is_grouped:
@@ -124,8 +129,13 @@ def _projection_variables(expression: Projected, pattern: Pattern) -> Iterator[s
         case Aggregate(_, PropertyRef(variable)) if variable in pattern.edge_types():
             # Edges send nothing: their values are taken from rows.
             yield variable
-        case Aggregate():
+        case Aggregate(_, NodeRef(variable), is_distinct=True):
+            yield variable
+        case Aggregate(_, PropertyRef() | NodeRef(), is_distinct=False):
             return
+        case Collect(NodeRef(variable)):
+            yield variable
+            yield from (ref.variable for ref in expression_refs(expression))
         case _:
             yield from (ref.variable for ref in expression_refs(expression))
 
@@ -134,7 +144,11 @@ def _sort_key_variables(key: SortKey) -> Iterator[str]:
     match key:
         case Nearest() | Bm25() | Rrf():
             yield ranking_variable(key)
-        case AliasRef():
+        case AliasRef() | GroupColumn():
             return
+        case Aggregate(_, NodeRef()):
+            return
+        case NodeRef(variable):
+            yield variable
         case _:
             yield from (ref.variable for ref in expression_refs(key))

@@ -13,13 +13,15 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import AliasRef, Param, Projected, SortKey
 from omnigraph.ir.print import (
+    format_counts,
     format_expression,
+    format_finish,
     format_hops,
     format_predicate,
     format_variable,
     format_where,
 )
-from omnigraph.ir.query import OrderItem, ReturnItem, WalkMode
+from omnigraph.ir.query import Count, Finish, OrderItem, ReturnItem, WalkMode
 from omnigraph.planner.pattern import Hop, Pattern
 from omnigraph.planner.trees import Branch, Tree
 
@@ -111,6 +113,8 @@ class Plan:
     """How a query is answered. `is_grouped` says that rows are groups.
 
     The match starts from the rows of the last of the `stages`.
+    `limit` is how many rows are made: those that are left out before the first one, too. Where a
+    parameter says how many, there is a limit that leaves nothing out until `settle` knows better.
 
     `sort_root` is a variable to visit in the order of the first sort key, to stop early. `is_point`
     says that there is at most one row, and that finding it costs the same in any table.
@@ -121,6 +125,8 @@ class Plan:
     order: tuple[OrderItem, ...]
     limit: int | None
     is_grouped: bool
+    counts: tuple[Count | None, Count | None] = (None, None)
+    finish: Finish | None = None
     sort_root: str | None = None
     is_point: bool = False
     stages: tuple[StagePlan, ...] = ()
@@ -154,8 +160,9 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
         yield f"order by {format_expression(item.expression)} {direction}"
     if plan.sort_root is not None:
         yield f"visit {format_variable(plan.sort_root)} in that order and stop early"
-    if plan.limit is not None:
-        yield f"limit {plan.limit}"
+    if plan.finish is not None:
+        yield from format_finish(plan.finish)
+    yield from format_counts(*plan.counts)
 
 
 def _top_text(stage: StagePlan) -> str:

@@ -14,6 +14,7 @@ an inner pattern unless a hop or a type needs it there: then null matches nothin
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from typing import TypeVar, assert_never, cast
@@ -23,6 +24,7 @@ from omnigraph.ir.expressions import (
     ID_PROPERTY,
     Aggregate,
     NodeRef,
+    Param,
     Predicate,
     PropertyRef,
     SameNode,
@@ -59,8 +61,10 @@ def read_pipeline(ir: QueryIR) -> Plan:
         match=match,
         returns=tuple(_count_known(each, nullable) for each in ir.returns),
         order=tuple(_count_known(each, nullable) for each in ir.order),
-        limit=ir.limit,
-        is_grouped=any(isinstance(item.expression, Aggregate) for item in ir.returns),
+        limit=_limit(ir),
+        is_grouped=ir.is_grouped or any(isinstance(i.expression, Aggregate) for i in ir.returns),
+        counts=(ir.limit, ir.offset),
+        finish=ir.finish,
         stages=tuple(stages),
     )
 
@@ -94,12 +98,23 @@ def _bound_after(stages: Sequence[StagePlan]) -> Pattern:
     return Pattern(nodes, outer_edges=edges, nullable=pattern.nullable)
 
 
+def _limit(ir: QueryIR) -> int | None:
+    """How many rows have to be made, as far as that is known before the parameters are."""
+    if ir.limit is None or ir.finish is not None:
+        return None
+    if isinstance(ir.limit, Param) or isinstance(ir.offset, Param):
+        return sys.maxsize
+    return min(ir.limit + (ir.offset or 0), sys.maxsize)
+
+
 def _count_known(part: _T, nullable: frozenset[str]) -> _T:
     """Count the ids of a variable that may be null: rows without one are not counted."""
     if not nullable:
         return part
     match part:
-        case Aggregate(AggregateFunction.COUNT, NodeRef(variable)) if variable in nullable:
+        case Aggregate(AggregateFunction.COUNT, NodeRef(variable), is_distinct=False) if (
+            variable in nullable
+        ):
             found = PropertyRef(variable, ID_PROPERTY, PropertyType(Scalar.STRING))
             return cast("_T", replace(part, argument=found))
         case tuple():

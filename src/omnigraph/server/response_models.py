@@ -239,6 +239,7 @@ class QueryParameter(ResponseModel):
     ]
     item_kind: str | None = None
     vector_dim: int | None = None
+    default: str | None = None
     fields: list[QueryParameter] = Field(default_factory=list)
     nullable: bool
 

@@ -121,7 +121,16 @@ class _Evaluator:
                         reverse=item.descending,
                     )
             answer = [{i.column: self.value(i.expression, r) for i in ir.returns} for r in rows]
-        return answer[: ir.limit] if with_limit else answer
+        return self.cut(ir, answer) if with_limit else answer
+
+    def cut(self, ir: QueryIR, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows that `limit` and `offset` leave."""
+        first = self.count(ir.offset) or 0
+        limit = self.count(ir.limit)
+        return rows[first:] if limit is None else rows[first : first + limit]
+
+    def count(self, count: int | Param | None) -> int | None:
+        return self.params[count.name] if isinstance(count, Param) else count
 
     def run(self, operators: Iterable[Operator], rows: list[Row]) -> list[Row]:
         for operator in operators:

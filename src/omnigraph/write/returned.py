@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from omnigraph.catalog import EntityType
 from omnigraph.executor.evaluate import evaluate
+from omnigraph.executor.finish import first_of_equal
+from omnigraph.executor.objects import make_objects
 from omnigraph.executor.values import Values, column_type, properties_of
 from omnigraph.index.arrays import IntArray
-from omnigraph.ir.expressions import NodeRef
+from omnigraph.ir.expressions import NodeRef, ObjectRef
 from omnigraph.ir.mutations import MATCHED, ForEach, MutationIR, Returned
 from omnigraph.storage.predicates import IsIn
 from omnigraph.write.convert import ID
@@ -38,7 +40,10 @@ def read_returned(
     given = _make_rows(ir, ir.returned, params, affected, matched, staging)
     columns = [_evaluate(item.expression, given) for item in ir.returned.items]
     schema = pa.schema([(each.column, column_type(each.expression)) for each in ir.returned.items])
-    return pa.Table.from_arrays(columns, schema=schema)
+    rows = pa.Table.from_arrays(columns, schema=schema)
+    if not ir.returned.distinct:
+        return rows
+    return rows.take(pa.array(first_of_equal(columns, rows.num_rows)))
 
 
 def _make_rows(
@@ -88,4 +93,6 @@ def _read(
 def _evaluate(expression: Any, given: GivenRows) -> pa.Array:
     if isinstance(expression, NodeRef):
         return given.columns[expression.variable][ID]
+    if isinstance(expression, ObjectRef):
+        return make_objects(expression, given.property)
     return evaluate(expression, given).cast(column_type(expression))

@@ -18,12 +18,25 @@ from pyspark.sql import functions as fn
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import EmbedSource
+from omnigraph.errors import BadRequestError
+from omnigraph.executor.counts import cut, settle
 from omnigraph.executor.execute import asked_of_counted, prepare_query
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
 from omnigraph.index import RuntimeCache
-from omnigraph.ir.expressions import Aggregate, Bm25, Constant, Nearest, Param, Projected, Rrf
+from omnigraph.ir.expressions import (
+    Aggregate,
+    Bm25,
+    Constant,
+    Nearest,
+    NodeRef,
+    Param,
+    Projected,
+    PropertyRef,
+    Rrf,
+)
 from omnigraph.ir.query import QueryIR
+from omnigraph.ir.spark_support import not_on_spark
 from omnigraph.manifest.model import Snapshot
 from omnigraph.pipeline.spark_query.columns import to_local
 from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column, with_computed
@@ -86,17 +99,25 @@ def build_answer(
     cache: RuntimeCache,
     embedder: EmbedSource | None = None,
 ) -> SparkAnswer:
-    """Make the frame of a read at a snapshot. `params` has every parameter bound."""
+    """Make the frame of a read at a snapshot. `params` has every parameter bound.
+
+    Raises:
+        BadRequestError: It asks for something that only the local engine has.
+    """
+    missing = not_on_spark(ir)
+    if missing is not None:
+        raise BadRequestError(f"not supported yet on engine spark: {missing}")
     prepared = prepare_query(ir, snapshot, catalog, cache)
     local = Run(snapshot, catalog, tables, cache, Values(prepared.values, params), embedder)
+    plan = settle(prepared.plan, local.values)
     rows = sum(entry.row_count for entry in snapshot.entries.values())
     run = SparkRun(query_session(spark, rows), local)
     try:
-        frame = in_job_group(run.spark, lambda: _answer(run, prepared.plan))
+        frame = in_job_group(run.spark, lambda: _answer(run, plan))
     except BaseException:
         run.release()
         raise
-    return SparkAnswer(run, prepared.plan, frame, prepared.schema)
+    return SparkAnswer(run, plan, frame, prepared.schema)
 
 
 def _answer(run: SparkRun, plan: Plan) -> DataFrame:
@@ -112,6 +133,9 @@ def _answer(run: SparkRun, plan: Plan) -> DataFrame:
         frame = order_by_ranking(run, plan, plan.order[0].expression, rows)
     else:
         frame = order_rows(plan, rows)
+    first, _ = cut(plan)
+    # Of rows in order: to leave some out keeps the order of the others.
+    frame = frame.offset(first) if first else frame
     frame = with_computed(run, plan, frame, [item.expression for item in plan.returns])
     shown = [
         _column(run, plan, item.expression).alias(f"c{place}")
@@ -128,6 +152,7 @@ def _column(run: SparkRun, plan: Plan, expression: Projected) -> Column:
         return fn.col(aggregate_column(expression, plan))
     if isinstance(expression, COMPUTED):
         return fn.col(f"`{computed_column(expression)}`")
+    assert isinstance(expression, (PropertyRef, NodeRef))
     return fn.col(key_column(expression))
 
 

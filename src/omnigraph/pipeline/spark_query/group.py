@@ -104,7 +104,7 @@ def _summands(run: SparkRun, rows: Rows, aggregate: Aggregate) -> tuple[Column, 
             known = fn.when(column.isNotNull(), weight).otherwise(fn.lit(0).cast("long"))
             return summand(column, weight, argument), known
         case _:
-            assert_never(argument)
+            raise AssertionError(f"{argument} is computed")
 
 
 def _extreme(run: SparkRun, rows: Rows, aggregate: Aggregate) -> Column:
