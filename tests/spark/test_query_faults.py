@@ -16,7 +16,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import SparkError
-from omnigraph.pipeline.spark_query import source, walk
+from omnigraph.pipeline.spark_query import failures, pairs, source, walk
 from tests.depth import IS_TORTURE, depth
 from tests.spark.test_faults import wait_for
 
@@ -27,6 +27,7 @@ node Person { name: String @key }
 edge Knows: Person -> Person
 """
 WALK = """query q() { match { $p: Person $p knows{1,2} $f } return { count($f) as n } }"""
+HOP = """query q() { match { $p: Person $p knows $f } return { count($f) as n } }"""
 DEATHS = depth(1, 3)
 in_torture = pytest.mark.skipif(not IS_TORTURE, reason="it starts many processes: `make torture`")
 read_parts = source.read_parts
@@ -91,6 +92,35 @@ def test_a_read_whose_workers_are_killed_gives_the_right_answer(
     assert sorted(path.name for path in tmp_path.iterdir()) == [str(n) for n in range(DEATHS)]
     assert rows == [{"n": 40}]
     assert_nothing_left(spark)
+
+
+@in_torture
+@pytest.mark.parametrize("stage", ["_emit_hashes", "_reduce_hashes"])
+def test_a_worker_killed_while_repeated_pairs_are_looked_for_changes_no_answer(
+    spark: Any, graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    real, die = getattr(pairs, stage), die_once(tmp_path)
+
+    def die_and_work(*given: Any) -> Any:
+        die()
+        return real(*given)
+
+    monkeypatch.setattr(pairs, stage, die_and_work)
+    monkeypatch.setattr(pairs, "LOCAL_ROWS", 0)
+    with og.open(graph.uri, mode="r") as again:
+        rows = again.query(HOP, engine="spark").rows()
+
+    assert len(list(tmp_path.iterdir())) == DEATHS
+    assert rows == [{"n": 20}]
+    assert_nothing_left(spark)
+
+
+def test_what_spark_says_is_told_in_our_words() -> None:
+    full = "java.io.IOException: No space left on device at sun.nio.ch.FileDispatcherImpl.write0"
+
+    assert "no space left on the disk of an executor" in str(failures.to_error(full))
+    assert "sun.nio" not in str(failures.to_error(full))
+    assert str(failures.to_error("org.x.Unheard")).endswith("LOG=warn to see its log")
 
 
 @in_torture

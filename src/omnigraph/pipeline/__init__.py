@@ -19,6 +19,7 @@
     loader.py       `run_load`: read, check, hand to write.commit; quarantine.py, progress.py
     runner.py       `Runner`, `InlineRunner`; spark_runner.py `SparkRunner`; engine.py chooses,
                     crossing.py says from which size on Spark is faster
+    failure_reasons.py  why a Spark job failed, in our words
     tasks.py        work of other packages as tasks of a runner
     session.py      the SparkSession; java.py finds a Java for it; archive.py starts it sooner
     sources.py      files, directories and {type: files} as input; binding.py their columns;

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import logging
 import pickle
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from omnigraph.errors import OmnigraphError, SparkError
 from omnigraph.pipeline.exchange import BLOCK_BYTES, Block
+from omnigraph.pipeline.failure_reasons import OUT_OF_MEMORY, find_reason
 from omnigraph.pipeline.progress import Reporter
 
 Item = TypeVar("Item")
@@ -274,16 +274,7 @@ def _gather(reduce: Callable[[Iterable[Block]], Result]) -> Callable[[Batches], 
 
 def _failure(text: str) -> str:
     """Why a job failed, by the text of Spark's error."""
-    if re.search(r"OutOfMemoryError|Java heap space|MemoryError", text):
-        reason = "it ran out of memory; give it more or set OMNIGRAPH_LOAD_PART_BYTES lower"
-    elif re.search(r"Python worker exited|worker.*crashed|EOFException", text):
-        reason = "a worker process died repeatedly"
-    elif re.search(r"ExecutorLostFailure|executor.*(lost|exited)", text, re.IGNORECASE):
-        reason = "an executor was lost repeatedly"
-    elif re.search(r"cancelled|canceled|SparkContext was shut down|stopped SparkContext", text):
-        reason = "the job was cancelled or the session was stopped"
-    elif re.search(r"No module named '?(omnigraph|lance|pyarrow)", text):
-        reason = "a worker cannot import omnigraph; install it on every machine of the cluster"
-    else:
-        reason = "a task failed repeatedly; set OMNIGRAPH_SPARK_LOG=warn to see its log"
+    reason = find_reason(text)
+    if reason == OUT_OF_MEMORY:
+        reason += " or set OMNIGRAPH_LOAD_PART_BYTES lower"
     return f"a Spark job failed: {reason} — nothing was written"

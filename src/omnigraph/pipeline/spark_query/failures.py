@@ -10,25 +10,11 @@ from contextlib import contextmanager
 import omnigraph.errors
 from omnigraph.errors import OmnigraphError, SparkError
 from omnigraph.executor.rows import too_many_matches
+from omnigraph.pipeline.failure_reasons import find_reason
 
 log = logging.getLogger("omnigraph.spark")
 
 _OUR_ERROR = re.compile(r"omnigraph\.errors\.(\w+): (.*)")
-_REASONS = (
-    (r"OutOfMemoryError|Java heap space|MemoryError", "it ran out of memory; give Spark more"),
-    (r"maxResultSize", "the result is too large for this process; use `.to_spark()` and write it"),
-    (r"Python worker exited|worker.*crashed|EOFException", "a worker process died repeatedly"),
-    (r"ExecutorLostFailure|executor.*(lost|exited)", "an executor was lost repeatedly"),
-    (
-        r"cancelled|canceled|SparkContext was shut down|stopped SparkContext|has been stopped",
-        "the job was cancelled or the session was stopped",
-    ),
-    (
-        r"No module named '?(omnigraph|lance|pyarrow)",
-        "a worker cannot import omnigraph; install it on every machine of the cluster",
-    ),
-    (r"No space left on device", "there is no space left on the disk of an executor"),
-)
 
 
 @contextmanager
@@ -61,10 +47,4 @@ def to_error(text: str) -> OmnigraphError:
             error = OmnigraphError.__new__(kind)
             OmnigraphError.__init__(error, message)
             return error
-    for pattern, reason in _REASONS:
-        if re.search(pattern, text, re.IGNORECASE):
-            return SparkError(f"the read failed on Spark: {reason}")
-    return SparkError(
-        "the read failed on Spark: a task failed repeatedly; set OMNIGRAPH_SPARK_LOG=warn to see "
-        "its log"
-    )
+    return SparkError(f"the read failed on Spark: {find_reason(text)}")
