@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import MergeConflict
+from omnigraph.errors import MergeConflict, OmnigraphError, RemoteError
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -293,6 +293,31 @@ def conflict_to_json(conflict: MergeConflict) -> Json:
         **entity_of(conflict.table_key),
         "entity_id": conflict.row_id,
     }
+
+
+CODES: Mapping[int, str] = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "bad_request",
+    409: "conflict",
+    412: "conflict",
+    413: "bad_request",
+    415: "bad_request",
+    416: "bad_request",
+    429: "too_many_requests",
+    500: "internal",
+}
+"""The word for each status of an error."""
+
+
+def error_to_json(error: OmnigraphError) -> Json:
+    """An error as `--json` prints it: the text, the code of its kind, and what a server added."""
+    if isinstance(error, RemoteError):
+        return {"error": str(error), "code": error.code, **error.details}
+    return {"error": error.render(), "code": CODES.get(error.http_status)}
 
 
 def parse_conflict(item: Mapping[str, Any]) -> MergeConflict:

@@ -244,7 +244,7 @@ def test_a_removal_on_another_machine_needs_consent(
     refused = run(*command, *flags, "--server", url)
     agreed = run(*command, *flags, "--server", url, "--yes")
 
-    assert (refused.code, refused.out) == (1, "")
+    assert refused.code == 1
     assert "add --yes" in refused.err
     assert agreed.code == 0, agreed.err
 

@@ -273,3 +273,12 @@ def test_what_recovery_did_is_found_by_its_actor(team: Path) -> None:
     found = run("commit", "list", team, "--filter", "actor=omnigraph:recovery").out.splitlines()
     assert len(found) == 1
     assert found[0].endswith("actor=omnigraph:recovery")
+
+
+def test_an_error_with_json_is_json_as_well(tmp_path: Path) -> None:
+    failed = run("branch", "list", "--json", "--store", tmp_path / "nothing")
+
+    assert failed.code == 1
+    said = json.loads(failed.out)
+    assert said["code"] == "not_found"
+    assert failed.err == f"error: {said['error']}\n"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from omnigraph.server.envelope import CODES
 from omnigraph.server.openapi import STATUS_TEXTS
 from omnigraph.server.operations import OPERATIONS, Operation
 from omnigraph.server.settings import LIMIT_VARIABLES, Limits
+from omnigraph.wire import CODES
 
 
 def operation_table() -> str:

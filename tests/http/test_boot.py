@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import BadRequestError, OmnigraphError
 from omnigraph.server.boot import Arguments, resolve_settings
 from omnigraph.server.main import app
 
@@ -127,3 +127,20 @@ def test_the_help_of_the_server_names_every_form() -> None:
 
     for word in ("--target", "--config", "--bind", "--unauthenticated", "--require-all-graphs"):
         assert word in shown
+
+
+@pytest.mark.parametrize("chosen", [{"target": "local_s3"}, {}], ids=["by name", "as the only one"])
+def test_a_graph_whose_name_cannot_stand_in_a_path_is_served_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, chosen: dict[str, str]
+) -> None:
+    config = tmp_path / "omnigraph.yaml"
+    config.write_text("graphs: { local_s3: { uri: ./a } }")
+
+    settings = resolve_settings(Arguments(config=config, **chosen), OPEN)  # type: ignore[arg-type]
+
+    assert ([each.graph_id for each in settings.graphs], settings.is_single) == (["default"], True)
+    assert "graph 'local_s3' is served as 'default'" in caplog.text
+    config.write_text("graphs: { local_s3: { uri: ./a }, other: { uri: ./b } }")
+    if not chosen:
+        with pytest.raises(BadRequestError, match="is not a graph id"):
+            resolve_settings(Arguments(config=config), OPEN)

@@ -145,13 +145,13 @@ def test_deprecated_operations_say_so(shared: Served) -> None:
     assert marked == old | {f"{NESTED_PREFIX}{name}" for name in old}
 
 
-def test_every_route_is_an_operation_and_only_two_have_no_action(shared: Served) -> None:
+def test_every_route_is_an_operation_and_few_have_no_action(shared: Served) -> None:
     """An operation without an action is served without a policy check."""
     names = {route.name for route in shared.app.routes if isinstance(route, Route)} - {"openapi"}
 
     assert names == {operation.operation_id for operation in OPERATIONS} - {"server_mcp"}
     unchecked = {each.operation_id for each in OPERATIONS if each.action is None}
-    assert unchecked == {"health", "metrics"}
+    assert unchecked == {"health", "ready", "home", "metrics"}
 
 
 def test_the_document_announces_exactly_what_is_routed(shared: Served) -> None:
@@ -167,6 +167,20 @@ def test_the_document_announces_exactly_what_is_routed(shared: Served) -> None:
     }
 
     assert announced == routed
+
+
+def test_a_browser_gets_a_page_and_a_proxy_learns_when_to_stop_sending(own: Served) -> None:
+    with own.client() as client:
+        page = client.get("/")
+        before = client.get("/readyz")
+        own.serving.events.close()
+        after = client.get("/readyz")
+
+        assert page.headers["content-type"].startswith("text/html")
+        assert "openapi.json" in page.text
+        assert (before.status_code, before.json()) == (200, {"status": "ready", "graphs": 1})
+        assert after.status_code == 503
+        assert client.get("/healthz").status_code == 200, "it still answers"
 
 
 def test_health_says_what_the_server_speaks_and_stores(client: Client) -> None:

@@ -37,10 +37,11 @@ from omnigraph.cli import (
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, with_shared_flags
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.output import print_error, print_result, warn_deprecated
+from omnigraph.cli.output import print_error, print_json, print_result, warn_deprecated
 from omnigraph.errors import AddressError, OmnigraphError
 from omnigraph.server.main import serve
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
+from omnigraph.wire import error_to_json
 
 app = typer.Typer(
     name="omnigraph",
@@ -130,6 +131,8 @@ def main() -> None:
     try:
         _build_app(arguments)(arguments)
     except OmnigraphError as error:
+        if "--json" in arguments:
+            print_json(error_to_json(error))
         print_error(error.render())
         sys.exit(2 if isinstance(error, AddressError) else 1)
 

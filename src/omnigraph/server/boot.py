@@ -7,6 +7,7 @@ omnigraph-server                           `server.graph` of omnigraph.yaml, or 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,12 +20,15 @@ from omnigraph.server.settings import (
     DEFAULT_GRAPH_ID,
     ServedGraph,
     ServerSettings,
+    is_graph_id,
     is_truthy,
     limits_from,
     query_engine_from,
     tokens_from,
 )
 from omnigraph.storage.location import graph_root
+
+log = logging.getLogger("omnigraph.server")
 
 CLUSTER = "OMNIGRAPH_CLUSTER"
 UNAUTHENTICATED = "OMNIGRAPH_UNAUTHENTICATED"
@@ -78,10 +82,26 @@ def _graphs(arguments: Arguments, project: Project) -> tuple[tuple[ServedGraph, 
     """The graphs to serve, and whether there is one by choice: then it has the flat paths too."""
     if arguments.uri is not None:
         return (_graph_by_uri(arguments.uri, project),), True
-    chosen = arguments.target or project.server.graph
+    chosen = arguments.target or project.server.graph or _find_only(project)
     if chosen is not None:
-        return (_graph_by_name(chosen, project),), True
+        return (_graph_by_name(chosen, project, is_only=True),), True
     return tuple(_graph_by_name(name, project) for name in sorted(project.graphs)), False
+
+
+def _find_only(project: Project) -> str | None:
+    """The only graph, if its name cannot stand in a path: then it has the flat paths."""
+    names = list(project.graphs)
+    return names[0] if len(names) == 1 and not is_graph_id(names[0]) else None
+
+
+def _choose_id(name: str) -> str:
+    """The id of a graph of the project: its name, or where that cannot stand in a path, another."""
+    if is_graph_id(name):
+        return name
+    log.warning(
+        "graph '%s' is served as '%s': its name cannot stand in a path", name, DEFAULT_GRAPH_ID
+    )
+    return DEFAULT_GRAPH_ID
 
 
 def _graph_by_uri(uri: str, project: Project) -> ServedGraph:
@@ -95,12 +115,12 @@ def _graph_by_uri(uri: str, project: Project) -> ServedGraph:
     )
 
 
-def _graph_by_name(name: str, project: Project) -> ServedGraph:
+def _graph_by_name(name: str, project: Project, *, is_only: bool = False) -> ServedGraph:
     found = project.graph(name)
     if found.is_served:
         raise ConfigError(f"graph '{name}' is at '{found.uri}', which is a server — serve a store")
     return ServedGraph(
-        name,
+        _choose_id(name) if is_only else name,
         found.uri,
         policy_text=_text(found.policy_file),
         policy_name=str(found.policy_file),

@@ -29,25 +29,9 @@ from omnigraph.errors import (
 from omnigraph.server.admission import RETRY_AFTER_SECONDS, TooManyRequests
 from omnigraph.server.fence import StaleWrite
 from omnigraph.server.http_errors import BodyTooLarge, HttpError
-from omnigraph.wire import conflict_to_json, entity_of
+from omnigraph.wire import CODES, conflict_to_json, entity_of
 
 JSON = "application/json"
-
-CODES: Mapping[int, str] = {
-    400: "bad_request",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    408: "bad_request",
-    409: "conflict",
-    412: "conflict",
-    413: "bad_request",
-    415: "bad_request",
-    416: "bad_request",
-    429: "too_many_requests",
-    500: "internal",
-}
 
 
 def json_response(

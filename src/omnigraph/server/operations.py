@@ -313,6 +313,14 @@ OPERATIONS: tuple[Operation, ...] = (
         "health", "/healthz", routes_server.health, answered.HealthOutput, action=None, errors=()
     ),
     _get(
+        "ready", "/readyz", routes_server.ready, answered.ReadyOutput, action=None, errors=(503,),
+        is_of_server=True
+    ),
+    _get(
+        "home", "/", routes_server.home, action=None, gives_media="text/html", errors=(),
+        is_of_server=True
+    ),
+    _get(
         "metrics", "/metrics", routes_server.metrics, action=None, gives_media="text/plain",
         errors=(), is_of_server=True
     ),

@@ -25,6 +25,11 @@ class HealthOutput(ResponseModel):
     source_version: str | None = None
 
 
+class ReadyOutput(ResponseModel):
+    status: Literal["ready"]
+    graphs: int
+
+
 class GraphItem(ResponseModel):
     graph_id: str
     uri: str

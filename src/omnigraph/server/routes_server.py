@@ -10,11 +10,32 @@ from omnigraph.server.http_errors import HttpError
 from omnigraph.server.metrics import CONTENT_TYPE
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
+_HOME = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Omnigraph</title></head>
+<body><h1>Omnigraph {__version__}</h1>
+<p>This is the HTTP API of a graph. It is described by <a href="openapi.json">openapi.json</a>;
+<a href="healthz">healthz</a> says that it is up, <a href="metrics">metrics</a> what it does.</p>
+<p>From a terminal: <code>omnigraph query --server ADDRESS …</code>. Agents connect to
+<code>mcp</code>.</p></body></html>
+"""
+
 
 async def health(call: Call) -> Response:
     """The server is up."""
     versions = {"version": __version__, "internal_schema_version": INTERNAL_SCHEMA_VERSION}
     return json_response({"status": "ok", **versions})
+
+
+async def ready(call: Call) -> Response:
+    """Whether requests should be sent here: not while the server is stopping."""
+    if call.serving.events.is_closing:
+        raise HttpError(503, "the server is stopping")
+    return json_response({"status": "ready", "graphs": len(list(call.serving.graphs))})
+
+
+async def home(call: Call) -> Response:
+    """A page for whoever opens the address in a browser."""
+    return Response(_HOME, media_type="text/html")
 
 
 async def metrics(call: Call) -> Response:

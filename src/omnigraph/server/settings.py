@@ -137,13 +137,18 @@ class ServerSettings:
             )
 
 
+def is_graph_id(text: str) -> bool:
+    """Whether a text can be the id of a graph."""
+    return bool(_GRAPH_ID.fullmatch(text)) and text not in _RESERVED_IDS
+
+
 def check_graph_id(text: str) -> None:
     """Refuse an id that cannot stand in a path.
 
     Raises:
         BadRequestError: It cannot.
     """
-    if not _GRAPH_ID.fullmatch(text) or text in _RESERVED_IDS:
+    if not is_graph_id(text):
         raise BadRequestError(
             f"'{text[:80]}' is not a graph id — use 1 to 64 letters, digits and '-'; "
             "'policies' is reserved"
