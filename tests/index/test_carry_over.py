@@ -351,6 +351,25 @@ def test_one_more_row_moves_no_other(graph: og.Graph) -> None:
         assert {id(room) for room in getattr(each, "shared", ())} & known, each
 
 
+def test_both_ends_of_a_new_edge_between_nodes_of_one_type_are_looked_up_at_once(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a table whose ids are not in memory: one scan for the edge, one for its ends."""
+    monkeypatch.setattr(thresholds, "SMALL_TABLE_ROWS", 0)
+    cache = RuntimeCache(1 << 30)
+    opened(graph, cache).edges("Knows").distinct(both=False)
+    graph.load([knows(3, 9)], mode="append")
+    edges = opened(graph, cache).edges("Knows")
+
+    with counting() as counters:
+        found = edges.distinct(both=False)
+
+    assert counters.scans == 2
+    assert counters.rows_scanned == 3
+    assert found.dangling == 0
+    assert contents(graph, cache) == contents(graph, RuntimeCache(1 << 30))
+
+
 # Prefetch
 
 

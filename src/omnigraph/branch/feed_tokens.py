@@ -2,8 +2,8 @@
 
 A cursor names the commit up to which everything was read; a page token also names where in the
 walk a page ended. Both are bound to the branch, to this incarnation of it, and to the filter, so a
-token of something else is rejected rather than read as if it fitted. They hold no secret: whoever
-makes one up gets what the policy lets him read, or a rejection.
+token of something else is rejected rather than read as if it fitted. They hold no secret: a caller
+who makes one up gets what the policy lets them read, or a rejection.
 """
 
 from __future__ import annotations

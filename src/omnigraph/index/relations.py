@@ -333,17 +333,22 @@ class EdgeIndex:
         return all(delta is not None and len(delta.removed) == 0 for delta in deltas)
 
     def _ends_of(self, rows: pa.Table) -> Endpoints:
-        return Endpoints(
-            self._sources.positions_of_ids(rows.column("src").combine_chunks()),
-            self._targets.positions_of_ids(rows.column("dst").combine_chunks()),
-        )
+        return self._find_ends(*(rows.column(each).combine_chunks() for each in ("src", "dst")))
+
+    def _find_ends(self, src: pa.Array, dst: pa.Array) -> Endpoints:
+        """The nodes that edges join. A few edges between nodes of one type take one look-up."""
+        if self.joins_one_type and 2 * len(src) <= thresholds.FEW_IDS:
+            found = self._sources.positions_of_ids(pa.concat_arrays([src, dst]))
+            return Endpoints(found[: len(src)], found[len(src) :])
+        return Endpoints(self._sources.positions_of_ids(src), self._targets.positions_of_ids(dst))
 
     def _tail_ends(self, bases: EdgeTables, edges: RowDelta) -> Endpoints:
         """The ends of the edges added since earlier versions."""
         if not edges.added:
             return Endpoints(_NONE, _NONE)
-        src, dst = (self.edges.previous.tail(bases.edges, edges, name) for name in ("src", "dst"))
-        return Endpoints(self._sources.positions_of_ids(src), self._targets.positions_of_ids(dst))
+        return self._find_ends(
+            *(self.edges.previous.tail(bases.edges, edges, name) for name in ("src", "dst"))
+        )
 
     def _carry_endpoints(self, cached: object, bases: EdgeTables) -> Endpoints | None:
         """The endpoints at earlier versions of the three tables, brought up to date."""

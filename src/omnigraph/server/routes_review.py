@@ -1,4 +1,4 @@
-"""Operations for whoever reviews: compare two states, draw the history, explain a read."""
+"""Operations for a reviewer: compare two states, draw the history, explain a read."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ async def permit_state(call: Call, target: str) -> Snapshot:
     try:
         found = await call.run_read(_find, call, target)
     except OmnigraphError:
-        # Whoever may not read there does not learn what is there.
+        # A caller who may not read there does not learn what is there.
         call.permit(branch=target.partition("@")[0] or resolve_branch(None), action=Action.READ)
         raise
     call.permit(branch=found.branch, action=Action.READ)
