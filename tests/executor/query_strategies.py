@@ -138,6 +138,8 @@ class _Builder:
     schema: Schema
     variables: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     edge_variables: dict[str, list[str]] = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+    scores: list[str] = field(default_factory=list)
     parameters: dict[str, tuple[str, Any]] = field(default_factory=dict)
     nullable: set[str] = field(default_factory=set)
     used: int = 0
@@ -163,6 +165,11 @@ class _Builder:
             type_name = SHARED
         self.bind(name, type_name)
         return f"${name}: {type_name}{self.inline(type_name)}"
+
+    def rebinding(self) -> str:
+        """A node that is bound, again: what it requires is nothing new."""
+        name, (type_name, _) = self.draw.one(list(self.variables.items()))
+        return f"${name}: {type_name}"
 
     def inline(self, type_name: str) -> str:
         draw = self.draw
@@ -207,13 +214,13 @@ class _Builder:
         if source == target and draw.chance(25):
             walk = f"<{walk}>"
         bounds = ""
-        if draw.chance(25):
-            least = draw.whole(1, 3)
-            bounds = f"{{{least},{least + draw.whole(0, 2)}}}"
+        if draw.chance(35):
+            walk, bounds = self.walk(walk, properties)
         elif draw.chance(40):
             name = self.fresh()
             self.edge_variables[name] = properties
             walk = f"${name}:{walk}"
+            bounds = self.bounds("", properties)
         if is_new and draw.chance(30) and end != "_":
             # Written backwards; the checker finds the direction from the bound end.
             new_type = source if start_type in (target, SHARED) else target
@@ -222,6 +229,33 @@ class _Builder:
         if is_new and end != "_":
             self.bind(end, end_type)
         return f"${start} {walk}{bounds} ${end}"
+
+    def walk(self, edge: str, properties: list[str]) -> tuple[str, str]:
+        """Several hops or a search for shortest paths, and what follows the edge."""
+        draw = self.draw
+        least = draw.whole(1, 3)
+        numbers = f"{least},{least + draw.whole(0, 2)}"
+        word = draw.one(["", "", "shortest ", "all shortest "])
+        is_path = bool(word) or numbers != "1,1"
+        if word and draw.chance(60):
+            numbers = draw.one(["", f"{least},"])
+        bounds = self.bounds(numbers, properties)
+        if word == "shortest " and "small" in properties and draw.chance(40):
+            bounds = "{where small >= 0} by small"
+        if is_path and draw.chance(60):
+            self.paths.append(self.fresh())
+            word = f"${self.paths[-1]}:{word}"
+        return f"{word}{edge}", bounds
+
+    def bounds(self, numbers: str, properties: list[str]) -> str:
+        """Bounds with these numbers, and sometimes a condition on every hop."""
+        draw, where = self.draw, ""
+        if properties and draw.chance(30):
+            name = draw.one(properties)
+            tests = [f"{name} {draw.one(['=', '<', '>='])} {self.given(name)}", f"{name} is null"]
+            where = f"where {draw.one([*tests, ' or '.join(tests)])}"
+        inside = " ".join(filter(None, (numbers, where)))
+        return f"{{{inside}}}" if inside else ""
 
     def far_end(self, type_name: str) -> tuple[str, bool]:
         draw = self.draw
@@ -249,6 +283,10 @@ class _Builder:
         readable = self.readable()
         if self.nullable and draw.chance(20):
             return f"${draw.one(sorted(self.nullable))} is {draw.one(['', 'not '])}null"
+        if self.paths and draw.chance(25):
+            return f"hops(${draw.one(self.paths)}) {draw.one(['=', '<', '>'])} {draw.whole(1, 3)}"
+        if self.scores and draw.chance(25):
+            return f"${draw.one(self.scores)} is {draw.one(['', 'not '])}null"
         if self.variables and draw.chance(4):
             kind = f"type(${draw.one(list(self.variables))})"
             return f'{kind} {draw.one(["=", "!="])} "{draw.one(["Ann", "Bob"])}"'
@@ -315,6 +353,7 @@ class _Builder:
 
     def negation(self, depth: int) -> str | None:
         outer_nodes, outer_edges = dict(self.variables), dict(self.edge_variables)
+        outer_paths = list(self.paths)
         draw = self.draw
         inner: list[str | None] = []
         if draw.chance(70):
@@ -328,13 +367,14 @@ class _Builder:
         if depth > 0 and draw.chance(15):
             inner.append(self.either())
         self.variables, self.edge_variables = outer_nodes, outer_edges
+        self.paths = outer_paths
         clauses = [clause for clause in inner if clause]
         return f"not {{ {' '.join(clauses)} }}" if clauses else None
 
     def optional(self, depth: int = 1) -> str | None:
         """What it introduces stays, and may be null."""
         draw = self.draw
-        before = {*self.variables, *self.edge_variables}
+        before = {*self.variables, *self.edge_variables, *self.paths}
         inner: list[str | None] = [self.traversal() if draw.chance(90) else self.filter()]
         if inner[0] is None:
             # Nothing would connect it with what is outside.
@@ -349,7 +389,7 @@ class _Builder:
             inner.append(self.filter())
         if draw.chance(15):
             inner.append(self.negation(0))
-        self.nullable |= {*self.variables, *self.edge_variables} - before
+        self.nullable |= {*self.variables, *self.edge_variables, *self.paths} - before
         clauses = [clause for clause in inner if clause]
         return f"optional {{ {' '.join(clauses)} }}" if clauses else None
 
@@ -366,6 +406,7 @@ class _Builder:
 
     def alternative(self, visible: tuple[str, str] | None) -> str | None:
         outer_nodes, outer_edges = dict(self.variables), dict(self.edge_variables)
+        outer_paths = list(self.paths)
         draw = self.draw
         inner: list[str | None] = []
         if visible is None:
@@ -380,6 +421,7 @@ class _Builder:
         if draw.chance(10):
             inner.append(self.negation(0))
         self.variables, self.edge_variables = outer_nodes, outer_edges
+        self.paths = outer_paths
         return " ".join(clause for clause in inner if clause) or None
 
     def reach(self, name: str, type_name: str) -> str:
@@ -403,7 +445,14 @@ class _Builder:
         is_grouped = draw.chance(45)
         for place in range(draw.whole(0 if is_grouped else 1, 2)):
             numbers = [f"${v}.{p}" for v, p in readable if p in _SUMMABLE]
-            if numbers and not is_grouped and draw.chance(20):
+            if self.paths and not is_grouped and draw.chance(50):
+                function = draw.one(["hops", "nodes", "edges"])
+                items.append(f"{function}(${draw.one(self.paths)}) as r{place}")
+                sortable += [f"r{place}"] if function == "hops" else []
+            elif self.scores and not is_grouped and draw.chance(50):
+                items.append(f"${draw.one(self.scores)} as r{place}")
+                sortable.append(f"r{place}")
+            elif numbers and not is_grouped and draw.chance(20):
                 items.append(f"{self.number(numbers, 2)} as r{place}")
                 sortable.append(f"r{place}")
             elif readable and draw.chance(75):
@@ -431,6 +480,11 @@ class _Builder:
         extremes = [
             f"${v}.{p}" for v, p in self.readable() if p in _NUMBERS or p in ("text", "kind", "key")
         ]
+        if self.paths and draw.chance(40):
+            function = draw.one(["count", "max", "min", "sum"])
+            return f"{function}(hops(${draw.one(self.paths)}))"
+        if self.scores and draw.chance(40):
+            return f"count(${draw.one(self.scores)})"
         choice = draw.whole(0, 3)
         if choice == 1 and numbers:
             return f"{draw.one(['sum', 'avg'])}({draw.one(numbers)})"
@@ -441,9 +495,48 @@ class _Builder:
             return f"count(${variable}.{name})"
         return f"count(${draw.one(list(self.variables))})"
 
+    def stage(self) -> str | None:
+        """The first rows of some clauses, by what can be sorted."""
+        draw = self.draw
+        clauses: list[str | None] = [] if self.variables else [self.binding()]
+        if not clauses or draw.chance(40):
+            clauses.append(self.traversal())
+        if draw.chance(20):
+            clauses.append(self.optional())
+        if draw.chance(40):
+            clauses.append(self.filter())
+        if draw.chance(15):
+            clauses.append(self.negation(0))
+        keys = [
+            f"${v}.{p}"
+            for v, p in self.readable()
+            if not PROPERTIES.get(p, ("",))[0].startswith("[")
+        ]
+        keys += [f"hops(${name})" for name in self.paths] + [f"${name}" for name in self.scores]
+        if not any(clauses) or not keys:
+            return None
+        chosen = [f"{draw.one(keys)} {draw.one(['asc', 'desc'])}" for _ in range(draw.whole(1, 2))]
+        count = str(draw.one([0, 1, 2, 3, 9]))
+        if draw.chance(30):
+            self.parameters[f"p{len(self.parameters)}"] = ("I32", int(count))
+            count = f"$p{len(self.parameters) - 1}"
+        named = ""
+        if draw.chance(60):
+            # A name of its own, and bound only when the stage is over.
+            named = f" as $score{len(self.scores)}"
+            self.scores.append(named.removeprefix(" as $"))
+        inside = " ".join(clause for clause in clauses if clause)
+        return f"top {count} by {', '.join(chosen)}{named} {{ {inside} }}"
+
     def query(self) -> Query:
         draw = self.draw
-        clauses: list[str | None] = [self.binding()]
+        stages: list[str] = []
+        while len(stages) < 2 and draw.chance(20):
+            stage = self.stage()
+            if stage is None:
+                return _Builder(draw, self.schema).query()
+            stages.append(stage)
+        clauses: list[str | None] = [] if stages and draw.chance(70) else [self.binding()]
         if draw.chance(15):
             clauses.append(self.binding())
         clauses += [self.traversal() for _ in range(draw.whole(0, 3))]
@@ -461,9 +554,10 @@ class _Builder:
         if draw.chance(35):
             tail += f" limit {draw.one([0, 1, 2, 5, 2**63 - 1])}"
         declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.parameters.items())
-        match = "\n  ".join(clause for clause in clauses if clause)
+        match = "\n  ".join(clause for clause in clauses if clause) or self.rebinding()
         returns = f"return {{ {', '.join(items)} }}"
-        text = f"query q({declared}) {{ match {{\n  {match} }}\n{returns}{tail} }}"
+        before = "".join(f"{stage}\n" for stage in stages)
+        text = f"query q({declared}) {{ {before}match {{\n  {match} }}\n{returns}{tail} }}"
         return Query(text, {name: value for name, (_, value) in self.parameters.items()})
 
 

@@ -90,19 +90,24 @@ class _Pass:
         after = keys[which] // size * size + runs.neighbours(entries)
         return which, after, runs.edges[entries]
 
+    def _cost_of(self, keys: IntArray, costs: AnyArray) -> AnyArray:
+        """What it costs to be there. Without chains these are starts, of another type than ends."""
+        return costs[keys] if self.weighted.chains else np.zeros(len(keys))
+
     def _measure(self) -> tuple[AnyArray, IntArray]:
         """The least cost of every key, and the fewest hops it takes; infinite out of reach."""
         count = len(self.starts) * self.weighted.width
         costs = np.full(count, np.inf)
         hops = np.zeros(count, dtype=np.int64)
         keys = self._begin()
-        costs[keys] = 0.0
+        if self.weighted.chains:
+            costs[keys] = 0.0
         while len(keys):
             which, after, edges = self._steps(keys)
             weights = self.weighted.weights[edges]
             if np.any(weights < 0):
                 raise negative_weight()
-            cost, hop = costs[keys][which] + weights, hops[keys][which] + 1
+            cost, hop = self._cost_of(keys, costs)[which] + weights, hops[keys][which] + 1
             is_better = (cost < costs[after]) | ((cost == costs[after]) & (hop < hops[after]))
             after, cost, hop = after[is_better], cost[is_better], hop[is_better]
             order = np.lexsort([hop, cost, after])
@@ -145,7 +150,7 @@ class _Pass:
     ) -> tuple[IntArray, IntArray, IntArray]:
         """The steps of cheapest paths from these keys, which are in order; one to each key."""
         which, after, edges = self._steps(keys)
-        cost = costs[keys][which] + self.weighted.weights[edges]
+        cost = self._cost_of(keys, costs)[which] + self.weighted.weights[edges]
         kept = np.flatnonzero((cost == costs[after]) & (hops[after] == level))
         which, after, edges = which[kept], after[kept], edges[kept]
         order = np.lexsort([self.weighted.codes(edges), which, after])

@@ -88,6 +88,7 @@ def match_rows(
 
     Without any the outer ones are those of the last stage.
     """
+    _expect_paths(run, plan)
     if seeds is None and (plan.pattern.outer or plan.pattern.outer_edges):
         seeds, selections = _staged_rows(run, plan)
     reducer = Reducer(run, plan.pattern, wanted.payload, wanted.exists, dict(selections or {}))
@@ -484,6 +485,16 @@ class _Match:
         nodes = {name: empty for name in known if name in self.plan.bound}
         edges = {name: empty for name in pattern.edge_types() if name in self.plan.bound}
         return Rows(0, nodes, edges, seeds=empty)
+
+
+def _expect_paths(run: Run, plan: MatchPlan) -> None:
+    """Know what paths are made of, also when there turns out to be none."""
+    for hop in plan.pattern.hops:
+        if hop.edge_variable is not None and not hop.is_single:
+            run.paths(hop)
+    for block in plan.blocks:
+        for inner in block.plans:
+            _expect_paths(run, inner)
 
 
 def _staged_rows(run: Run, plan: MatchPlan) -> tuple[Rows, dict[str, Selection]]:

@@ -12,7 +12,7 @@ looked up then: of parallel edges the one with the least id.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -37,14 +37,15 @@ _PATHS_MAX = 1 << 40
 class PathTables:
     """What paths are made of, seen from their written left end.
 
-    `direction` is that of the stored edges from there, `kept` the edges that a path may use.
+    `direction` is that of the stored edges from there. `kept` says which edges a path may use,
+    None for all of them.
     """
 
     left: TableView
     right: TableView
     index: EdgeIndex
     direction: Direction
-    kept: Selection | None = None
+    kept: Callable[[], Selection | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -222,8 +223,9 @@ def find_edges(tables: PathTables, lefts: IntArray, rights: IntArray) -> IntArra
 
 def _stored_edges(tables: PathTables, lefts: IntArray) -> Relation | Pairs:
     index, both = tables.index, tables.direction is Direction.BOTH
-    if tables.kept is not None:
-        return index.select_edges(tables.kept, both=both)
+    kept = tables.kept()
+    if kept is not None:
+        return index.select_edges(kept, both=both)
     walk = Walk(from_source=tables.direction is not Direction.IN, both=both, is_stored=True)
     near = Selection(tables.left.size, positions=lefts)
     return index.look_up(near, walk) or index.per_edge(both=both)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from omnigraph.executor.values import Values
 from omnigraph.executor.views import Entities, NullableView, UnionView, View
 from omnigraph.index import EdgeIndex, OpenTables, RuntimeCache, Selection, TableView, open_tables
 from omnigraph.index.runs import Runs
-from omnigraph.ir.query import PATH, SCORE
+from omnigraph.ir.query import PATH, SCORE, Direction
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 
@@ -126,7 +126,7 @@ class Run:
         view = self.entities(variable, pattern)
         return NullableView(view) if variable in pattern.nullable else view
 
-    def paths(self, hop: Hop, make_tables: Callable[[], PathTables]) -> Paths:
+    def paths(self, hop: Hop) -> Paths:
         """The paths of a hop's variable, to which every search along it adds."""
         assert hop.edge_variable is not None
         # Blocks beside each other may have variables of one name, but no two of them are read at
@@ -134,14 +134,27 @@ class Run:
         known = self.made.get(hop.edge_variable)
         if isinstance(known, Paths) and known.hop is hop:
             return known
-        found = Paths(hop, make_tables())
+        found = Paths(hop, self.path_tables(hop))
         self.made[hop.edge_variable] = found
         return found
 
-    def hop_edges(self, hop: Hop) -> Selection:
-        """The edges that exist for a hop with a condition; decided once per query."""
+    def path_tables(self, hop: Hop) -> PathTables:
+        """What the paths of a hop are made of."""
+        edge = self.catalog.edges[hop.edge]
+        direction = hop.direction.reverse() if hop.is_reversed else hop.direction
+        names = (edge.source, edge.target)
+        left, right = names[::-1] if direction is Direction.IN else names
+        kept = partial(self.hop_edges, hop)
+        return PathTables(
+            self.nodes(left), self.nodes(right), self.edges(hop.edge), direction, kept
+        )
+
+    def hop_edges(self, hop: Hop) -> Selection | None:
+        """The edges that exist for a hop with a condition, decided once per query; None for all."""
         from omnigraph.executor.filters import select_positions
 
+        if not hop.conditions:
+            return None
         found = self._hop_edges.get(id(hop))
         if found is None:
             found = select_positions(self, self.edges(hop.edge).edges, hop.conditions)

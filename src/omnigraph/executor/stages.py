@@ -17,6 +17,7 @@ import pyarrow as pa
 from omnigraph.errors import BadRequestError
 from omnigraph.executor.evaluate import evaluate
 from omnigraph.executor.filters import RowColumns
+from omnigraph.executor.folding import fold_rows
 from omnigraph.executor.match import Wanted, match_rows
 from omnigraph.executor.ranking import rank_rows, tie_columns
 from omnigraph.executor.rows import Rows
@@ -80,7 +81,7 @@ def _is_ranking(stage: StagePlan) -> bool:
 def _rank(run: Run, stage: StagePlan, count: int) -> tuple[Rows, pa.Array]:
     plan, key = stage.plan, stage.plan.order[0].expression
     assert isinstance(key, (Nearest, Bm25, Rrf))
-    rows = match_rows(run, plan.match, Wanted(exists=True))
+    rows = _distinct(stage, match_rows(run, plan.match, Wanted(exists=True)))
     rows, scores = rank_rows(run, plan.match.pattern, key, rows, count)
     return rows.take(slice(0, count)), pa.array(scores[:count], pa.float64())
 
@@ -89,6 +90,7 @@ def _sort(run: Run, stage: StagePlan, count: int) -> tuple[Rows, pa.Array]:
     pattern, order = stage.plan.match.pattern, stage.plan.order
 
     def cut(rows: Rows) -> Rows:
+        rows = _distinct(stage, rows)
         columns = [
             _sort_column(run, pattern, each.expression, rows, descending=each.descending)
             for each in order
@@ -98,6 +100,10 @@ def _sort(run: Run, stage: StagePlan, count: int) -> tuple[Rows, pa.Array]:
 
     rows = cut(match_rows(run, stage.plan.match, Wanted(exists=True, cut=cut)))
     return rows, _values(run, pattern, order[0].expression, rows)
+
+
+def _distinct(stage: StagePlan, rows: Rows) -> Rows:
+    return fold_rows(rows, exists=True) if stage.repeats else rows
 
 
 def _sort_column(

@@ -17,7 +17,7 @@ import numpy as np
 from omnigraph.executor.all_shortest import search_all
 from omnigraph.executor.cheapest import Weighted, search_cheapest
 from omnigraph.executor.kernels import expand, walk
-from omnigraph.executor.paths import PathTables, id_codes
+from omnigraph.executor.paths import id_codes
 from omnigraph.executor.run import Run
 from omnigraph.executor.shortest import Forest, Found, Search, meet, search
 from omnigraph.index import Selection
@@ -98,7 +98,7 @@ class _Walk:
         self.is_backwards = hop.is_reversed if hop.weight else _is_backwards(ends)
         # Seen from the written left end, where the order of paths is decided.
         self.is_prefix = self.is_backwards == hop.is_reversed
-        self.paths = None if hop.edge_variable is None else run.paths(hop, self._tables)
+        self.paths = None if hop.edge_variable is None else run.paths(hop)
 
     def one_path(self) -> Pairs:
         """The pairs that are reached, each once."""
@@ -219,16 +219,7 @@ class _Walk:
         """Numbers that sort nodes by their ids, when it matters which path is taken."""
         if self.hop.edge_variable is None or not self.chains:
             return None
-        return self._tables().left.lookup.ranks("id").codes
-
-    def _tables(self) -> PathTables:
-        hop, catalog = self.hop, self.run.catalog
-        edge = catalog.edges[hop.edge]
-        direction = hop.direction.reverse() if hop.is_reversed else hop.direction
-        names = (edge.source, edge.target)
-        left, right = names[::-1] if direction is Direction.IN else names
-        index = self.run.edges(hop.edge)
-        return PathTables(self.run.nodes(left), self.run.nodes(right), index, direction, self.kept)
+        return self.run.path_tables(self.hop).left.lookup.ranks("id").codes
 
     def _stored(self) -> Relation | Pairs:
         """One hop with parallel edges apart, seen from the walk's source."""

@@ -107,6 +107,12 @@ class StagePlan:
     count: int | Param
     score: str | None = None
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a match has rows that bind the same: one for each path that is not bound."""
+        hops = self.plan.match.pattern.hops
+        return any(h.mode is WalkMode.ALL_SHORTEST and h.edge_variable is None for h in hops)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

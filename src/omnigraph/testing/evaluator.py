@@ -227,7 +227,7 @@ class _Evaluator:
     def walks(self, expand: Expand, start: str) -> Iterator[tuple[str, Entity]]:
         """Where a walk leads, and the path that it takes there."""
         edge = self.data.catalog.edges[expand.edge]
-        nodes = {**self.data.nodes[edge.source], **self.data.nodes[edge.target]}
+        left, right = (self.data.nodes[name] for name in self.end_types(expand))
         at = 0 if expand.is_reversed else -1
 
         def leaving(node: str) -> Iterator[tuple[Entity, str]]:
@@ -236,25 +236,31 @@ class _Evaluator:
         if expand.weight is None:
             chains = edge.source == edge.target
             for path in list_walks(expand, start, leaving, chains=chains):
-                yield path[0][at], PathEntity(path, nodes)
+                yield path[0][at], PathEntity(path, left, right)
             return
         for end, (cost, path) in self.cheapest(expand, start).items():
-            yield end, PathEntity(path, nodes, cost)
+            yield end, PathEntity(path, left, right, cost)
+
+    def end_types(self, expand: Expand) -> tuple[str, str]:
+        """The types of the written left and right end."""
+        edge = self.data.catalog.edges[expand.edge]
+        is_turned = (expand.direction is Direction.IN) != expand.is_reversed
+        return (edge.target, edge.source) if is_turned else (edge.source, edge.target)
 
     def cheapest(self, expand: Expand, start: str) -> dict[str, tuple[float, Path]]:
         """The cheapest paths, which cost what they do from their written left end."""
         assert expand.weight is not None
+        left, right = self.end_types(expand)
+
+        def search(walk: Expand, node: str) -> dict[str, tuple[float, Path]]:
+            leaving = partial(self.leaving, walk)
+            return find_cheapest(node, leaving, str(walk.weight), chains=left == right)
+
         if not expand.is_reversed:
-            return find_cheapest(start, partial(self.leaving, expand), expand.weight)
-        edge = self.data.catalog.edges[expand.edge]
-        lefts = edge.target if expand.direction is Direction.OUT else edge.source
+            return search(expand, start)
         turned = replace(expand, direction=expand.direction.reverse())
-        found = {}
-        for left in self.data.nodes[lefts]:
-            best = find_cheapest(left, partial(self.leaving, turned), expand.weight)
-            if start in best:
-                found[left] = best[start]
-        return found
+        found = {node: search(turned, node) for node in self.data.nodes[left]}
+        return {node: best[start] for node, best in found.items() if start in best}
 
     def reached(self, expand: Expand, start: str) -> list[str]:
         edge = self.data.catalog.edges[expand.edge]
@@ -347,7 +353,7 @@ class _Evaluator:
         keys = [i.expression for i in ir.returns if not isinstance(i.expression, Aggregate)]
         groups: dict[str, list[Row]] = {} if keys else {"": []}
         for row in rows:
-            values = [_group_value(self.value(key, row)) for key in keys]
+            values = [self.group_key(key, row) for key in keys]
             groups.setdefault(repr(values) if keys else "", []).append(row)
         found = []
         for members in groups.values():
@@ -370,6 +376,12 @@ class _Evaluator:
                     reverse=order.descending,
                 )
         return [{item.column: group[id(item)] for item in ir.returns} for group in found]
+
+    def group_key(self, key: object, row: Row) -> Any:
+        """What rows of one group have in common: of a variable the entity, type and id."""
+        if isinstance(key, NodeRef):
+            return _identity(row[key.variable])
+        return _group_value(self.value(key, row))
 
     def aggregate(self, aggregate: Aggregate, rows: list[Row]) -> Any:
         values = [self.value(aggregate.argument, row) for row in rows]

@@ -64,8 +64,10 @@ def _extend(path: Path, edge: Entity, end: str, is_reversed: bool) -> Path:
     return ([end, *nodes], [edge, *edges]) if is_reversed else ([*nodes, end], [*edges, edge])
 
 
-def find_cheapest(start: str, leaving: Leaving, weight: str) -> dict[str, tuple[float, Path]]:
-    """The path of least weight to every node but the start."""
+def find_cheapest(
+    start: str, leaving: Leaving, weight: str, *, chains: bool
+) -> dict[str, tuple[float, Path]]:
+    """The path of least weight to every node but the start; without `chains` of one hop."""
     best: dict[str, tuple[float, Path]] = {}
     heap: list[Any] = [(0.0, 0, [start.encode()], [], 0, ([start], []))]
     done: set[str] = set()
@@ -75,9 +77,12 @@ def find_cheapest(start: str, leaving: Leaving, weight: str) -> dict[str, tuple[
         node = nodes[-1]
         if node in done:
             continue
-        done.add(node)
+        if hops or chains:
+            done.add(node)
         if hops:
             best[node] = cost, (nodes, edges)
+        if hops and not chains:
+            continue
         for edge, end in leaving(node):
             if edge[weight] is None:
                 continue
@@ -93,11 +98,18 @@ def find_cheapest(start: str, leaving: Leaving, weight: str) -> dict[str, tuple[
 class PathEntity(dict[str, Any]):
     """A path as an entity: its functions are its properties."""
 
-    def __init__(self, path: Path, nodes: Mapping[str, Entity], cost: float | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        left: Mapping[str, Entity],
+        right: Mapping[str, Entity],
+        cost: float | None = None,
+    ) -> None:
         ids, edges = path
         names = [edge["id"] for edge in edges]
         super().__init__(id=(ids, names), hops=len(edges), nodes=ids, edges=names, cost=cost)
-        self._nodes = [nodes[each] for each in ids]
+        # Of two types both may have a node of this id.
+        self._nodes = [left[ids[0]], *(right[each] for each in ids[1:])]
         self._edges = edges
 
     def get(self, name: str, _default: Any = None) -> Any:

@@ -41,6 +41,8 @@ def _run(
     found = Matcher(run, plan.match, needs).match(seeds)
     # A row is a combination of variables, however many matches it stands for.
     found = replace(found, frame=found.frame.drop(WEIGHT), is_weighted=False)
+    if stage.repeats:
+        found = found.keep(found.frame.distinct())
     key = plan.order[0].expression
     if isinstance(key, (Nearest, Bm25, Rrf)):
         frame, score = order_by_ranking(run, plan, key, found), _ranking_score(key)
