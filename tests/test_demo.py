@@ -49,7 +49,7 @@ def transcript(*, is_installed: bool = True) -> str:
     return text.strip() + "\n"
 
 
-@pytest.mark.slow
+@pytest.mark.xdist_group("demo")  # one long run, which is to start early
 @pytest.mark.timeout(900)
 def test_the_demo_prints_what_the_readme_shows() -> None:
     shown = README.read_text().split(BEGIN)[1].split(END)[0]

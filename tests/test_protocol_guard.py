@@ -65,6 +65,7 @@ def test_only_the_protocol_and_recovery_take_the_steps_of_a_write() -> None:
     assert all(OTHERS.values())
 
 
+@pytest.mark.slow
 def test_the_protocol_takes_every_step_itself() -> None:
     taken = {step for place, step in callers() if place == "write/protocol.py"}
 

@@ -143,6 +143,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_finding_a_base_costs_its_distance_and_not_the_history(parsed: list[str]) -> None:
     ids = [f"{number:026d}" for number in range(20_000)]
     line = [commit(id_, place, ids[place - 1] if place else None) for place, id_ in enumerate(ids)]

@@ -178,6 +178,7 @@ def test_a_compaction_is_one_version_with_the_same_rows_and_row_ids(any_table: P
     assert any_table.storage.compaction.stage(any_table.head()) is None
 
 
+@pytest.mark.slow
 def test_every_index_answers_right_after_a_compaction(table: People) -> None:
     """Lance drops what it cannot keep; nothing may point at a row that moved."""
     write_fragments(table)

@@ -120,6 +120,7 @@ def check_error(error: ParseError, text: str) -> None:
     assert error.span is None or 0 <= error.span.start <= error.span.end <= len(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [token_soup, mutate, random_unicode])
 @pytest.mark.parametrize(
     ("parse", "write", "corpus"),

@@ -29,6 +29,7 @@ def build(file_name: str) -> lark.Lark:
     return lark.Lark(text, parser="lalr", lexer="contextual", debug=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file_name", ["schema.lark", "query.lark"])
 def test_a_grammar_has_no_conflicts(file_name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Lark would settle a shift/reduce conflict in silence, and so change the language.
@@ -95,6 +96,7 @@ def test_threads_may_share_the_parsers() -> None:
         assert len(set(threads.map(parse_both, range(64)))) == 1
 
 
+@pytest.mark.slow
 def test_first_texts_of_many_threads_are_parsed_by_one_grammar() -> None:
     """Each building its own is slow, and building evaluates literals, which only one may do.
 

@@ -86,6 +86,7 @@ def test_brackets_in_strings_and_comments_do_not_nest(parse: Parse) -> None:
     parse_query(read('$p.x = "' + "([{" * 100 + '"'))
 
 
+@pytest.mark.slow
 def test_wide_is_not_deep() -> None:
     many = 2_000
     assert len(parse_query(read("not { $a e $b } " * many)).queries[0].match) == many

@@ -291,6 +291,7 @@ def test_a_column_of_datetimes_reads_each_text_as_one_instant(texts: list[str | 
     assert instants.to_pylist() == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(

@@ -103,6 +103,7 @@ def test_a_type_without_a_spelling_is_refused(type_: PropertyType) -> None:
 _HOSTILE = st.text(st.characters(codec="utf-8") | st.sampled_from('"\\,[]\x00\x1f\n\x7f'))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(_HOSTILE, _HOSTILE), max_size=8))
 def test_a_composite_id_is_compact_json_that_no_text_can_imitate(

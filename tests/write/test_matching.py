@@ -53,6 +53,7 @@ _PATTERNS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=depth(100, 1_000), deadline=None)
 @given(_PATTERNS, st.sampled_from(["", "$"]), st.lists(st.text("ab1é\n _-@.١𝄞\x1c", max_size=6)))
 def test_both_engines_find_the_same(pattern: str, end: str, texts: list[str]) -> None:
