@@ -315,6 +315,9 @@ def test_a_mutation_names_what_it_reads_and_writes(
         ("optional { $a wrote $p }  $p.year > 2000 or $a.born > 3", "$a.slug", []),
         ("optional { $a wrote $p } optional { $a mentors $b }", "count($p) as n", ["L306"]),
         ("optional { $a wrote $p } optional { $a mentors $b }", "max($p.year) as n", []),
+        ("optional { $a wrote $p } optional { $a mentors $b }", "count(distinct $p) as n", []),
+        ("optional { $a wrote $p } optional { $a mentors $b }", "collect($p) as n", ["L306"]),
+        ("optional { $a wrote $p } optional { $a mentors $b }", "collect(distinct $p) as n", []),
         ("optional { $a mentors $b } optional { $b wrote $p }", "count($p) as n", []),
     ],
 )

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from omnigraph.compiler.rejects_null import rejects_null
 from omnigraph.compiler.typed import TypedPattern, TypedRead
-from omnigraph.ir.expressions import Aggregate
+from omnigraph.ir.expressions import Aggregate, Collect
 from omnigraph.ir.print import format_predicate, format_variable
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.syntax.query_tree import AggregateFunction
@@ -63,7 +63,13 @@ def _added(block: TypedPattern) -> frozenset[str]:
 
 
 def _is_multiplied(part: object) -> bool:
-    return isinstance(part, Aggregate) and part.function in _MULTIPLIED
+    match part:
+        case Aggregate(function, is_distinct=is_distinct):
+            return function in _MULTIPLIED and not is_distinct
+        case Collect(is_distinct=is_distinct):
+            return not is_distinct
+        case _:
+            return False
 
 
 def _parts(part: object) -> Iterator[object]:
