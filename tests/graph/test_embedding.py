@@ -161,6 +161,32 @@ def test_an_export_that_is_loaded_again_keeps_its_model(graph: Graph, tmp_path: 
     assert nearest(copy, "vegetable broth") == "soup"
 
 
+@pytest.mark.parametrize("file_format", ["jsonl", "csv.gz", "parquet"])
+def test_an_export_says_which_model_made_its_vectors(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
+) -> None:
+    """Loaded again, they are not mixed with those of another model, whoever is chosen by then."""
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
+    graph.load([doc("soup", SOUP), doc("shares", SHARES)], mode="append")
+    out = tmp_path / ("all.jsonl" if file_format == "jsonl" else "out")
+    graph.export(out, format=file_format)
+    copy = og.init(tmp_path / "copy", schema=SCHEMA)
+    other = og.init(tmp_path / "other", schema=SCHEMA)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "local")
+    other.load([doc("local", SOUP)], mode="append")
+
+    copy.load(out, mode="append")
+    with pytest.raises(EmbeddingModelMismatch, match=r"'Doc.vec'.*'mock'"):
+        copy.load([doc("new", "Bread and butter")], mode="append")
+    with pytest.raises(EmbeddingModelMismatch, match=r"'Doc.vec'.*'mock'"):
+        other.load(out, mode="merge")
+    other.load(out, mode="overwrite")
+
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
+    assert nearest(copy, SOUP) == nearest(other, SOUP) == "soup"
+    assert list(vectors(copy)) == ["shares", "soup"]
+
+
 # Models
 
 

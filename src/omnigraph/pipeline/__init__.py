@@ -26,7 +26,8 @@
                     mapping.py both from a YAML file; spooled.py files of stdin and of clients
     formats/        CSV, Parquet, Arrow, JSON
     frames.py       DataFrames as input, by spool.py; scan.py rows of a type as output
-    export.py       a snapshot as load records; run_export.py chooses format and engine
+    export.py       a snapshot as load records; run_export.py chooses format and engine;
+                    exported_models.py what made the vectors of an export, beside it
     datasource.py   `spark.read.format("omnigraph")`, datasource_write.py writing to it;
                     streaming.py a sink for foreachBatch; views.py types as tables of Spark SQL
     model.py        the values that travel between all of them

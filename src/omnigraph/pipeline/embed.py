@@ -8,7 +8,7 @@ target records and holds (`LoadVectors`); the tasks fill; the driver then notes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -74,7 +74,8 @@ def add_counts(parts: Iterable[FillCounts]) -> FillCounts:
 class LoadVectors:
     """The vectors of one load, as the driver sees them.
 
-    `seen` is where the load starts from; with `replaces` nothing that is there stays.
+    `seen` is where the load starts from; with `replaces` nothing that is there stays. `given` says
+    which models made the vectors that come with the rows, by `Type.property`.
     """
 
     tables: TableStorage
@@ -83,6 +84,7 @@ class LoadVectors:
     is_wanted: bool
     replaces: bool
     seen: Snapshot | None
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self) -> EmbedPlan:
         """Look at what the target records and holds."""
@@ -93,8 +95,12 @@ class LoadVectors:
             else:
                 found = look_at_vectors(self.tables, self.seen, node, self.source)
             if found:
-                columns[node.table_key] = found
+                columns[node.table_key] = tuple(map(self._with_given, found))
         return EmbedPlan(columns, self.source, self.is_wanted)
+
+    def _with_given(self, column: EmbedColumn) -> EmbedColumn:
+        """What is made beside vectors of a known model has to be of that model."""
+        return replace(column, model=column.model or self.given.get(column.label))
 
     def find_mixed(self, plan: EmbedPlan, counts: FillCounts) -> EmbedPlan | None:
         """The plan that leaves vectors empty where others came with the rows; None if it is this.
@@ -129,6 +135,10 @@ class LoadVectors:
                 for name, count in own.items()
                 if count.model is not None and (count.embedded or not count.foreign)
             }
+            for name, count in own.items():
+                model = self.given.get(f"{entity.name}.{name}")
+                if model is not None and count.foreign:
+                    made.setdefault(name, model)
             replaced = [each.name for each in embed_columns(entity)] if self.replaces else []
             changed |= find_changed_models(entity, made, snapshot, replaced=replaced)
             if self.seen is not None and not self.replaces:

@@ -192,6 +192,7 @@ class _Load:
             is_wanted=request.embeds,
             replaces=request.mode is LoadMode.OVERWRITE,
             seen=self._see() if has_vectors(self._catalog) else None,
+            given=request.input.models,
         )
         self._embed = self._vectors.plan()
         self._plan = LoadPlan(

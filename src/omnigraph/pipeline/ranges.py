@@ -5,7 +5,7 @@ Files are cut by their format (`formats/`), records that a program has are cut h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from itertools import chain, islice
 from typing import Any, assert_never
@@ -34,7 +34,8 @@ class Input:
     """All ranges of a load in input order, and whether they are small together.
 
     `file_bytes` is the size of input that tasks read from files; rows in this process have none.
-    `notes` say what was guessed about the files.
+    `notes` say what was guessed about the files, `models` what made their vectors, as far as that
+    is known, by `Type.property`.
     """
 
     ranges: Iterable[Range] = field(repr=False)
@@ -43,6 +44,7 @@ class Input:
     file_bytes: int = 0
     parts: int = 1
     notes: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_values(data: str | Iterable[Any], part_bytes: int) -> Input:

@@ -18,6 +18,7 @@ from omnigraph.pipeline.export import (
     select_tables,
 )
 from omnigraph.pipeline.export_tables import export_tables, list_formats
+from omnigraph.pipeline.exported_models import name_models, write_models
 from omnigraph.pipeline.output_files import check_output
 from omnigraph.pipeline.progress import Listener, reporting
 from omnigraph.storage.tables import TableStorage
@@ -65,4 +66,5 @@ def run_export(
             export_tables(plan, keys, target, file_format, runner, reporter)
         else:
             export_jsonl(plan, tables, keys, target, runner, reporter)
+    write_models(str(path), name_models(catalog, snapshot.vector_models, keys))
     return path

@@ -16,6 +16,7 @@ from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.pipeline.binding import RowRules
+from omnigraph.pipeline.exported_models import read_models
 from omnigraph.pipeline.formats.json_file import plan_json
 from omnigraph.pipeline.formats.model import PlannedFile, TypedFile
 from omnigraph.pipeline.formats.table import ENDINGS, JSON, find_format
@@ -98,7 +99,8 @@ class _Planner:
     options: Options
 
     def plan(self, files: Iterable[FoundFile]) -> Input:
-        planned = [self._plan_file(file) for file in files]
+        found = list(files)
+        planned = [self._plan_file(file) for file in found]
         ranges = [each for file in planned for each in file.ranges]
         weight = sum(file.weight for file in planned)
         notes = tuple(show_names(note) for file in planned for note in file.notes)
@@ -109,6 +111,7 @@ class _Planner:
             file_bytes=weight,
             parts=len(ranges),
             notes=notes,
+            models=read_models([file.path for file in found]),
         )
 
     def _plan_file(self, file: FoundFile) -> PlannedFile:
