@@ -33,6 +33,7 @@ SCENARIOS = (
     "joins",
     "load",
     "merge",
+    "paths",
     "queries",
     "server",
     "spark",
