@@ -591,3 +591,15 @@ def _literal(type_name: str, value: Any) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return repr(value)
+
+
+def draw_condition(draw: Draw, schema: Schema, type_name: str) -> tuple[str, str, dict[str, Any]]:
+    """A condition over `$v`, a node or edge of the type: declared parameters, text and values."""
+    builder = _Builder(draw, schema)
+    if type_name in schema.nodes:
+        builder.bind("v", type_name)
+    else:
+        builder.edge_variables["v"] = schema.edges[type_name][2]
+    condition = builder.filter() or "1 = 1"
+    declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in builder.parameters.items())
+    return declared, condition, {name: value for name, (_, value) in builder.parameters.items()}

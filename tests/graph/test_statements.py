@@ -440,3 +440,22 @@ def test_a_label_of_for_comes_back_with_its_element(graph: og.Graph, idle: str) 
         {"who": "bob", "stars": 4, "why": None},
     ]
     assert counts(result) == (0, 3)
+
+
+def test_whole_entities_and_distinct_rows_come_back(graph: og.Graph) -> None:
+    result = run(
+        graph,
+        """
+        match { $u: User  $u $l:likes $i }
+        update $i set { stock: 8 }
+        return distinct { $i { sku, stock } }
+        """,
+    )
+    edge = run(graph, 'upsert Likes { from: "ann", to: "i2", stars: 4 } as $l return { $l { * } }')
+
+    assert result.returned is not None
+    assert result.returned.rows() == [{"i": {"sku": "i1", "stock": 8}}]
+    assert edge.returned is not None
+    ((row),) = edge.returned.rows()
+    assert row["l"].pop("id")
+    assert row["l"] == {"src": "ann", "dst": "i2", "stars": 4, "why": None}

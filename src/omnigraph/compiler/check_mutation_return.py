@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.catalog.model import EdgeType, InterfaceType, NodeType
 from omnigraph.compiler.check_returns import check_returns
 from omnigraph.compiler.match_columns import MatchColumns
+from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import RowFields, Scope
 from omnigraph.compiler.walk import rebuild, walk
 from omnigraph.errors import TypeCheckError
-from omnigraph.ir.expressions import NodeRef, PropertyRef
+from omnigraph.ir.expressions import NodeRef, ObjectRef, PropertyRef
 from omnigraph.ir.mutations import ForEach, MutationOp, PlainOp, Returned, ReturnedEntity
 from omnigraph.ir.query import RowType
 from omnigraph.source_text import Span
@@ -77,6 +78,8 @@ def check_returned(
 
 def _as_matched(part: object, inner: Scope, matched: MatchColumns) -> object | None:
     """What no entity is read for again, such as the hops of a path: as it was matched."""
+    if isinstance(part, ObjectRef) and isinstance(inner.variable(part.variable), InterfaceType):
+        raise not_yet("an object of an interface variable after statements")
     if not isinstance(part, (PropertyRef, NodeRef)):
         return None
     if isinstance(inner.variable(part.variable), (NodeType, EdgeType)):
