@@ -354,15 +354,13 @@ def test_every_type_is_a_view_at_one_snapshot(spark: Any, graph: og.Graph) -> No
 
     names = og.spark.register(spark, graph, prefix="og_")
     graph.load([person("b", age=99)], mode="merge")
-    rows = spark.sql(
-        "select p.name, f.age from og_Person p join og_Knows k on k.src = p.id "
-        "join og_Person f on f.id = k.dst"
-    ).collect()
+    ages = spark.sql("select age from og_Person where name = 'b'").collect()
+    ends = spark.sql("select src, dst from og_Knows").collect()
 
     assert names == [f"og_{each}" for each in ("Knows", "Likes", "MemberOf", "Rates")] + [
         f"og_{each}" for each in ("Note", "Person", "Team")
     ]
-    assert [tuple(row) for row in rows] == [("a", 2)]
+    assert ([tuple(row) for row in ages], [tuple(row) for row in ends]) == ([(2,)], [("a", "b")])
 
 
 def test_views_that_spark_would_confuse_are_refused(spark: Any, tmp_path: Path) -> None:
