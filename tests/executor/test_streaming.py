@@ -88,6 +88,12 @@ READS = {
         "lower($i.text) contains $prefix",
         "$i.key, length($i.text) as n, -$i.number as m } order { m, $i.key * 2 desc } limit 4",
     ),
+    "objects": query("$i.key < 4000", "$i { key, text } as o } order { $i.text } limit 3 offset 2"),
+    "groups that are finished": query(
+        "",
+        """$i.kind, count($i) as n, max($i.number) - min($i.number) as d } having { n > 1 }
+           order { d desc, n }""",
+    ),
     "a limit of nothing": query("", "$i.text } limit 0"),
     "what a traversal reaches": query("$i next $o", "$o.key, $o.text } order { $o.text } limit 5"),
 }
