@@ -156,3 +156,25 @@ def test_a_walk_takes_the_path_that_the_reference_picks(graphs: list[Case], expa
             found = execute(ir, {}, *where, case.cache).to_pylist()
 
             assert found == evaluate(ir, {}, data)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ['$x: N { name: "a" }  $y: N { name: "t" }', '$x: N { name: "a" }', '$y: N { name: "t" }'],
+)
+@pytest.mark.parametrize("edge", ["to", "<to>"])
+def test_the_first_nodes_of_a_path_decide_before_the_last_ones(
+    tmp_path: Path, ends: str, edge: str
+) -> None:
+    """Of a-p-y-t and a-q-x-t the first is taken, though x comes before y; from any end."""
+    steps = ["ap", "aq", "py", "qx", "yt", "xt"]
+    records: list[dict[str, object]] = [{"type": "N", "data": {"name": name}} for name in "txyqpa"]
+    records += [{"edge": "To", "from": each[0], "to": each[1]} for each in steps]
+    text = f"""query q() {{
+        match {{ {ends}  $x $t:shortest {edge} $y  $x.name = "a"  $y.name = "t" }}
+        return {{ nodes($t) as way }}
+    }}"""
+    with init(tmp_path / "g.omni", schema=SCHEMA, durability="process") as graph:
+        graph.load(records, mode="overwrite")
+
+        assert graph.query(text).rows() == [{"way": ["a", "p", "y", "t"]}]
