@@ -95,7 +95,7 @@ def baseline(
 def _write_records(out: Path, lines: Iterator[str]) -> Json:
     """Write all lines but the last, and return what that says of them.
 
-    The file is there, whole and durable, before anybody knows its cursor, or not at all.
+    The file is there, whole and durable, before its cursor is printed, or not at all.
     """
     part = out.with_name(f"{out.name}.part")
     last = "{}"

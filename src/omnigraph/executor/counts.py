@@ -11,7 +11,7 @@ from omnigraph.ir.query import Count
 from omnigraph.planner.plan import Plan
 
 
-def settle(plan: Plan, values: Values) -> Plan:
+def fill_counts(plan: Plan, values: Values) -> Plan:
     """The plan with the numbers that it is run with.
 
     Raises:

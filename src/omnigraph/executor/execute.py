@@ -15,7 +15,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.embed import EmbedSource
-from omnigraph.executor.counts import cut, settle
+from omnigraph.executor.counts import cut, fill_counts
 from omnigraph.executor.evaluate import evaluate
 from omnigraph.executor.filters import RowColumns
 from omnigraph.executor.finish import GroupColumns, finish_groups
@@ -91,7 +91,7 @@ def execute(
             may_block()
         run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
         run.note("planned")
-        plan = settle(plan, values)
+        plan = fill_counts(plan, values)
         columns = _answer(run, plan)
         if plan.finish is not None:
             columns = _finish(run, plan.finish, columns)

@@ -120,7 +120,7 @@ class Plan:
 
     The match starts from the rows of the last of the `stages`.
     `limit` is how many rows are made: those that are left out before the first one, too. Where a
-    parameter says how many, there is a limit that leaves nothing out until `settle` knows better.
+    parameter says how many, there is a limit that leaves nothing out until `fill_counts` knows it.
 
     `sort_root` is a variable to visit in the order of the first sort key, to stop early. `is_point`
     says that there is at most one row, and that finding it costs the same in any table.

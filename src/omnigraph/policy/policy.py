@@ -46,7 +46,7 @@ class Policy:
         return decision
 
     def would_allow(self, request: Request) -> bool:
-        """Whether a request would be allowed. Nobody makes it, so it is not logged."""
+        """Whether a request would be allowed. No actor makes it, so it is not logged."""
         return self._decide(request).allowed
 
     def require(

@@ -34,7 +34,7 @@ async def ready(call: Call) -> Response:
 
 
 async def home(call: Call) -> Response:
-    """A page for whoever opens the address in a browser."""
+    """A page for a person who opens the address in a browser."""
     return Response(_HOME, media_type="text/html")
 
 

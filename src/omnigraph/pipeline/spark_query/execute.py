@@ -19,7 +19,7 @@ from pyspark.sql import functions as fn
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import EmbedSource
 from omnigraph.errors import BadRequestError
-from omnigraph.executor.counts import cut, settle
+from omnigraph.executor.counts import cut, fill_counts
 from omnigraph.executor.execute import asked_of_counted, prepare_query
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
@@ -109,7 +109,7 @@ def build_answer(
         raise BadRequestError(f"not supported yet on engine spark: {missing}")
     prepared = prepare_query(ir, snapshot, catalog, cache)
     local = Run(snapshot, catalog, tables, cache, Values(prepared.values, params), embedder)
-    plan = settle(prepared.plan, local.values)
+    plan = fill_counts(prepared.plan, local.values)
     rows = sum(entry.row_count for entry in snapshot.entries.values())
     run = SparkRun(query_session(spark, rows), local)
     try:
