@@ -244,9 +244,11 @@ def test_a_nonblocking_answer_is_never_from_before_a_write(graph: og.Graph, is_o
 
 
 def test_a_query_of_an_earlier_commit_would_block(graph: og.Graph) -> None:
+    earlier = graph.commits()[0].commit_id
+    graph.mutate(UPDATE, params={"slug": "p7", "name": "new"})
     warm(graph, BY_KEY, slug="p7")
     with pytest.raises(WouldBlock), nonblocking():
-        graph.query(BY_KEY, params={"slug": "p7"}, commit=graph.commits()[0].commit_id)
+        graph.query(BY_KEY, params={"slug": "p7"}, commit=earlier)
 
 
 def test_long_arrays_of_parameters_would_block(graph: og.Graph) -> None:

@@ -55,13 +55,16 @@ def test_the_actor_is_the_one_of_the_token_whatever_the_client_says(graph_path: 
         done = client.send(
             "POST",
             "/mutate?actor=act-bob",
-            json={"query": INSERT, "params": {"slug": "x"}, "actor_id": "act-bob"},
+            json={"query": INSERT, "params": {"slug": "x"}},
             headers={"X-Actor-Id": "act-bob", "X-Omnigraph-Actor": "act-bob"},
         )
         loaded = client.load([{"type": "Person", "data": {"slug": "new", "name": "New"}}])
         commits = client.get("/commits").json()["commits"]
 
+        named = client.mutate(INSERT, params={"slug": "y"}, actor_id="act-bob")
+
     assert done.json()["actor_id"] == "act-ada"
+    assert named.status_code == 400, "a body that can write has no actor"
     assert loaded.json()["actor_id"] == "act-ada"
     assert [commit["actor_id"] for commit in commits[:2]] == ["act-ada", "act-ada"]
 

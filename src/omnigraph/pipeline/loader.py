@@ -289,18 +289,20 @@ class _Load:
             frozenset(check.list_table_keys()), self._request.mode, self._catalog
         )
         self._edges_added = count_edges_added(check)
+        unchanged: frozenset[str] = frozenset()
         # What is to be recorded in the commit has to be recorded, even with no rows.
         if not self._request.properties and not self._noted:
             unchanged = list_unchanged(check, self._tables)
             parts = tuple(part for part in check.parts if part.table_key not in unchanged)
             check = replace(check, parts=parts)
+        replaced = {key: each for key, each in ids.replaced.items() if key not in unchanged}
         return PreparedLoad(
             self._tables,
             check,
             self._request.mode,
             read_versions={key: snapshot.version_of(key) for key in touched.all},
-            replaced={key: addresses_of(each) for key, each in ids.replaced.items()},
-            replaced_in=ids.replaced_in,
+            replaced={key: addresses_of(each) for key, each in replaced.items()},
+            replaced_in=tuple(each for each in ids.replaced_in if each.table_key not in unchanged),
             runner=self._runner,
             scratch=self._scratch,
             reporter=self._reporter,
