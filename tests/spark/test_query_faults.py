@@ -28,6 +28,12 @@ edge Knows: Person -> Person
 """
 WALK = """query q() { match { $p: Person $p knows{1,2} $f } return { count($f) as n } }"""
 HOP = """query q() { match { $p: Person $p knows $f } return { count($f) as n } }"""
+SHORTEST = """
+query q() {
+    match { $a: Person { name: "p0" } $b: Person { name: "p3" } $a $t:shortest knows $b }
+    return { hops($t) as n, nodes($t) as way }
+}
+"""
 DEATHS = depth(1, 3)
 in_torture = pytest.mark.skipif(not IS_TORTURE, reason="it starts many processes: `make torture`")
 read_parts = source.read_parts
@@ -145,3 +151,13 @@ def test_an_interrupt_cancels_the_jobs_of_a_read(spark: Any, graph: og.Graph) ->
             graph.query(WALK, engine="spark")
 
     assert_nothing_left(spark)
+
+
+def test_a_shortest_path_leaves_no_rows_with_the_executors(spark: Any, graph: og.Graph) -> None:
+    """Every level is cut off from the ones before, and its rows are let go with the answer."""
+    before = set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+    rows = graph.query(SHORTEST, engine="spark").rows()
+
+    assert rows == [{"n": 3, "way": ["p0", "p1", "p2", "p3"]}]
+    assert set(spark.sparkContext._jsc.getPersistentRDDs().keySet()) <= before

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -42,11 +42,11 @@ BROADCAST_BYTES = 16 * 1024 * 1024
 
 @dataclass(slots=True, eq=False)
 class SparkRun:
-    """One execution. `held` are frames that are kept until it ends, `notes` what the driver did."""
+    """One execution. `held` let go of frames when it ends, `notes` say what the driver did."""
 
     spark: Any
     local: Run
-    held: list[DataFrame] = field(default_factory=list)
+    held: list[Callable[[], object]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _parts: dict[str, list[Part]] = field(default_factory=dict)
 
@@ -207,19 +207,21 @@ class SparkRun:
     def hold(self, frame: DataFrame) -> DataFrame:
         """Compute a frame once and keep it, on the disks of the executors, until the run ends."""
         kept = frame.persist(StorageLevel.DISK_ONLY)
-        self.held.append(kept)
+        self.held.append(kept.unpersist)
         return kept
 
     def cut(self, frame: DataFrame) -> DataFrame:
         """Compute a frame now and forget how: plans would double with every round that uses it."""
         found: DataFrame = frame.localCheckpoint(eager=True)
+        # Spark lets go of its rows only when Java happens to collect what refers to them.
+        self.held.append(partial(found._jdf.queryExecution().logical().rdd().unpersist, False))
         return found
 
     def release(self) -> None:
         """Let go of everything that is held; a session that has ended holds nothing."""
         while self.held:
             with suppress(Exception):
-                self.held.pop().unpersist()
+                self.held.pop()()
 
     def note(self, text: str) -> None:
         self.notes.append(text)
