@@ -282,3 +282,13 @@ def test_an_error_with_json_is_json_as_well(tmp_path: Path) -> None:
     said = json.loads(failed.out)
     assert said["code"] == "not_found"
     assert failed.err == f"error: {said['error']}\n"
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    store, lost = tmp_path / "g.omni", tmp_path / "missing" / "out"
+    run("init", store, "--schema", EXAMPLES / "team.pg")
+
+    for command in (("changes", "baseline", "--out"), ("branch", "diff", "main", "--html")):
+        failed = run(*command, lost, "--store", store)
+        assert (failed.code, failed.out) == (1, "")
+        assert f"error: cannot write '{lost}': No such file or directory" in failed.err

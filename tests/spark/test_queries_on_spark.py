@@ -37,6 +37,8 @@ __all__ = ["graphs"]
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
+_RETURNS = re.compile(r"having|collect|\$\w+ \{|(count|sum|avg|min|max|nearest|bm25|rrf)\(| as \w+")
+"""What a return may have that Spark refuses by name: lists, objects, scores, what is computed."""
 _BLOCKS = re.compile(rf"optional|either|shortest|top |: {SHARED}")
 READS = [case for case in conformance.CASES if case["kind"] == "read"]
 
@@ -62,8 +64,8 @@ def test_a_conformance_case_holds_on_spark(
     found, expected = (answer(graph, query, engine) for engine in ("spark", "local"))
 
     if isinstance(found, str) and "not supported yet on engine spark" in found:
-        # By name, and before any work; what chooses by itself stays in this process.
-        found = answer(graph, query, "auto")
+        assert _RETURNS.search(case["query"]), "only returns are not there yet"
+        return
     if isinstance(found, str) or isinstance(expected, str):
         assert found == expected
         return

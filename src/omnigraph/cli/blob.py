@@ -12,6 +12,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.options import BranchOption
+from omnigraph.cli.output import report_unwritable
 from omnigraph.errors import BadRequestError
 from omnigraph.wire import BlobPlace
 
@@ -54,7 +55,7 @@ def get(
             sys.stdout.buffer.writelines(blob.parts)
             sys.stdout.buffer.flush()
             return
-        with out.open("wb") as file:
+        with report_unwritable(out), out.open("wb") as file:
             file.writelines(blob.parts)
 
 

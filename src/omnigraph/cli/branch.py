@@ -14,7 +14,7 @@ from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import TypesOption
-from omnigraph.cli.output import print_error, print_json, read_text_file
+from omnigraph.cli.output import print_error, print_json, read_text_file, report_unwritable
 from omnigraph.errors import BadRequestError, MergeConflicts
 from omnigraph.wire import conflict_to_json, parse_conflict
 
@@ -148,7 +148,9 @@ def diff(
     """Print the differences between two states of the graph."""
     with call.open_graph("r", doing="comparing") as graph:
         if html is not None:
-            html.write_text(graph.diff_html(before, after, types=types), encoding="utf-8")
+            page = graph.diff_html(before, after, types=types)
+            with report_unwritable(html):
+                html.write_text(page, encoding="utf-8")
             print(f"wrote {html}")
         elif as_jsonl:
             for line in graph.diff_lines(before, after, types=types):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import GraphCommands, Json
 from omnigraph.cli.options import BranchOption, KindsOption, OpsOption, TypesOption
+from omnigraph.cli.output import report_unwritable
 from omnigraph.errors import RemoteError
 from omnigraph.wire import FeedPart
 
@@ -100,7 +102,7 @@ def _write_records(out: Path, lines: Iterator[str]) -> Json:
     part = out.with_name(f"{out.name}.part")
     last = "{}"
     try:
-        with part.open("w", encoding="utf-8") as file:
+        with report_unwritable(out), part.open("w", encoding="utf-8") as file:
             for number, line in enumerate(lines):
                 if number:
                     file.write(f"{last}\n")
@@ -110,9 +112,11 @@ def _write_records(out: Path, lines: Iterator[str]) -> Json:
         facts: Json | None = json.loads(last).get("baseline")
         if facts is None:
             raise RemoteError("the baseline broke off — nothing was written, take it again")
-        part.replace(out)
+        with report_unwritable(out):
+            part.replace(out)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return facts
 
 

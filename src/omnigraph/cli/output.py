@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,20 @@ def print_result(as_json: bool, value: Any, lines: Iterable[str]) -> None:
         return
     for line in lines:
         print(line)
+
+
+@contextmanager
+def report_unwritable(path: Path) -> Iterator[None]:
+    """Say in our words that a file cannot be written.
+
+    Raises:
+        BadRequestError: It cannot.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise BadRequestError(f"cannot write '{path}': {reason} — name another file") from None
 
 
 def print_error(text: str) -> None:
