@@ -713,7 +713,8 @@ def test_a_target_that_moves_under_a_merge_makes_it_fail_without_effect(people: 
             moved.set()
             change(other, "person", name="fay", age=2)
 
-    plan_then_move(people, move)
+    with pytest.raises(ExpectedVersionMismatch):
+        plan_then_move(people, move)
 
     assert moved.is_set()
     assert sorted(state_of(people)["node:Person"]) == ["alice", "bob", "carol", "dan", "fay"]
@@ -730,8 +731,22 @@ def plan_then_move(graph: og.Graph, move: Any) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("omnigraph.branch.merge.apply_merge", late)
-        with pytest.raises(ExpectedVersionMismatch):
-            graph.merge("review")
+        merged(graph, "review")
+
+
+def test_a_target_that_is_only_laid_out_anew_under_a_merge_does_not_make_it_fail(
+    people: og.Graph,
+) -> None:
+    people.create_branch("review")
+    change(people, "person", "review", name="eve", age=1)
+    change(people, "person", name="fay", age=2)
+    before = pins(people)["node:Person"]
+    other = og.open(people.uri, durability="process")
+
+    plan_then_move(people, other.optimize)
+
+    assert pins(people)["node:Person"] > before + 1  # the new layout, and the merge
+    assert sorted(state_of(people)["node:Person"]) == ["alice", "bob", "carol", "dan", "eve", "fay"]
 
 
 def test_merges_of_many_branches_at_once_all_land_or_say_so(people: og.Graph) -> None:

@@ -105,6 +105,21 @@ def test_a_stale_insert_of_a_node_that_went_is_checked_again(pair: og.Graph) -> 
     assert standing(pair) == before
 
 
+def test_a_strict_write_is_not_refused_for_a_table_that_was_only_laid_out_anew(
+    pair: og.Graph,
+) -> None:
+    add(pair, "person", name="zoe")
+    stale = reopen(pair)
+    seen = pins(pair)["node:Person"]
+    assert pair.optimize()
+
+    add(stale, "age", name="ann", age=2)
+    add(stale, "gone", name="zoe")
+
+    assert pins(pair)["node:Person"] > seen + 2  # the new layout, and both writes
+    assert ages(reopen(pair)) == {"ann": 2, "bob": None}
+
+
 @pytest.mark.accepts("S-123", "S-145")
 def test_of_many_strict_writers_with_one_view_exactly_one_wins(pair: og.Graph) -> None:
     handles = [reopen(pair) for _ in range(6)]

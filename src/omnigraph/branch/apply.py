@@ -36,6 +36,10 @@ from omnigraph.write.protocol import carry_out
 from omnigraph.write.sidecar import WriterKind
 
 
+class LayoutMoved(ExpectedVersionMismatch):
+    """Only files and indexes of the target changed since the merge was planned: plan it again."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
     """A merge that is planned and free of conflicts."""
@@ -55,6 +59,7 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
 
     Raises:
         ExpectedVersionMismatch: The target moved since the merge was planned. Nothing is visible.
+        LayoutMoved: It moved, and its rows are the same.
     """
     applied = {key: each for key, each in request.plans.items() if each.how is How.APPLY}
     appended = _append_without_lock(environment.tables, request, applied)
@@ -101,7 +106,9 @@ def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> Mani
     for key, expected in sorted(request.read_versions.items()):
         actual = state.latest_version(key)
         if actual != expected:
-            raise ExpectedVersionMismatch(key, expected=expected, actual=actual)
+            is_same = state.has_rows_of(request.target)
+            refusal = LayoutMoved if is_same else ExpectedVersionMismatch
+            raise refusal(key, expected=expected, actual=actual)
     return state
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from omnigraph.branch.apply import MergeRequest, apply_merge
+from omnigraph.branch.apply import LayoutMoved, MergeRequest, apply_merge
 from omnigraph.branch.changes import ChangeSet, TableChanges
 from omnigraph.branch.choices import Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
@@ -129,11 +129,20 @@ def merge(
             rule of the schema. All of it is listed; the target is unchanged.
         ExpectedVersionMismatch: The target changed meanwhile. Nothing is visible; merge again.
     """
-    joined = _join(environment, catalog, source, target, resolution)
-    if joined.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
-        return MergeResult(source, target, joined.outcome, actor=actor)
-    if joined.result.conflicts:
-        raise MergeConflicts(joined.result.conflicts, into=target)
+    while True:
+        joined = _join(environment, catalog, source, target, resolution)
+        if joined.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+            return MergeResult(source, target, joined.outcome, actor=actor)
+        if joined.result.conflicts:
+            raise MergeConflicts(joined.result.conflicts, into=target)
+        try:
+            return _publish(environment, joined, actor)
+        except LayoutMoved:
+            continue  # no upkeep is without end: it has work only where there were writes
+
+
+def _publish(environment: WriteEnvironment, joined: _Joined, actor: str | None) -> MergeResult:
+    source, target = joined.source.branch, joined.target.branch
     plans = {
         key: replace(plan, how=choose_how(plan, target))
         for key, plan in joined.result.plans.items()

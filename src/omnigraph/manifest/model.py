@@ -149,6 +149,10 @@ class ManifestState:
             )
         return replace(self.snapshot(), entries=entries, head=commit)
 
+    def has_rows_of(self, seen: ManifestState) -> bool:
+        """Whether no write came since: a new layout or index is published without a commit."""
+        return (self.branch_id, self.head.commit_id) == (seen.branch_id, seen.head.commit_id)
+
     def latest_version(self, table_key: str) -> int:
         """What an expectation is compared with: the pin, else the tombstone, else 0."""
         entry = self.entries.get(table_key)

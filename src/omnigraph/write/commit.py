@@ -207,7 +207,7 @@ def _stage(prepared: PreparedWrite, handles: Mapping[str, TableHandle]) -> tuple
 
 
 def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState) -> bool:
-    """Whether a table the write looked at has moved; a strict write fails when one has."""
+    """Whether a table the write looked at has moved; a strict write fails when its rows have."""
     if seen.branch_id != now.branch_id:
         # Another branch of the same name: its version numbers may repeat, its rows do not.
         if prepared.is_strict:
@@ -219,7 +219,7 @@ def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState)
     for table_key, expected in sorted(prepared.read_versions.items()):
         actual = now.snapshot().version_of(table_key)
         if actual != expected:
-            if prepared.is_strict:
+            if prepared.is_strict and not now.has_rows_of(seen):
                 raise ExpectedVersionMismatch(table_key, expected=expected, actual=actual)
             return True
     return False
