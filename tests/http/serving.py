@@ -25,6 +25,7 @@ import omnigraph as og
 from omnigraph.server.app import Application, create_app
 from omnigraph.server.auth import Tokens
 from omnigraph.server.call import Serving
+from omnigraph.server.reload import Source
 from omnigraph.server.settings import ServedGraph, ServerSettings
 
 SCHEMA = """
@@ -106,9 +107,9 @@ class Served:
 
 
 @contextmanager
-def served(settings: ServerSettings) -> Iterator[Served]:
+def served(settings: ServerSettings, source: Source | None = None) -> Iterator[Served]:
     """Serve in a thread of this process, on a free port."""
-    app = create_app(settings)
+    app = create_app(settings, source)
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     config = uvicorn.Config(

@@ -45,6 +45,10 @@ class Table:
         found = self.fields.texts(self.entries.get(name), self._path_to(name))
         return tuple(each.strip() for each in found)
 
+    def is_scalar(self, name: str) -> bool:
+        """Whether a key has one value, and not a list or a table."""
+        return isinstance(self.entries.get(name), Scalar)
+
     def choice(self, name: str, known: tuple[str, ...]) -> str | None:
         return self.fields.choice(self.entries.get(name), self._path_to(name), known)
 

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from omnigraph.config.document import Table, read_document
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError, ConfigError, with_suggestion
+from omnigraph.errors import BadRequestError, ConfigError, OmnigraphError, with_suggestion
 
 PROJECT_FILE = "omnigraph.yaml"
+QUERY_SUFFIX = ".gq"
 FORMATS = ("table", "kv", "csv", "jsonl", "json")
 LAYOUTS = ("truncate", "wrap")
 COLUMN_WIDTH_MIN = 8
@@ -44,6 +46,7 @@ class ProjectGraph:
     bearer_token_env: str | None = None
     policy_file: Path | None = None
     queries: Mapping[str, StoredEntry] = field(default_factory=dict)
+    query_directory: Path | None = None
     retention: str | None = None
     embedding: Mapping[str, str] = field(default_factory=dict)
 
@@ -98,6 +101,7 @@ class Project:
     aliases: Mapping[str, ProjectAlias] = field(default_factory=dict)
     policy_file: Path | None = None
     queries: Mapping[str, StoredEntry] = field(default_factory=dict)
+    query_directory: Path | None = None
 
     def graph(self, name: str) -> ProjectGraph:
         """The graph of that name.
@@ -166,7 +170,7 @@ def _project(path: Path, top: Table) -> Project:
         auth_env_file=top.table("auth", "env_file").file("env_file", directory),
         aliases={name: _alias(name, table) for name, table in top.tables("aliases", *_ALIAS)},
         policy_file=_policy(top, directory),
-        queries=dict(_queries(top, directory)),
+        **_queries(top, directory),
     )
 
 
@@ -176,7 +180,7 @@ def _graph(name: str, table: Table, directory: Path) -> ProjectGraph:
         uri=_location(table.require("uri"), directory),
         bearer_token_env=table.text("bearer_token_env"),
         policy_file=_policy(table, directory),
-        queries=dict(_queries(table, directory)),
+        **_queries(table, directory),
         retention=table.text("retention"),
         embedding=_embedding(table),
     )
@@ -222,11 +226,47 @@ def _alias(name: str, table: Table) -> ProjectAlias:
     )
 
 
-def _queries(table: Table, directory: Path) -> Iterator[tuple[str, StoredEntry]]:
+def _queries(table: Table, directory: Path) -> dict[str, Any]:
+    """The stored queries: those of a directory when `queries` is a path, else each by its name."""
+    if not table.is_scalar("queries"):
+        return {"queries": dict(_named_queries(table, directory))}
+    place = table.file("queries", directory)
+    found = {} if place is None else _list_directory(table, place)
+    return {"queries": found, "query_directory": place}
+
+
+def _named_queries(table: Table, directory: Path) -> Iterator[tuple[str, StoredEntry]]:
     for name, entry in table.tables("queries", "file", "mcp"):
         tool = entry.table("mcp", "expose", "tool_name")
         file = directory / entry.require("file")
         yield name, StoredEntry(file, tool.flag("expose") is not False, tool.text("tool_name"))
+
+
+def _list_directory(table: Table, place: Path) -> dict[str, StoredEntry]:
+    """Every query of every file of a directory, but not of those below it, by name."""
+    found: dict[str, StoredEntry] = {}
+    files = sorted(place.glob(f"*{QUERY_SUFFIX}")) if place.is_dir() else []
+    if not files:
+        table.note(f"queries: '{place}' is not a directory with {QUERY_SUFFIX} files")
+    for file in files:
+        for name in _list_names(file):
+            other = found.setdefault(name, StoredEntry(file))
+            if other.file != file:
+                table.note(f"queries: '{name}' is declared in '{other.file}' and in '{file}'")
+    return found
+
+
+def _list_names(file: Path) -> list[str]:
+    """The queries of a file; one that cannot be read counts as one query, of the file's name.
+
+    What is wrong with it is reported when the queries are used: other commands do not need them.
+    """
+    from omnigraph.syntax import parse_query
+
+    try:
+        return [query.name for query in parse_query(file.read_text(encoding="utf-8")).queries]
+    except (OSError, UnicodeDecodeError, OmnigraphError):
+        return [file.stem]
 
 
 def _policy(table: Table, directory: Path) -> Path | None:

@@ -4,6 +4,7 @@ A request passes these files from top to bottom:
 
 main.py        `omnigraph-server`, the command
 boot.py        its arguments, the project file and the environment → settings
+source.py      the same, to be read again; reload.py replaces what changed while the server runs
 settings.py    what a server serves, to whom, within which limits
 run.py         the process: bind, announce the address, serve, stop without losing a write
 app.py         settings → application: opens the graphs, registers every operation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ from omnigraph.server.observe import Observe
 from omnigraph.server.openapi import GRAPH_BASE, GRAPHS, list_operations, openapi_document
 from omnigraph.server.operations import Operation
 from omnigraph.server.query_runner import QueryRunner
+from omnigraph.server.reload import Reloader, Source, configuration_at_start
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
 from omnigraph.server.worker_pool import WorkerPool
@@ -42,9 +44,10 @@ class Application:
     Starlette routes all other paths, and refuses those that no operation has.
     """
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, source: Source | None = None) -> None:
         is_single, is_open = serving.settings.is_single, serving.settings.is_open
         self.serving = serving
+        self.reloader = None if source is None else Reloader(serving, source)
         self.document = openapi_document(is_single=is_single, is_open=is_open)
         self.routes = [
             Route("/openapi.json", self._send_document, name="openapi"),
@@ -94,18 +97,23 @@ class Application:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        watch = None if self.reloader is None else asyncio.create_task(self.reloader.run())
         yield
+        if watch is not None:
+            watch.cancel()
         self.serving.close()
 
 
-def create_app(settings: ServerSettings) -> Application:
+def create_app(settings: ServerSettings, source: Source | None = None) -> Application:
     """Open the graphs and build the application that serves them.
+
+    With a `source`, tokens, policies and stored queries are read again when they change.
 
     Raises:
         OmnigraphError: The settings are refused, or a graph that is needed cannot be served.
     """
     settings.check()
-    return Application(_serving(settings))
+    return Application(_serving(settings), source)
 
 
 def _route(path: str, operation: Operation, serving: Serving) -> Route:
@@ -135,6 +143,7 @@ def _serving(settings: ServerSettings) -> Serving:
         writers=WorkerPool(settings.write_threads, "omnigraph-write"),
         exporters=WorkerPool(limits.exports_max, "omnigraph-export"),
         write_process=WriteProcess(settings, graphs, metrics),
+        configuration=configuration_at_start(),
     )
 
 

@@ -25,6 +25,7 @@ from omnigraph.server.jobs import Body, Job, Permit
 from omnigraph.server.json_values import Model, validate
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.query_runner import QueryRunner
+from omnigraph.server.reload import Configuration
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.server.write_process import WriteProcess
@@ -39,9 +40,9 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Serving:
-    """What all requests of one server share."""
+    """What all requests of one server share. A reload replaces the settings and the gates."""
 
     settings: ServerSettings
     graphs: Graphs
@@ -55,6 +56,7 @@ class Serving:
     writers: WorkerPool
     exporters: WorkerPool
     write_process: WriteProcess
+    configuration: Configuration
 
     def close(self) -> None:
         """Wait for the calls in flight, then close the graphs."""

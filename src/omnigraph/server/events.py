@@ -37,6 +37,8 @@ class EventReaders:
     def __init__(self, most: int) -> None:
         self._most = most
         self._open = 0
+        self.generation = 0
+        """A stream ends when this is no longer what it was when the stream began."""
         self.is_closing = False
 
     def take(self) -> None:
@@ -51,6 +53,10 @@ class EventReaders:
 
     def release(self) -> None:
         self._open -= 1
+
+    def end_streams(self) -> None:
+        """End every stream within a moment: what its client may read has to be asked again."""
+        self.generation += 1
 
     def close(self) -> None:
         """End every stream within a moment: the server is about to stop."""
@@ -84,7 +90,8 @@ async def _make_events(
     call: Call, poll: Callable[..., ChangePage], page: ChangePage
 ) -> AsyncIterator[bytes]:
     quiet, readers = 0.0, call.serving.events
-    while not readers.is_closing:
+    generation = readers.generation
+    while not readers.is_closing and generation == readers.generation:
         event_id = _write_event_id(page)
         if page.blocks:
             yield _encode_event("changes", page.to_json(), event_id)

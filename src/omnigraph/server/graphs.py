@@ -7,6 +7,7 @@ others, unless all of them are required.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
@@ -29,9 +30,18 @@ OPENED_AT_ONCE_MAX = 4
 log = logging.getLogger("omnigraph.server")
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What of a graph can be replaced while it is served: its policy and its stored queries."""
+
+    served: ServedGraph
+    policy: Policy | None
+    registry: Registry
+
+
 @dataclass(slots=True)
 class OpenGraph:
-    """A graph that is being served. `registry` follows its schema; all else stays."""
+    """A graph that is being served. `registry` follows its schema, all but `graph` a reload."""
 
     graph_id: str
     graph: Graph
@@ -40,6 +50,7 @@ class OpenGraph:
     registry: Registry
     exports: int = field(default=0)
     """How many exports of it are under way."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def uri(self) -> str:
@@ -67,7 +78,21 @@ class OpenGraph:
 
     def check_queries(self) -> None:
         """Check the stored queries again, after the schema changed."""
-        self.registry = load_registry(self.served.queries, self.graph.catalog)
+        while True:
+            served = self.served
+            registry = load_registry(served.queries, self.graph.catalog)
+            with self._lock:
+                if served is self.served:  # otherwise a reload came between: check those
+                    self.registry = registry
+                    return
+
+    def adopt(self, access: Access) -> None:
+        """Replace the policy, here and in the graph itself, and the stored queries."""
+        with self._lock:
+            self.served = access.served
+            self.gate = Gate(self.gate.is_open, access.policy)
+            self.registry = access.registry
+            get_session(self.graph).policy = access.policy
 
 
 class Graphs:
@@ -125,7 +150,7 @@ def open_graphs(settings: ServerSettings) -> Graphs:
 
 def open_served(served: ServedGraph, *, is_open: bool, read_ahead: ReadAhead = True) -> OpenGraph:
     """Open one graph, with its policy and its stored queries."""
-    policy = _policy_of(served)
+    policy = compile_policy(served)
     config = {
         "read_ahead": read_ahead,
         "retention": served.retention,
@@ -133,21 +158,31 @@ def open_served(served: ServedGraph, *, is_open: bool, read_ahead: ReadAhead = T
     }
     graph = open_graph(served.uri, policy=policy, config=config)
     try:
-        registry = _registry_of(served, graph)
+        registry = check_registry(served, graph)
     except BaseException:
         graph.close()
         raise
     return OpenGraph(served.graph_id, graph, Gate(is_open, policy), served, registry)
 
 
-def _policy_of(served: ServedGraph) -> Policy | None:
+def compile_policy(served: ServedGraph) -> Policy | None:
+    """The policy of a graph, if it has one.
+
+    Raises:
+        PolicyInvalid: Its bundle is wrong.
+    """
     if served.policy_text is None:
         return None
     resource = served.policy_resource or served.graph_id
     return load_policy(served.policy_text, name=served.policy_name, resource=resource)
 
 
-def _registry_of(served: ServedGraph, graph: Graph) -> Registry:
+def check_registry(served: ServedGraph, graph: Graph) -> Registry:
+    """The stored queries of a graph.
+
+    Raises:
+        BadRequestError: One does not fit the schema.
+    """
     registry = load_registry(served.queries, graph.catalog)
     for warning in registry.warnings:
         log.warning("graph '%s': %s", served.graph_id, warning)

@@ -39,11 +39,13 @@ def serve(
     cluster: Annotated[str | None, typer.Option("--cluster", hidden=True)] = None,
 ) -> None:
     """Serve a graph, or all graphs of a project file, over HTTP."""
-    from omnigraph.server.boot import Arguments, resolve_settings
+    from omnigraph.server.boot import Arguments
     from omnigraph.server.run import run
+    from omnigraph.server.source import Source
 
     arguments = Arguments(uri, target, config, cluster, bind, unauthenticated, require_all_graphs)
-    run(resolve_settings(arguments, os.environ))
+    source = Source(arguments, os.environ)
+    run(source.read(), source)
 
 
 app = typer.Typer(

@@ -54,6 +54,17 @@ class Metrics:
             ["place"],
             registry=self._registry,
         )
+        self._reloads = Counter(
+            "omnigraph_reloads",
+            "Times the configuration was read again, by whether it was used or refused.",
+            ["outcome"],
+            registry=self._registry,
+        )
+        self._is_refused = Gauge(
+            "omnigraph_configuration_is_refused",
+            "Whether the files say what was refused, so that an older configuration is in use.",
+            registry=self._registry,
+        )
         self._counters: dict[tuple[str, str, int], Counter] = {}
         self._histograms: dict[tuple[str, str], Histogram] = {}
 
@@ -68,6 +79,11 @@ class Metrics:
             histogram = self._histograms[method, route] = self._seconds.labels(method, route)
         counter.inc()
         histogram.observe(seconds)
+
+    def count_reload(self, *, is_applied: bool) -> None:
+        """Count one reload."""
+        self._reloads.labels("applied" if is_applied else "refused").inc()
+        self._is_refused.set(not is_applied)
 
     def long_write(self, *, is_in_write_process: bool) -> None:
         """Count one long write."""

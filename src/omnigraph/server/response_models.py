@@ -25,9 +25,15 @@ class HealthOutput(ResponseModel):
     source_version: str | None = None
 
 
+class ConfigurationState(ResponseModel):
+    state: Literal["current", "refused", "restart_needed"]
+    loaded_at: str
+
+
 class ReadyOutput(ResponseModel):
     status: Literal["ready"]
     graphs: int
+    configuration: ConfigurationState
 
 
 class GraphItem(ResponseModel):

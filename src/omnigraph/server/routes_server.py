@@ -28,9 +28,12 @@ async def health(call: Call) -> Response:
 
 async def ready(call: Call) -> Response:
     """Whether requests should be sent here: not while the server is stopping."""
-    if call.serving.events.is_closing:
+    serving = call.serving
+    if serving.events.is_closing:
         raise HttpError(503, "the server is stopping")
-    return json_response({"status": "ready", "graphs": len(list(call.serving.graphs))})
+    configuration = serving.configuration.to_json()
+    graphs = len(list(serving.graphs))
+    return json_response({"status": "ready", "graphs": graphs, "configuration": configuration})
 
 
 async def home(call: Call) -> Response:

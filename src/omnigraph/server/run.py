@@ -15,6 +15,7 @@ import uvicorn
 from omnigraph.errors import BadRequestError
 from omnigraph.server.app import Application, create_app
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
+from omnigraph.server.reload import Source
 from omnigraph.server.settings import ServerSettings
 
 LISTEN_LINE = "OMNIGRAPH_LISTEN_ADDR"
@@ -32,11 +33,18 @@ class AnnouncingServer(uvicorn.Server):
         self._app.serving.events.close()
         super().handle_exit(sig, frame)
 
+    def handle_reload(self, sig: int, frame: FrameType | None) -> None:
+        """Read tokens, policies and stored queries again."""
+        if self._app.reloader is not None:
+            self._app.reloader.request()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal. Unlike the base, do not die of it once all is in order."""
+        """Stop or reload at a signal. Unlike the base, do not die of it once all is in order."""
         stops = (signal.SIGINT, signal.SIGTERM)
         before = {each: signal.signal(each, self.handle_exit) for each in stops}
+        if self._app.reloader is not None:
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self.handle_reload)
         try:
             yield
         finally:
@@ -54,8 +62,10 @@ class AnnouncingServer(uvicorn.Server):
             print(f"{LISTEN_LINE}={shown}:{port}", flush=True)
 
 
-def run(settings: ServerSettings) -> None:
+def run(settings: ServerSettings, source: Source | None = None) -> None:
     """Serve until SIGINT or SIGTERM, then answer what is under way and close the graphs.
+
+    With a `source` the settings are read again on SIGHUP, and when their files change.
 
     Raises:
         OmnigraphError: The settings are refused, a graph cannot be served, or the address is taken.
@@ -64,7 +74,7 @@ def run(settings: ServerSettings) -> None:
     settings.check()
     listening = _bind(settings.bind)
     with listening:
-        app = create_app(settings)
+        app = create_app(settings, source)
         config = uvicorn.Config(
             app,
             loop="uvloop",

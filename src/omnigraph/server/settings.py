@@ -47,6 +47,7 @@ class Limits:
     read_threads: int = 16
     stall_seconds: float = 60.0
     shutdown_seconds: int = 60
+    reload_seconds: float = 2.0
 
 
 LIMIT_VARIABLES: Mapping[str, str] = {
@@ -61,6 +62,7 @@ LIMIT_VARIABLES: Mapping[str, str] = {
     "OMNIGRAPH_SERVER_READ_THREADS": "read_threads",
     "OMNIGRAPH_SERVER_STALL_SECONDS": "stall_seconds",
     "OMNIGRAPH_SERVER_SHUTDOWN_SECONDS": "shutdown_seconds",
+    "OMNIGRAPH_SERVER_RELOAD_SECONDS": "reload_seconds",
 }
 
 

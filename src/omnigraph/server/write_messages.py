@@ -1,6 +1,6 @@
 """Write messages: the protocol between a server and its write process.
 
-server → worker   Setup once, then Run with a body, and Stop
+server → worker   Setup once, then Run with a body, Adopt after a reload, and Stop
 worker → server   Ready once, then Done for every Run
 worker → server   Ask, in the middle of a run, and Answer the other way
 """
@@ -91,11 +91,18 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopt:
+    """The server has read its files again: every later run is decided by these policies."""
+
+    graphs: tuple[ServedGraph, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Finish the jobs in flight, then end."""
 
 
-Message: TypeAlias = Setup | Ready | Run | Done | Ask | Answer | Published | Stop
+Message: TypeAlias = Setup | Ready | Run | Done | Ask | Answer | Published | Adopt | Stop
 
 
 class Channel:

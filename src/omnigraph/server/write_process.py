@@ -19,6 +19,7 @@ import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from omnigraph.errors import OmnigraphError, RecoveryRequired
@@ -26,8 +27,9 @@ from omnigraph.pipeline.loader import part_bytes
 from omnigraph.server.graphs import Graphs, OpenGraph
 from omnigraph.server.jobs import Body, Job, Permit
 from omnigraph.server.metrics import Metrics
-from omnigraph.server.settings import ServerSettings
+from omnigraph.server.settings import ServedGraph, ServerSettings
 from omnigraph.server.write_messages import (
+    Adopt,
     Answer,
     Ask,
     BeforePublish,
@@ -85,6 +87,13 @@ class WriteProcess:
         worker.wait(START_SECONDS if size > part_bytes() else 0)
         return worker if worker.is_ready else None
 
+    def adopt(self, graphs: tuple[ServedGraph, ...]) -> None:
+        """Let every later run be decided by the policies of these graphs."""
+        with self._lock:
+            self._setup = replace(self._setup, graphs=graphs)
+            if self._worker is not None and not self._worker.is_dead:
+                self._worker.adopt(self._setup)
+
     def wait(self) -> None:
         """Start the process if there is none, and wait until it is ready."""
         self._get_worker().wait(START_SECONDS)
@@ -111,6 +120,8 @@ class _Worker:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._is_up = threading.Event()
+        self._setup = setup
+        self._is_setup_sent = False
         self.is_dead = False
         ours, theirs = multiprocessing.Pipe()
         self._channel = Channel(ours)
@@ -124,7 +135,7 @@ class _Worker:
                 start_new_session=True,  # the server handles signals from the keyboard
             )
         self._answer_pool = ThreadPoolExecutor(ANSWERS_AT_ONCE, "omnigraph-answer")
-        threading.Thread(target=self._listen, args=(setup,), daemon=True).start()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     @property
     def is_ready(self) -> bool:
@@ -150,6 +161,14 @@ class _Worker:
             raise RuntimeError("a long write failed; see the log of its process")
         return done.result
 
+    def adopt(self, setup: Setup) -> None:
+        """Send what changed; before the process has its setup, that is what changes."""
+        with self._lock:
+            self._setup = setup
+            if self._is_setup_sent:
+                with suppress(OSError):  # the next process gets it from the start
+                    self._channel.send(Adopt(setup.graphs))
+
     def stop(self) -> None:
         """End the process after its jobs; at once while it is still starting."""
         if self.is_ready:
@@ -163,9 +182,11 @@ class _Worker:
             self._process.kill()
             self._process.wait()
 
-    def _listen(self, setup: Setup) -> None:
+    def _listen(self) -> None:
         try:
-            self._channel.send(setup)
+            with self._lock:
+                self._channel.send(self._setup)
+                self._is_setup_sent = True
             while True:
                 self._take(self._channel.receive()[0])
         except (EOFError, OSError):

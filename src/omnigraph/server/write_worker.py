@@ -20,10 +20,11 @@ from multiprocessing.connection import Connection
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError, RecoveryRequired
 from omnigraph.manifest import PublishDelta, UpdatePin
-from omnigraph.server.graphs import OpenGraph, open_served
+from omnigraph.server.graphs import Access, OpenGraph, compile_policy, open_served
 from omnigraph.server.jobs import Body, Load
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
 from omnigraph.server.write_messages import (
+    Adopt,
     Answer,
     Ask,
     BeforePublish,
@@ -69,6 +70,8 @@ class Worker:
                         pool.submit(self._run, message, body)
                     case Answer():
                         self._take(message)
+                    case Adopt():
+                        self._adopt(message)
                     case Stop():
                         break
                     case _:
@@ -101,6 +104,14 @@ class Worker:
                     read_ahead=_ServerObserver(self, graph_id),
                 )
             return self._opened[graph_id]
+
+    def _adopt(self, adopt: Adopt) -> None:
+        """Take over what the server has checked already."""
+        with self._lock:
+            self._served = {each.graph_id: each for each in adopt.graphs}
+            for graph_id, opened in self._opened.items():
+                served = self._served[graph_id]
+                opened.adopt(Access(served, compile_policy(served), opened.registry))
 
     def _permit(self, run: int, wanted: Load) -> None:
         self.ask(MayLoad(run, wanted)).result()
