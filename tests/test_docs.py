@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
+from omnigraph.compiler.codes import LINT_CODES, TYPE_CODES
 from tests.docs_blocks import PAGES, ROOT, SILENT, Block, answer_of, blocks_of, expected_of
-from tests.docs_generated import TYPE_CODES, command_names, error_classes, with_parts
+from tests.docs_generated import command_names, error_classes, with_parts
 
 BLOCKS = [block for path in PAGES for block in blocks_of(path)]
 REFERENCE = ROOT / "docs" / "reference"
+CODES = ROOT / "src" / "omnigraph" / "compiler" / "codes.py"
 _CODE = re.compile(r'"(T\d{1,2}|[LQ]\d{3}|OG-[A-Z]{2}-\d{3})"')
 _LINK = re.compile(r"\]\((?!https?://|mailto:)([^)\s#]*)(#[^)\s]*)?\)")
 
@@ -27,7 +29,7 @@ def read(path: Path) -> str:
 
 def codes_in_source() -> set[str]:
     """Every code that the package can put into an error, a finding or a plan."""
-    sources = (ROOT / "src" / "omnigraph").rglob("*.py")
+    sources = set((ROOT / "src" / "omnigraph").rglob("*.py")) - {CODES}
     return {code for source in sources for code in _CODE.findall(read(source))}
 
 
@@ -104,6 +106,13 @@ def test_every_code_has_an_entry_and_every_entry_is_a_code() -> None:
     documented = {row for row in rows_of(REFERENCE / "errors.md") if _CODE.fullmatch(f'"{row}"')}
 
     assert documented == codes_in_source()
+
+
+def test_every_code_of_the_language_is_in_its_table() -> None:
+    """The table says what codes mean; it lists those that the code can raise, and no other."""
+    raised = {code for code in codes_in_source() if not code.startswith("OG-")}
+
+    assert raised == {*TYPE_CODES, *LINT_CODES}
 
 
 def test_the_type_codes_are_in_order() -> None:

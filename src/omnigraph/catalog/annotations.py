@@ -6,8 +6,9 @@ source of an `@embed`) is checked where the whole type is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final, Literal, TypeAlias
 
 from omnigraph.catalog.backfill import read_backfill
 from omnigraph.catalog.index_language import read_language
@@ -18,12 +19,56 @@ from omnigraph.source_text import Span
 from omnigraph.syntax.schema_tree import Annotation, Identifier, PropertyDecl
 from omnigraph.types import PropertyType
 
+Place: TypeAlias = Literal["property", "type"]
+
 CONSTRAINT_ANNOTATIONS = ("key", "unique", "index")
 
-_ONCE_ON_PROPERTIES = frozenset(
-    {*CONSTRAINT_ANNOTATIONS, "embed", "rename_from", "backfill", "description", DEFAULT}
-)
-_ONCE_ON_TYPES = frozenset({"rename_from", "description", "instruction"})
+
+@dataclass(frozen=True, slots=True)
+class KnownAnnotation:
+    """An annotation that has a meaning: how it is written, where, and what it says."""
+
+    form: str
+    places: tuple[Place, ...]
+    doc: str
+
+
+ANNOTATIONS: Final[Mapping[str, KnownAnnotation]] = {
+    "key": KnownAnnotation("@key", ("property",), "It identifies the node."),
+    "unique": KnownAnnotation(
+        "@unique", ("property",), "No two nodes or edges of the type share a value."
+    ),
+    "index": KnownAnnotation(
+        "@index", ("property",), "Makes look-ups and searches by it fast; takes `language`."
+    ),
+    DEFAULT: KnownAnnotation(
+        "@default(value)", ("property",), "What a new node or edge gets when the data has none."
+    ),
+    "embed": KnownAnnotation(
+        '@embed("source")', ("property",), "A vector that is computed from a String property."
+    ),
+    "backfill": KnownAnnotation(
+        "@backfill(value)", ("property",), "What existing rows get when the property is added."
+    ),
+    "rename_from": KnownAnnotation(
+        '@rename_from("old")', ("property", "type"), "Was called `old` before."
+    ),
+    "description": KnownAnnotation(
+        '@description("…")', ("property", "type"), "A text for people and tools."
+    ),
+    "instruction": KnownAnnotation(
+        '@instruction("…")', ("type",), "How a tool should use the type."
+    ),
+}
+"""Each stands at most once in its place; any other annotation is kept and has no meaning."""
+
+
+def _list_of(place: Place) -> frozenset[str]:
+    return frozenset(name for name, known in ANNOTATIONS.items() if place in known.places)
+
+
+_ONCE_ON_PROPERTIES = _list_of("property")
+_ONCE_ON_TYPES = _list_of("type")
 _ONLY_ON_PROPERTIES = frozenset({*CONSTRAINT_ANNOTATIONS, "embed"})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from omnigraph.catalog.annotations import PropertyDraft
 from omnigraph.catalog.model import EDGE_ENDS, Check, Range, TypeKind
@@ -16,10 +16,19 @@ from omnigraph.catalog.patterns import compile_pattern
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError, did_you_mean
 from omnigraph.source_text import NO_SPAN, Span
-from omnigraph.syntax.schema_tree import ConstraintDecl, Identifier, RangeBound
+from omnigraph.syntax.schema_tree import ConstraintDecl, ConstraintName, Identifier, RangeBound
 from omnigraph.types import PropertyType
 
 Members: TypeAlias = tuple[str, ...]
+
+CONSTRAINTS: Final[Mapping[ConstraintName, tuple[str, str]]] = {
+    "key": ("@key(a, b)", "The values together identify the row."),
+    "unique": ("@unique(a, b)", "No two rows share all values."),
+    "index": ("@index(a, b)", "Makes look-ups by them fast."),
+    "range": ("@range(p, low..high)", "A number within the bounds, both included."),
+    "check": ('@check(p, "pattern")', "A String in which the pattern is found."),
+}
+"""How each constraint is written in the braces of a type, and what it asks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ _DATE = PropertyType(Scalar.DATE, nullable=True)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an argument may be, and how an error says so."""
+    """What an argument may be: how an error says so, and how a signature does."""
 
     text: str
+    label: str
     accepts: Callable[[PropertyType], bool]
 
 
@@ -34,9 +35,19 @@ class Kind:
 class Function:
     """`parameters` are those it must have, `more` those that may follow."""
 
+    doc: str
     parameters: tuple[Kind, ...]
     result: Callable[[PropertyType], PropertyType]
     more: tuple[Kind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallSummary:
+    """A call with rules of its own: what a reader has to know of it."""
+
+    doc: str
+    arguments: str
+    result: str
 
 
 def _always(found: PropertyType) -> Callable[[PropertyType], PropertyType]:
@@ -47,31 +58,122 @@ def _is_time(found: PropertyType) -> bool:
     return found.scalar in (Scalar.DATE, Scalar.DATETIME) and not found.is_list
 
 
-_TEXT = Kind("a String", lambda found: found.is_text)
-_NUMBER = Kind("a number", lambda found: found.is_numeric)
-_INTEGER = Kind("an integer", lambda found: found.is_integer)
-_TIME = Kind("a Date or DateTime", _is_time)
-_INSTANT = Kind("a DateTime", lambda found: found.scalar is Scalar.DATETIME and not found.is_list)
-_COUNTABLE = Kind("a String or a list", lambda found: found.is_text or found.is_list)
+def _is_instant(found: PropertyType) -> bool:
+    return found.scalar is Scalar.DATETIME and not found.is_list
+
+
+_TEXT = Kind("a String", "String", lambda found: found.is_text)
+_NUMBER = Kind("a number", "number", lambda found: found.is_numeric)
+_INTEGER = Kind("an integer", "integer", lambda found: found.is_integer)
+_TIME = Kind("a Date or DateTime", "Date or DateTime", _is_time)
+_INSTANT = Kind("a DateTime", "DateTime", _is_instant)
+_COUNTABLE = Kind(
+    "a String or a list", "String or list", lambda found: found.is_text or found.is_list
+)
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
-    "lower": Function((_TEXT,), _always(TEXT)),
-    "upper": Function((_TEXT,), _always(TEXT)),
-    "length": Function((_COUNTABLE,), _always(INTEGER)),
-    "substring": Function((_TEXT, _INTEGER), _always(TEXT), (_INTEGER,)),
-    "abs": Function((_NUMBER,), lambda found: number_type([found])),
-    "round": Function((_NUMBER,), lambda found: number_type([found]), (_INTEGER,)),
-    "year": Function((_TIME,), _always(INTEGER)),
-    "month": Function((_TIME,), _always(INTEGER)),
-    "day": Function((_TIME,), _always(INTEGER)),
-    "date": Function((_INSTANT,), _always(_DATE)),
-    "days": Function((_INTEGER,), _always(DAYS)),
-    "hours": Function((_INTEGER,), _always(DURATION)),
-    "minutes": Function((_INTEGER,), _always(DURATION)),
+    "lower": Function("The text in lower case, letter by letter.", (_TEXT,), _always(TEXT)),
+    "upper": Function("The text in upper case, letter by letter.", (_TEXT,), _always(TEXT)),
+    "length": Function(
+        "How many characters a String has, or how many members a list.",
+        (_COUNTABLE,),
+        _always(INTEGER),
+    ),
+    "substring": Function(
+        "A part of a text: from where, counted from 0, and how many characters.",
+        (_TEXT, _INTEGER),
+        _always(TEXT),
+        (_INTEGER,),
+    ),
+    "abs": Function("The number without its sign.", (_NUMBER,), lambda found: number_type([found])),
+    "round": Function(
+        "The nearest number of so many digits; a half is rounded away from zero.",
+        (_NUMBER,),
+        lambda found: number_type([found]),
+        (_INTEGER,),
+    ),
+    "year": Function("The year, in UTC.", (_TIME,), _always(INTEGER)),
+    "month": Function("The month from 1 to 12, in UTC.", (_TIME,), _always(INTEGER)),
+    "day": Function("The day of the month, in UTC.", (_TIME,), _always(INTEGER)),
+    "date": Function(
+        'The UTC day of a DateTime; `date("2026-04-14")` is a Date.', (_INSTANT,), _always(_DATE)
+    ),
+    "days": Function("So many days, to add to a date.", (_INTEGER,), _always(DAYS)),
+    "hours": Function("So many hours, to add to a DateTime.", (_INTEGER,), _always(DURATION)),
+    "minutes": Function("So many minutes, to add to a DateTime.", (_INTEGER,), _always(DURATION)),
 }
-PATH_FUNCTIONS: Final = ("hops", "nodes", "edges", "cost")
-SPECIAL: Final = ("coalesce", "type", *PATH_FUNCTIONS)
+PATH_FUNCTIONS: Final[Mapping[str, CallSummary]] = {
+    "hops": CallSummary("How many edges a path has.", "path", "I64"),
+    "nodes": CallSummary(
+        "The ids of the nodes of a path, or a property of each.", "path[, property]", "list"
+    ),
+    "edges": CallSummary(
+        "The ids of the edges of a path, or a property of each.", "path[, property]", "list"
+    ),
+    "cost": CallSummary("The sum of the weights of a path that was found `by` one.", "path", "F64"),
+}
+SPECIAL: Final[Mapping[str, CallSummary]] = {
+    "coalesce": CallSummary(
+        "The first argument that is not null.", "value, value, …", "their type"
+    ),
+    "type": CallSummary("The name of the type of a node or an edge.", "variable", "String"),
+    **PATH_FUNCTIONS,
+}
+GRAMMAR_CALLS: Final[Mapping[str, CallSummary]] = {
+    "now": CallSummary("The instant at which the query runs; one for all of it.", "", "DateTime"),
+    "datetime": CallSummary(
+        'A DateTime that is written out: `datetime("2026-04-14T09:30:00Z")`.',
+        "text",
+        "DateTime",
+    ),
+    "count": CallSummary("How many rows of the group have a value.", "[distinct] value", "I64"),
+    "sum": CallSummary("The sum of the values of the group.", "number", "F64"),
+    "avg": CallSummary("The mean of the values of the group.", "number", "F64"),
+    "min": CallSummary("The smallest value of the group.", "number, String or date", "its type"),
+    "max": CallSummary("The largest value of the group.", "number, String or date", "its type"),
+    "collect": CallSummary(
+        "The values of the group as a list.", "[distinct] value [order key, …]", "list"
+    ),
+    "search": CallSummary(
+        "Whether a text has any of the words, in any form.", "property, text", "Bool"
+    ),
+    "match_text": CallSummary(
+        "Whether a text has the words one after the other.", "property, text", "Bool"
+    ),
+    "fuzzy": CallSummary(
+        "Whether a text has the words within so many edits; 2 by default.",
+        "property, text[, edits]",
+        "Bool",
+    ),
+    "bm25": CallSummary(
+        "How relevant a text is for words; the best first.", "property, text", "F64"
+    ),
+    "nearest": CallSummary(
+        "How far a vector is from another one, or from a text; the nearest first.",
+        "property, vector or text",
+        "F64",
+    ),
+    "rrf": CallSummary("Two rankings made into one.", "ranking, ranking[, k]", "F64"),
+}
+"""Calls that the grammar spells out, each with a rule of its own."""
+
+
+def describe_function(name: str) -> CallSummary:
+    """What is to be known of any call of the language."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        return SPECIAL.get(name) or GRAMMAR_CALLS[name]
+    arguments = ", ".join(kind.label for kind in function.parameters)
+    arguments += "".join(f"[, {kind.label}]" for kind in function.more)
+    samples = (PropertyType(Scalar.I64), PropertyType(Scalar.F64))
+    results = dict.fromkeys(str(function.result(each)).removesuffix("?") for each in samples)
+    return CallSummary(function.doc, arguments, " or ".join(results))
+
+
+def list_functions() -> list[str]:
+    """The name of every call of the language."""
+    return sorted({*FUNCTIONS, *SPECIAL, *GRAMMAR_CALLS})
 
 
 def check_call(name: str, arguments: Sequence[Operand], spans: Sequence[Span], span: Span) -> Call:

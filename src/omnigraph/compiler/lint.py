@@ -16,25 +16,24 @@ L3 codes are findings as well as the query's error, and count once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from omnigraph.catalog.model import Catalog, NodeType
-from omnigraph.compiler.check import check_query
+from omnigraph.compiler.check_file import CheckedQuery, check_file
+from omnigraph.compiler.codes import LINT_CODES, Severity
 from omnigraph.compiler.compile import QueryKind, parse_file
 from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.lint_patterns import lint_patterns
 from omnigraph.compiler.lint_stages import count_combinations
 from omnigraph.compiler.lower import lower_read
-from omnigraph.compiler.typed import Refusal, TypedMutation, TypedQuery, TypedRead
+from omnigraph.compiler.typed import Refusal, TypedMutation, TypedRead
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError, ParseError, TypeCheckError
+from omnigraph.errors import ParseError, SourceError
 from omnigraph.ir.mutations import Update, UpdateBound
 from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.source_text import SourceText
-from omnigraph.syntax.query_tree import QueryDecl
 
-Severity: TypeAlias = Literal["error", "warning", "info"]
 Status: TypeAlias = Literal["ok", "error"]
 
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -113,20 +112,6 @@ class LintReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """One declaration, with what checking it gave: a typed query, or the error."""
-
-    query: QueryDecl
-    is_repeated: bool
-    typed: TypedQuery | None = None
-    error: str | None = None
-
-    @property
-    def is_valid(self) -> bool:
-        return self.typed is not None and not self.typed.refusals
-
-
 def lint(
     catalog: Catalog, source: str, *, query_path: str, schema_source: Mapping[str, str]
 ) -> LintReport:
@@ -134,18 +119,34 @@ def lint(
     try:
         tree = parse_file(source, query_path)
     except ParseError as error:
-        finding = Finding("error", "Q000", error.render())
+        finding = _finding("Q000", error.render())
         return _report(schema_source, query_path, [], [finding], type_errors=0)
-    checked = list(_check_all(tree.queries, catalog, SourceText(query_path, source)))
-    findings = [
+    checked = list(check_file(tree.queries, catalog))
+    for item in checked:
+        if isinstance(item.error, SourceError):
+            item.error.with_source(SourceText(query_path, source))
+    results = [_result(item, catalog) for item in checked]
+    type_errors = sum(item.error is not None for item in checked)
+    findings = list_findings(checked, catalog)
+    return _report(schema_source, query_path, results, findings, type_errors=type_errors)
+
+
+def list_findings(checked: Sequence[CheckedQuery], catalog: Catalog) -> list[Finding]:
+    """What there is to say about the queries of a file beside their type errors."""
+    return [
         *_refusal_findings(checked),
         *_never_updated(checked, catalog),
         *_pattern_findings(checked),
         *_combinations(checked),
     ]
-    results = [_result(item, catalog) for item in checked]
-    type_errors = sum(item.error is not None for item in checked)
-    return _report(schema_source, query_path, results, findings, type_errors=type_errors)
+
+
+def list_warnings(checked: CheckedQuery) -> Iterator[str]:
+    """The warnings about one query that have no code."""
+    if checked.is_repeated:
+        yield f"query '{checked.query.name}' is declared before; only the first one can be run"
+    if checked.query.is_mutation and not checked.query.params:
+        yield "mutation declares no params"
 
 
 def _report(
@@ -173,50 +174,31 @@ def _finding_order(finding: Finding) -> tuple[int, str, str, str]:
     return severity, finding.type_name or "", finding.property or "", finding.message
 
 
-def _check_all(
-    queries: Iterable[QueryDecl], catalog: Catalog, source: SourceText
-) -> Iterator[_Checked]:
-    seen: set[str] = set()
-    for query in queries:
-        is_repeated = query.name in seen
-        seen.add(query.name)
-        try:
-            yield _Checked(query, is_repeated, typed=check_query(query, catalog))
-        except TypeCheckError as error:
-            yield _Checked(query, is_repeated, error=error.with_source(source).render())
-        except BadRequestError as error:
-            yield _Checked(query, is_repeated, error=str(error))
-
-
-def _result(checked: _Checked, catalog: Catalog) -> QueryResult:
+def _result(checked: CheckedQuery, catalog: Catalog) -> QueryResult:
     query, typed = checked.query, checked.typed
     kind: QueryKind = "mutation" if query.is_mutation else "read"
     operation = None
-    error = checked.error
+    error = None if checked.error is None else checked.error.render()
     if typed is not None and typed.refusals:
         error = str(typed.refusals[0].error())
     elif typed is not None:
         ir = lower_read(typed) if isinstance(typed, TypedRead) else typed.ir
         operation = describe(ir, catalog)
-    return QueryResult(query.name, kind, error, tuple(_query_warnings(checked)), operation)
+    return QueryResult(query.name, kind, error, tuple(list_warnings(checked)), operation)
 
 
-def _query_warnings(checked: _Checked) -> Iterator[str]:
-    if checked.is_repeated:
-        yield f"query '{checked.query.name}' is declared before; only the first one can be run"
-    if checked.query.is_mutation and not checked.query.params:
-        yield "mutation declares no params"
+def _finding(code: str, message: str, **about: Any) -> Finding:
+    return Finding(LINT_CODES[code].severity, code, message, **about)
 
 
-def _refusal_findings(checked: Iterable[_Checked]) -> Iterator[Finding]:
+def _refusal_findings(checked: Iterable[CheckedQuery]) -> Iterator[Finding]:
     for item in checked:
         for refusal in item.typed.refusals if item.typed is not None else ():
             yield _refusal_finding(refusal, item.query.name)
 
 
 def _refusal_finding(refusal: Refusal, query_name: str) -> Finding:
-    return Finding(
-        "error",
+    return _finding(
         refusal.code,
         f"query '{query_name}': {refusal.message}",
         type_name=refusal.type_name,
@@ -225,23 +207,23 @@ def _refusal_finding(refusal: Refusal, query_name: str) -> Finding:
     )
 
 
-def _pattern_findings(checked: Iterable[_Checked]) -> Iterator[Finding]:
+def _pattern_findings(checked: Iterable[CheckedQuery]) -> Iterator[Finding]:
     for item in checked:
         for code, message in lint_patterns(item.typed) if isinstance(item.typed, TypedRead) else ():
             name = item.query.name
-            yield Finding("warning", code, f"query '{name}': {message}", query_names=(name,))
+            yield _finding(code, f"query '{name}': {message}", query_names=(name,))
 
 
-def _combinations(checked: Iterable[_Checked]) -> Iterator[Finding]:
+def _combinations(checked: Iterable[CheckedQuery]) -> Iterator[Finding]:
     """L308."""
     for item in checked:
         if isinstance(item.typed, TypedRead) and item.is_valid:
             for message in count_combinations(item.typed):
                 text = f"query '{item.query.name}': {message}"
-                yield Finding("warning", "L308", text, query_names=(item.query.name,))
+                yield _finding("L308", text, query_names=(item.query.name,))
 
 
-def _never_updated(checked: Iterable[_Checked], catalog: Catalog) -> Iterator[Finding]:
+def _never_updated(checked: Iterable[CheckedQuery], catalog: Catalog) -> Iterator[Finding]:
     """L201. Only queries that can run count, both as updating a type and as setting a property."""
     assigned: dict[str, set[str]] = {}
     updating: dict[str, set[str]] = {}
@@ -253,8 +235,7 @@ def _never_updated(checked: Iterable[_Checked], catalog: Catalog) -> Iterator[Fi
     for type_name, properties in assigned.items():
         for name in _updatable(catalog.nodes[type_name]):
             if name not in properties:
-                yield Finding(
-                    "warning",
+                yield _finding(
                     "L201",
                     f"{type_name}.{name} exists in schema but no update query sets it",
                     type_name=type_name,
@@ -263,7 +244,7 @@ def _never_updated(checked: Iterable[_Checked], catalog: Catalog) -> Iterator[Fi
                 )
 
 
-def _updates_of_nodes(checked: _Checked) -> Iterator[Update | UpdateBound]:
+def _updates_of_nodes(checked: CheckedQuery) -> Iterator[Update | UpdateBound]:
     if checked.is_valid and isinstance(checked.typed, TypedMutation):
         for op in checked.typed.ir.list_plain_ops():
             if isinstance(op, (Update, UpdateBound)) and op.entity_kind == "node":

@@ -74,6 +74,11 @@ def run_grammar(grammar: Lark, text: str) -> Any:
     raise Rejected(offset, dict(_acceptable(stack, state.parse_conf.states)))
 
 
+def list_patterns(grammar: Lark) -> dict[str, str]:
+    """The regular expression of every terminal."""
+    return {each.name: each.pattern.value for each in grammar.terminals}
+
+
 def state_behind(grammar: Lark, text: str) -> int:
     """The parser state behind the last token of `text`, the beginning of some valid text."""
     parser = grammar.parse_interactive(text)

@@ -8,7 +8,7 @@ from omnigraph.syntax.query_builder import QueryBuilder
 from omnigraph.syntax.query_tree import QueryTree
 from omnigraph.syntax.query_words import QUERY_WORDS
 
-_PARSER = Parser("query.lark", QueryBuilder(), QUERY_WORDS)
+QUERY_PARSER = Parser("query.lark", QueryBuilder(), QUERY_WORDS)
 
 
 def parse_query(text: str, name: str = "query.gq") -> QueryTree:
@@ -17,4 +17,4 @@ def parse_query(text: str, name: str = "query.gq") -> QueryTree:
     Raises:
         ParseError: The text does not follow the grammar. Knows where, and shows the line.
     """
-    return QueryTree(_PARSER.parse(SourceText(name, text)), text, name)
+    return QueryTree(QUERY_PARSER.parse(SourceText(name, text)), text, name)

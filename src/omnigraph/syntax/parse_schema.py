@@ -8,7 +8,7 @@ from omnigraph.syntax.schema_builder import SchemaBuilder
 from omnigraph.syntax.schema_tree import SchemaTree
 from omnigraph.syntax.schema_words import SCHEMA_WORDS
 
-_PARSER = Parser("schema.lark", SchemaBuilder(), SCHEMA_WORDS)
+SCHEMA_PARSER = Parser("schema.lark", SchemaBuilder(), SCHEMA_WORDS)
 
 
 def parse_schema(text: str, name: str = "schema.pg") -> SchemaTree:
@@ -17,4 +17,4 @@ def parse_schema(text: str, name: str = "schema.pg") -> SchemaTree:
     Raises:
         ParseError: The text does not follow the grammar. Knows where, and shows the line.
     """
-    return SchemaTree(_PARSER.parse(SourceText(name, text)), text, name)
+    return SchemaTree(SCHEMA_PARSER.parse(SourceText(name, text)), text, name)

@@ -7,9 +7,10 @@ from typing import Any
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError
 from omnigraph.source_text import SourceText
-from omnigraph.syntax.grammar import Rejected, load_grammar, run_grammar
+from omnigraph.syntax.grammar import Rejected, list_patterns, load_grammar, run_grammar
 from omnigraph.syntax.source import admit, printable
 from omnigraph.syntax.unexpected import Vocabulary, describe
+from omnigraph.syntax.words import Words, read_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,7 @@ class Parser:
                 raise describe(grammar, self.vocabulary, text, rejected) from None
         except ParseError as error:
             raise error.with_source(printable(source)) from None
+
+    def list_words(self) -> Words:
+        """The words that the grammar knows."""
+        return read_words(list_patterns(load_grammar(self.grammar_file, self.builder)))
