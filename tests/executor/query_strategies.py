@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -36,8 +37,11 @@ PROPERTIES: dict[str, tuple[str, list[Any]]] = {
 """Property name → its type and the values it is given; few, so that they meet."""
 
 SHARED = "Shared"
-_NUMBERS = ("small", "count", "large", "plus", "single", "double")
-_SUMMABLE = ("small", "count", "plus", "single", "double")
+RANKED = "spot: Vector(2)? words: String? @index"
+_SPOTS = [[0.0, 0.0], [1.0, 0.5], [-2.0, 0.25], [1.0, 0.75]]
+_WORDS = ["", "red", "blue", "red blue", "red red green", "green blue red"]
+NUMBERS = ("small", "count", "large", "plus", "single", "double")
+SUMMABLE = ("small", "count", "plus", "single", "double")
 
 
 class Draw:
@@ -50,6 +54,8 @@ class Draw:
         return self._draw(st.sampled_from(choices))
 
     def some(self, choices: list[_T], most: int) -> list[_T]:
+        if not choices:
+            return []
         return self._draw(st.lists(st.sampled_from(choices), max_size=most, unique_by=repr))
 
     def whole(self, least: int, most: int) -> int:
@@ -69,12 +75,15 @@ class Schema:
     nodes: dict[str, list[str]]
     edges: dict[str, tuple[str, str, list[str]]]
     shared: list[str] = field(default_factory=list)
+    ranked: list[str] = field(default_factory=list)
+    """The types whose nodes have a vector and a text to rank by."""
 
     def text(self) -> str:
         lines = [
             f"interface {SHARED} {{ key: String @key {_declare(self.shared)} }}",
             *(
-                f"node {name} implements {SHARED} {{ {_declare(properties, self.shared)} }}"
+                f"node {name} implements {SHARED} "
+                f"{{ {_declare(properties, self.shared)} {RANKED if name in self.ranked else ''} }}"
                 for name, properties in self.nodes.items()
             ),
         ] + [
@@ -100,7 +109,7 @@ def draw_schema(draw: Draw) -> Schema:
         f"Edge{place}": (*draw.one(ends), draw.some(["text", "small", "single", "date"], 2))
         for place in range(draw.whole(1, 3))
     }
-    return Schema(nodes, edges, shared)
+    return Schema(nodes, edges, shared, [name for name in nodes if draw.chance(70)])
 
 
 def draw_records(draw: Draw, schema: Schema) -> list[dict[str, Any]]:
@@ -110,9 +119,11 @@ def draw_records(draw: Draw, schema: Schema) -> list[dict[str, Any]]:
         keys[name] = [
             f"{draw.one([name[0].lower(), 'c'])}{place}" for place in range(draw.whole(1, 6))
         ]
-        records += [
-            {"type": name, "data": {"key": key} | _values(draw, properties)} for key in keys[name]
-        ]
+        for key in keys[name]:
+            values = {"key": key} | _values(draw, properties)
+            if name in schema.ranked:
+                values |= {"spot": draw.one([*_SPOTS, None]), "words": draw.one([*_WORDS, None])}
+            records.append({"type": name, "data": values})
     for name, (source, target, properties) in schema.edges.items():
         for _ in range(draw.whole(0, 10)):
             record = {"edge": name, "from": draw.one(keys[source]), "to": draw.one(keys[target])}
@@ -133,7 +144,9 @@ class Query:
 
 
 @dataclass
-class _Builder:
+class Builder:
+    """A read while it is drawn: what is bound so far, and what it asks for."""
+
     draw: Draw
     schema: Schema
     variables: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
@@ -142,6 +155,8 @@ class _Builder:
     scores: list[str] = field(default_factory=list)
     parameters: dict[str, tuple[str, Any]] = field(default_factory=dict)
     nullable: set[str] = field(default_factory=set)
+    ranks: bool = False
+    """Whether stages may rank."""
     used: int = 0
 
     def fresh(self) -> str:
@@ -293,7 +308,7 @@ class _Builder:
         if readable and draw.chance(12):
             variable, name = draw.one(readable)
             return f"${variable}.{name} is {draw.one(['', 'not '])}null"
-        numbers = [f"${v}.{p}" for v, p in readable if p in _SUMMABLE]
+        numbers = [f"${v}.{p}" for v, p in readable if p in SUMMABLE]
         if numbers and draw.chance(12):
             left = f"({draw.one(numbers)} + {self.number(numbers, 1)})"
             return f"{left} {draw.one(['=', '<', '>='])} {self.number(numbers, 1)}"
@@ -319,8 +334,8 @@ class _Builder:
                 left, right = right, left
             return f"{left} {word} {right}"
         left, right = side, self.side(name, others)
-        if name in _NUMBERS and draw.chance(30):
-            right = self.given(draw.one(_NUMBERS))
+        if name in NUMBERS and draw.chance(30):
+            right = self.given(draw.one(NUMBERS))
         if draw.chance(25):
             left, right = right, left
         return f"{left} {draw.one(['=', '!=', '<', '<=', '>', '>='])} {right}"
@@ -444,7 +459,7 @@ class _Builder:
         sortable: list[str] = []
         is_grouped = draw.chance(45)
         for place in range(draw.whole(0 if is_grouped else 1, 2)):
-            numbers = [f"${v}.{p}" for v, p in readable if p in _SUMMABLE]
+            numbers = [f"${v}.{p}" for v, p in readable if p in SUMMABLE]
             if self.paths and not is_grouped and draw.chance(50):
                 function = draw.one(["hops", "nodes", "edges"])
                 items.append(f"{function}(${draw.one(self.paths)}) as r{place}")
@@ -476,9 +491,9 @@ class _Builder:
 
     def aggregate(self) -> str:
         draw = self.draw
-        numbers = [f"${v}.{p}" for v, p in self.readable() if p in _SUMMABLE]
+        numbers = [f"${v}.{p}" for v, p in self.readable() if p in SUMMABLE]
         extremes = [
-            f"${v}.{p}" for v, p in self.readable() if p in _NUMBERS or p in ("text", "kind", "key")
+            f"${v}.{p}" for v, p in self.readable() if p in NUMBERS or p in ("text", "kind", "key")
         ]
         if self.paths and draw.chance(40):
             function = draw.one(["count", "max", "min", "sum"])
@@ -516,10 +531,10 @@ class _Builder:
         if not any(clauses) or not keys:
             return None
         chosen = [f"{draw.one(keys)} {draw.one(['asc', 'desc'])}" for _ in range(draw.whole(1, 2))]
-        count = str(draw.one([0, 1, 2, 3, 9]))
-        if draw.chance(30):
-            self.parameters[f"p{len(self.parameters)}"] = ("I32", int(count))
-            count = f"$p{len(self.parameters) - 1}"
+        ranking = self.ranking() if self.ranks and draw.chance(50) else None
+        if ranking is not None:
+            chosen = [ranking]
+        count = self.count([0, 1, 2, 3, 9])
         named = ""
         if draw.chance(60):
             # A name of its own, and bound only when the stage is over.
@@ -528,13 +543,44 @@ class _Builder:
         inside = " ".join(clause for clause in clauses if clause)
         return f"top {count} by {', '.join(chosen)}{named} {{ {inside} }}"
 
-    def query(self) -> Query:
+    def count(self, choices: list[int]) -> str:
+        """A number of rows, or a parameter that gives it."""
+        number = self.draw.one(choices)
+        if not self.draw.chance(30):
+            return str(number)
+        name = f"p{len(self.parameters)}"
+        self.parameters[name] = ("I64", number)
+        return f"${name}"
+
+    def ranking(self) -> str | None:
+        """A ranking of the nodes of a variable, if they have what it needs."""
+        draw = self.draw
+        names = [v for v, (t, _) in self.variables.items() if t in self.schema.ranked]
+        if not names:
+            return None
+        name = draw.one(names)
+        nearest = f"nearest(${name}.spot, {self.vector()})"
+        bm25 = f"bm25(${name}.words, {self.words()})"
+        fused = [f"rrf({nearest}, {bm25})", f"rrf({bm25}, {nearest}, {draw.one([1, 60])})"]
+        return draw.one([nearest, bm25, *fused])
+
+    def vector(self) -> str:
+        spot = self.draw.one(_SPOTS)
+        if spot[0] < 0 or self.draw.chance(40):
+            return self.parameter("Vector(2)", spot)
+        return str(spot)
+
+    def words(self) -> str:
+        words = self.draw.one([*_WORDS, "red red", "other"])
+        return self.parameter("String", words) if self.draw.chance(40) else f'"{words}"'
+
+    def query(self, returns: Callable[[Builder], str]) -> Query:
         draw = self.draw
         stages: list[str] = []
         while len(stages) < 2 and draw.chance(20):
             stage = self.stage()
             if stage is None:
-                return _Builder(draw, self.schema).query()
+                return Builder(draw, self.schema, ranks=self.ranks).query(returns)
             stages.append(stage)
         clauses: list[str | None] = [] if stages and draw.chance(70) else [self.binding()]
         if draw.chance(15):
@@ -546,28 +592,34 @@ class _Builder:
             clauses += [self.optional() for _ in range(draw.whole(1, 2))]
         clauses += [self.filter() for _ in range(draw.whole(0, 2))]
         clauses += [self.negation(1) for _ in range(draw.whole(0, 1))]
-        items, sortable = self.returns()
-        tail = ""
-        if sortable and draw.chance(50):
-            keys = [f"{key} {draw.one(['asc', 'desc'])}" for key in draw.some(sortable, 2)]
-            tail += f" order {{ {', '.join(keys)} }}" if keys else ""
-        if draw.chance(35):
-            tail += f" limit {draw.one([0, 1, 2, 5, 2**63 - 1])}"
+        tail = returns(self)
         declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.parameters.items())
         match = "\n  ".join(clause for clause in clauses if clause) or self.rebinding()
-        returns = f"return {{ {', '.join(items)} }}"
         before = "".join(f"{stage}\n" for stage in stages)
-        text = f"query q({declared}) {{ {before}match {{\n  {match} }}\n{returns}{tail} }}"
+        text = f"query q({declared}) {{ {before}match {{\n  {match} }}\n{tail} }}"
         return Query(text, {name: value for name, (_, value) in self.parameters.items()})
 
 
 def draw_query(draw: Draw, schema: Schema) -> Query:
-    return _Builder(draw, schema).query()
+    """A read whose columns are values of rows, or keys and plain aggregates."""
+    return Builder(draw, schema).query(_return_plainly)
+
+
+def _return_plainly(builder: Builder) -> str:
+    draw = builder.draw
+    items, sortable = builder.returns()
+    tail = f"return {{ {', '.join(items)} }}"
+    if sortable and draw.chance(50):
+        keys = [f"{key} {draw.one(['asc', 'desc'])}" for key in draw.some(sortable, 2)]
+        tail += f" order {{ {', '.join(keys)} }}" if keys else ""
+    if draw.chance(35):
+        tail += f" limit {draw.one([0, 1, 2, 5, 2**63 - 1])}"
+    return tail
 
 
 def _kind(name: str) -> str:
     type_name = PROPERTIES.get(name, ("String", []))[0]
-    if name in _NUMBERS:
+    if name in NUMBERS:
         return "number"
     return "String" if type_name.startswith("enum") else type_name
 
@@ -595,7 +647,7 @@ def _literal(type_name: str, value: Any) -> str:
 
 def draw_condition(draw: Draw, schema: Schema, type_name: str) -> tuple[str, str, dict[str, Any]]:
     """A condition over `$v`, a node or edge of the type: declared parameters, text and values."""
-    builder = _Builder(draw, schema)
+    builder = Builder(draw, schema)
     if type_name in schema.nodes:
         builder.bind("v", type_name)
     else:

@@ -150,3 +150,66 @@ def test_a_default_stands_for_what_is_left_out_and_not_for_null(graph: og.Graph)
     assert ask(graph, body, params, ages=[]) == [{"n": 0}]
     with pytest.raises(ParamsError, match="null is not accepted"):
         ask(graph, body, params, ages=None)
+
+
+@pytest.fixture(scope="module")
+def namesakes(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """A person and a robot of one name, and a person of another."""
+    graph = og.init(
+        tmp_path_factory.mktemp("namesakes") / "g",
+        schema="interface Named { name: String @key }\n"
+        "node Person implements Named {}\nnode Robot implements Named {}",
+        durability="process",
+    )
+    names = [("Robot", "ada"), ("Person", "ada"), ("Person", "bo")]
+    graph.load([{"type": kind, "data": {"name": name}} for kind, name in names], mode="overwrite")
+    return graph
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "return { $x, collect($x) as found }",
+        "return { $x, count($x) as n } having { n = 1 }",
+        "return distinct { $x }",
+        "return distinct { $x, count($x) as n }",
+        "return distinct { $x, collect(distinct $x) as found }",
+    ],
+)
+def test_entities_of_two_types_with_one_id_are_two_groups(
+    namesakes: og.Graph, returned: str
+) -> None:
+    """Whether groups are added up, collected or finished, an entity is its type and its id."""
+    found = ask(namesakes, f"match {{ $x: Named }} {returned} order {{ $x desc }}")
+
+    assert [row["x"] for row in found] == ["bo", "ada", "ada"]
+
+
+def test_a_list_of_distinct_entities_has_both_of_one_id(namesakes: og.Graph) -> None:
+    (row,) = ask(namesakes, "match { $x: Named } return { collect(distinct $x) as found }")
+
+    assert row["found"] == ["ada", "ada", "bo"]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "return { $x, min(type($x)) as kind, count($x) as n } having { n > 0 }",
+        "return { $x, min(type($x)) as kind, count($x) as n, collect($x) as all }",
+        "return distinct { $x, count($x) as n, min(type($x)) as kind }",
+    ],
+)
+def test_groups_of_equal_ids_are_ordered_by_their_types(namesakes: og.Graph, returned: str) -> None:
+    found = ask(namesakes, f"match {{ $x: Named }} {returned} order {{ n }}")
+
+    assert [row["kind"] for row in found] == ["Person", "Robot", "Person"]
+
+
+def test_the_type_of_a_variable_orders_even_where_it_is_one(namesakes: og.Graph) -> None:
+    """It is a value of the row, though every row has the same; ties go on by id."""
+    for asked in (
+        "match { $x: Person } return { $x } order { type($x) desc } limit 1",
+        "match { $x: Person } return distinct { $x, type($x) as t } order { type($x) } limit 1",
+        "top 1 by type($x) { $x: Person } match { $x: Person } return { $x }",
+    ):
+        assert [row["x"] for row in ask(namesakes, asked)] == ["ada"]

@@ -46,7 +46,7 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
         limit=limit,
         offset=offset,
         is_grouped=returns.is_aggregate or returns.is_distinct,
-        finish=make_finish(returns, having, order),
+        finish=make_finish(returns, having, order, catalog),
         refusals=returns.refusals + order_refusals,
         stages=stages,
     )

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from omnigraph.catalog.model import Catalog
 from omnigraph.compiler.check_filters import check_filter, find_search
-from omnigraph.compiler.check_groups import having_scope
+from omnigraph.compiler.check_groups import Columns, having_scope
 from omnigraph.compiler.check_returns import CheckedReturns
 from omnigraph.compiler.scope import Scope
 from omnigraph.errors import TypeCheckError
 from omnigraph.ir.expressions import (
+    TYPE_PROPERTY,
     Aggregate,
     AliasRef,
     Collect,
     GroupColumn,
+    NodeRef,
     ObjectRef,
     Predicate,
     Projected,
+    PropertyRef,
     SortKey,
 )
 from omnigraph.ir.query import Finish, OrderItem, ReturnItem
 from omnigraph.syntax.query_tree import QueryDecl
+from omnigraph.types import PropertyType, Scalar
+
+_TYPE_NAME = PropertyType(Scalar.STRING, nullable=True)
 
 
 def check_having(query: QueryDecl, returns: CheckedReturns, scope: Scope) -> tuple[Predicate, ...]:
@@ -45,7 +54,10 @@ def check_having(query: QueryDecl, returns: CheckedReturns, scope: Scope) -> tup
 
 
 def make_finish(
-    returns: CheckedReturns, having: tuple[Predicate, ...], order: tuple[OrderItem, ...]
+    returns: CheckedReturns,
+    having: tuple[Predicate, ...],
+    order: tuple[OrderItem, ...],
+    catalog: Catalog,
 ) -> Finish | None:
     """What is left to do once there are groups; None where groups are the rows as they are."""
     if returns.columns is None:
@@ -65,9 +77,10 @@ def make_finish(
         assert not isinstance(found, ObjectRef), "it has no order"
         return found
 
-    ties = [item.expression for item in outputs]
+    shown = [item.expression for item in outputs]
     if not returns.is_distinct:
-        ties = [each for each in ties if _is_key(each)]
+        shown = [each for each in shown if _is_key(each)]
+    ties = [tie for each in shown for tie in _tell_apart(each, returns.columns, catalog)]
     return Finish(
         columns=tuple(returns.columns.places),
         returns=outputs,
@@ -76,6 +89,14 @@ def make_finish(
         order=tuple(OrderItem(over_groups(each.expression), each.descending) for each in order),
         ties=tuple(ties),
     )
+
+
+def _tell_apart(expression: Projected, columns: Columns, catalog: Catalog) -> Iterator[Projected]:
+    """What two equal rows have in common: of a variable the type beside the id."""
+    yield expression
+    match expression:
+        case GroupColumn(_, NodeRef(variable, type_name)) if type_name in catalog.interfaces:
+            yield columns.show(PropertyRef(variable, TYPE_PROPERTY, _TYPE_NAME))
 
 
 def _is_key(expression: Projected) -> bool:

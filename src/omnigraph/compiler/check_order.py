@@ -12,6 +12,7 @@ from omnigraph.compiler.check_groups import find_shown, unknown_word
 from omnigraph.compiler.check_returns import SCORES, CheckedReturns, Typed, check_expression
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import Refusal
+from omnigraph.compiler.walk import walk
 from omnigraph.errors import TypeCheckError, did_you_mean
 from omnigraph.ir.expressions import (
     AliasRef,
@@ -27,7 +28,6 @@ from omnigraph.ir.expressions import (
     NodeRef,
     ObjectRef,
     Param,
-    Projected,
     PropertyRef,
     Rrf,
     SortKey,
@@ -35,15 +35,17 @@ from omnigraph.ir.expressions import (
     Truth,
 )
 from omnigraph.ir.query import OrderItem
-from omnigraph.ir.variables import expression_refs
 from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import (
     AggregateExpr,
     AliasExpr,
     CollectExpr,
+    Expr,
     NullExpr,
     Ordering,
+    PropertyExpr,
     QueryDecl,
+    VariableExpr,
 )
 from omnigraph.types import PropertyType
 
@@ -63,7 +65,7 @@ def check_order(
         if isinstance(expression, AliasRef) and expression.alias not in returns.aliases:
             refusals.append(_unknown_alias(ordering, expression.alias, returns))
         else:
-            key = _sort_key(expression, index, ordering, returns)
+            key = _sort_key(expression, index, ordering, returns, scope)
             items.append(OrderItem(key, ordering.descending))
     return tuple(items), tuple(refusals)
 
@@ -76,7 +78,7 @@ def _grouped_item(ordering: Ordering, returns: CheckedReturns, scope: Scope) -> 
     _require_sortable(shows, ordering.span)
     if found.alias is not None and isinstance(ordering.expression, (AliasExpr, NullExpr)):
         return OrderItem(AliasRef(found.alias), ordering.descending)
-    if isinstance(shows, (Constant, Param)):
+    if isinstance(shows, (Constant, Param)) and not mentions_rows(ordering.expression, scope):
         raise _ordering_error("it is the same in every row", ordering.span)
     assert not isinstance(shows, ObjectRef)
     return OrderItem(shows, ordering.descending)
@@ -153,7 +155,7 @@ def _check_fused_columns(
 
 
 def _sort_key(
-    expression: Typed, index: int, ordering: Ordering, returns: CheckedReturns
+    expression: Typed, index: int, ordering: Ordering, returns: CheckedReturns, scope: Scope
 ) -> SortKey:
     span = ordering.span
     match expression:
@@ -177,8 +179,8 @@ def _sort_key(
                 span=span,
                 hint="order by `bm25(…)`",
             )
-        case PropertyRef() | Arithmetic() | Minus() | Call() | Case() | Truth() if _reads_rows(
-            expression
+        case PropertyRef() | Constant() | Arithmetic() | Minus() | Call() | Case() | Truth() if (
+            mentions_rows(ordering.expression, scope)
         ):
             _require_sortable(expression, span)
             return expression
@@ -186,8 +188,16 @@ def _sort_key(
             raise _ordering_error("it is the same in every row", span)
 
 
-def _reads_rows(expression: Projected) -> bool:
-    return any(True for _ in expression_refs(expression))
+def mentions_rows(expression: Expr, scope: Scope) -> bool:
+    """Whether a bound variable is written in it; `type($x)` may be one name for all of them."""
+    return any(
+        isinstance(node, (VariableExpr, PropertyExpr)) and scope.is_bound(_owner(node))
+        for node in walk(expression)
+    )
+
+
+def _owner(node: VariableExpr | PropertyExpr) -> str:
+    return node.name if isinstance(node, VariableExpr) else node.variable
 
 
 def _require_sortable(expression: Typed, span: Span) -> None:

@@ -11,25 +11,13 @@ from __future__ import annotations
 
 from omnigraph.compiler.check_expressions import check_scalar
 from omnigraph.compiler.check_match import check_pattern
+from omnigraph.compiler.check_order import mentions_rows
 from omnigraph.compiler.check_search import rank_fusion, ranking_arm
 from omnigraph.compiler.scope import Scope
 from omnigraph.compiler.typed import TypedStage
 from omnigraph.errors import TypeCheckError
-from omnigraph.ir.expressions import (
-    Arithmetic,
-    Bm25,
-    Call,
-    Case,
-    Minus,
-    Nearest,
-    Param,
-    PropertyRef,
-    Rrf,
-    SortKey,
-    Truth,
-)
+from omnigraph.ir.expressions import Bm25, Nearest, Param, Rrf, SortKey
 from omnigraph.ir.query import OrderItem
-from omnigraph.ir.variables import expression_refs
 from omnigraph.source_text import Span
 from omnigraph.syntax.query_tree import (
     Count,
@@ -100,9 +88,7 @@ def _check_key(key: Ordering, place: int, scope: Scope) -> SortKey:
                 rank_fusion(call, scope) if isinstance(call, RrfExpr) else ranking_arm(call, scope)
             )
     found = check_scalar(key.expression, scope)
-    if not isinstance(found, (PropertyRef, Arithmetic, Minus, Call, Case, Truth)):
-        raise _unsortable("a constant", key)
-    if not any(expression_refs(found)):
+    if not mentions_rows(key.expression, scope):
         raise _unsortable("a value that is the same in every row", key)
     if found.type.is_list or found.type.is_vector or found.type.is_duration or found.type.is_blob:
         raise _unsortable(f"a {found.type}", key)

@@ -22,7 +22,7 @@ from omnigraph.executor.finish import GroupColumns, finish_groups
 from omnigraph.executor.grouping import Groups, Key, compute_aggregate, make_groups
 from omnigraph.executor.match import FirstRoots, Wanted, match_rows
 from omnigraph.executor.objects import make_objects
-from omnigraph.executor.ranking import rank_rows, tie_columns
+from omnigraph.executor.ranking import id_columns, rank_rows, tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
 from omnigraph.executor.score_columns import Fused, score_rows
@@ -343,8 +343,8 @@ def _group_wide(run: Run, plan: Plan) -> list[pa.Array]:
         rows = rows.unfold()
     keys = [each for each in expressions if not isinstance(each, (Aggregate, Collect))]
     shown = dict(zip(keys, _columns(run, plan, keys, rows), strict=True))
-    varying = [shown[each] for each in keys if not isinstance(each, (Constant, Param))]
-    groups = group_wide(varying, rows.count)
+    varying = [(key, shown[key]) for key in keys if not isinstance(key, (Constant, Param))]
+    groups = group_wide(varying, rows)
     run.note("grouped", groups.count)
     wide = WideGroups(run, plan, rows, groups, lambda each: _columns(run, plan, [each], rows)[0])
     first = None if groups.first is None else pa.array(groups.first)
@@ -354,7 +354,7 @@ def _group_wide(run: Run, plan: Plan) -> list[pa.Array]:
     for each in expressions:
         if isinstance(each, (Aggregate, Collect)) and each not in found:
             found[each] = wide.compute(each)
-    indices = pa.array(_order_found(plan, keys, found, groups.count))
+    indices = pa.array(_order_found(run, plan, keys, found, rows, groups))
     return [found[each].take(indices).cast(column_type(each)) for each in expressions]
 
 
@@ -372,19 +372,29 @@ def _told_apart(expressions: Sequence[Projected]) -> Iterator[str]:
 
 
 def _order_found(
-    plan: Plan, keys: Sequence[Projected], found: Mapping[Projected, pa.Array], count: int
+    run: Run,
+    plan: Plan,
+    keys: Sequence[Projected],
+    found: Mapping[Projected, pa.Array],
+    rows: Rows,
+    groups: Groups,
 ) -> IntArray:
     """The groups in order. Ties break by the values of the grouping keys, in projected order."""
     if not plan.order:
-        return np.arange(count)[: plan.limit]
+        return np.arange(groups.count)[: plan.limit]
     order = [(plan.resolve_alias(item.expression), item.descending) for item in plan.order]
     columns = [
         array_column(to_sort_keys(found[key]), descending=descending)
         for key, descending in order
         if not isinstance(key, AliasRef)
     ]
-    columns += [array_column(to_sort_keys(found[each])) for each in keys]
-    return sort_indices(columns, count, plan.limit)[: plan.limit]
+    for each in keys:
+        if isinstance(each, NodeRef):
+            positions = rows.positions(each.variable)
+            columns += id_columns(run, plan.match.pattern, each.variable, positions, groups.first)
+        else:
+            columns.append(array_column(to_sort_keys(found[each])))
+    return sort_indices(columns, groups.count, plan.limit)[: plan.limit]
 
 
 def asked_of_counted(plan: Plan) -> tuple[frozenset[PropertyRef], frozenset[Aggregate]]:
@@ -438,7 +448,12 @@ def _order_groups(
             columns.append(array_column(numbers, descending=item.descending))
         elif isinstance(expression, (PropertyRef, NodeRef)):
             columns.append(_key_column(run, plan, expression, rows, groups, item.descending))
-    columns += [_key_column(run, plan, key, rows, groups, False) for key in keys]
+    for key in keys:
+        if isinstance(key, NodeRef):
+            positions = rows.positions(key.variable)
+            columns += id_columns(run, plan.match.pattern, key.variable, positions, groups.first)
+        else:
+            columns.append(_key_column(run, plan, key, rows, groups, False))
     return sort_indices(columns, groups.count, plan.limit)[: plan.limit]
 
 

@@ -71,8 +71,8 @@ def finish_groups(finish: Finish, groups: GroupColumns) -> list[pa.Array]:
         true, _ = decide(predicate, groups)
         groups = groups.take(np.flatnonzero(true))
     if finish.is_distinct:
-        shown = [groups.show(item.expression) for item in finish.returns]
-        groups = groups.take(first_of_equal(shown, groups.count))
+        told_apart = [groups.show(each) for each in finish.ties]
+        groups = groups.take(first_of_equal(told_apart, groups.count))
     if finish.order:
         groups = groups.take(_order(finish, groups))
     return [groups.show(item.expression) for item in finish.returns]

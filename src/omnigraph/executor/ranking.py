@@ -64,15 +64,18 @@ def tie_columns(
     if edges_first:
         names.sort(key=lambda name: name in rows.nodes)
     return [
-        column for name in names for column in _id_columns(run, pattern, name, rows.positions(name))
+        column for name in names for column in id_columns(run, pattern, name, rows.positions(name))
     ]
 
 
-def _id_columns(run: Run, pattern: Pattern, name: str, positions: IntArray) -> Iterator[SortColumn]:
-    yield property_column(run.view_of(name, pattern), "id", positions)
+def id_columns(
+    run: Run, pattern: Pattern, name: str, positions: IntArray, among: IntArray | None = None
+) -> Iterator[SortColumn]:
+    """The ids of the entities at these positions, or at those indices `among` them."""
+    yield property_column(run.view_of(name, pattern), "id", positions, among=among)
     if isinstance(run.entities(name, pattern), UnionView):
         # Of equal ids the type name decides, and types are in the order of their names.
-        yield array_column(positions)
+        yield array_column(positions if among is None else positions[among])
 
 
 def _best_positions(

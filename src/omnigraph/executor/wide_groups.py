@@ -90,6 +90,10 @@ class WideGroups:
             [*keys, *ties, array_column(np.zeros(self.rows.count))], self.rows.count, None
         )
         of_row = self._of_row()
+        if collect.is_distinct:
+            # Of a variable entities are told apart, and not their ids.
+            codes, _ = _tell_apart(collect.argument, values, self.rows)
+            order = _first_of_equal(codes, order, of_row)
         return collect_lists(collect, values, order, of_row, self.groups.count)
 
     def _of_row(self) -> IntArray:
@@ -104,8 +108,6 @@ def collect_lists(
     """One list for each group: its values in this order, without nulls."""
     known = values.is_valid().to_numpy(zero_copy_only=False)
     order = order[known[order]]
-    if collect.is_distinct and len(order):
-        order = _first_of_equal(values, order, of_row)
     order = order[np.argsort(of_row[order], kind="stable")]
     counts = np.bincount(of_row[order], minlength=groups)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -113,9 +115,9 @@ def collect_lists(
     return pa.ListArray.from_arrays(pa.array(offsets), items)
 
 
-def _first_of_equal(values: pa.Array, order: IntArray, of_row: IntArray) -> IntArray:
-    codes = rank_values(values).codes.astype(np.int64)
-    _, first = np.unique(of_row[order] * (int(codes.max()) + 1) + codes[order], return_index=True)
+def _first_of_equal(codes: IntArray, order: IntArray, of_row: IntArray) -> IntArray:
+    space = int(codes.max(initial=0)) + 1
+    _, first = np.unique(of_row[order] * space + codes[order], return_index=True)
     kept: IntArray = order[np.sort(first)]
     return kept
 
@@ -140,12 +142,20 @@ def fold(
     return pa.array(sums, mask=counts == 0)
 
 
-def group_wide(keys: Sequence[pa.Array], rows: int) -> Groups:
-    """Group rows by columns of any type; without any there is one group."""
+def group_wide(keys: Sequence[tuple[Projected, pa.Array]], rows: Rows) -> Groups:
+    """Group rows by values of any type, and by entities; without any there is one group."""
     if not keys:
-        return Groups(1, np.zeros(rows, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    ranks = map(rank_values, keys)
-    return group_by(((each.codes.astype(np.int64), each.count) for each in ranks), rows)
+        return Groups(1, np.zeros(rows.count, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    return group_by((_tell_apart(key, values, rows) for key, values in keys), rows.count)
+
+
+def _tell_apart(key: Projected, values: pa.Array, rows: Rows) -> tuple[IntArray, int]:
+    if isinstance(key, NodeRef):
+        # Nodes of two types may have one id.
+        positions = rows.positions(key.variable)
+        return positions, int(positions.max(initial=0)) + 1
+    ranks = rank_values(values)
+    return ranks.codes.astype(np.int64), ranks.count
 
 
 def empty_value(expression: Projected) -> pa.Array:

@@ -219,7 +219,8 @@ class Finish:
     """What is done with groups: those that `having` keeps, as rows, distinct, in order, cut.
 
     Expressions read a group by `GroupColumn`, or inside of what is computed as a property of
-    `GROUP_VARIABLE`; both number the `columns`. `ties` decide between equal keys.
+    `GROUP_VARIABLE`; both number the `columns`. `ties` decide between equal keys; distinct rows
+    differ in one of them. Beside a variable of an interface they have its type: ids may be equal.
     """
 
     columns: tuple[Projected, ...]

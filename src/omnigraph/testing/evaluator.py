@@ -20,25 +20,27 @@ from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import (
     SCORE_PROPERTY,
     TYPE_PROPERTY,
-    Aggregate,
-    AliasRef,
     Arithmetic,
+    Bm25,
     Call,
     Case,
     Compare,
     Constant,
     Minus,
+    Nearest,
     NodeRef,
     Null,
+    ObjectRef,
     Param,
     Predicate,
     PropertyRef,
+    Ranking,
+    Rrf,
     SameNode,
     Truth,
 )
 from omnigraph.ir.expressions import Scalar as Operand
 from omnigraph.ir.query import (
-    HIDDEN_PREFIX,
     HOP_VARIABLE,
     AntiJoin,
     Direction,
@@ -53,16 +55,15 @@ from omnigraph.ir.query import (
     Top,
     WalkMode,
 )
+from omnigraph.ir.variables import ranking_variable
 from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
 from omnigraph.testing.computed import compute, decide
+from omnigraph.testing.ranked import rank_rows, score
+from omnigraph.testing.returned import Entity, Reader, Row, identify, named, order_rows, return_rows
 from omnigraph.testing.walks import Path, PathEntity, ScoreEntity, find_cheapest, list_walks
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
-
-Entity = dict[str, Any]
-Row = dict[str, Entity]
-"""What each variable is bound to; a variable that is null has no columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +107,29 @@ class _Evaluator:
     def __init__(self, params: Mapping[str, Any], data: GraphData) -> None:
         self.params = params
         self.data = data
+        self.fused: dict[tuple[str, Any], float] = {}
 
     def query(self, ir: QueryIR, with_limit: bool) -> list[dict[str, Any]]:
         rows = self.run(ir.pipeline, [{}])
-        if any(isinstance(item.expression, Aggregate) for item in ir.returns):
-            answer = self.grouped(ir, rows)
-        else:
-            if ir.order:
-                rows.sort(key=lambda row: [_tie(row[name]) for name in _named(row)])
-                for item in reversed(ir.order):
-                    expression = _resolved(ir, item.expression)
-                    rows.sort(
-                        key=lambda row, of=expression: _null_first(self.value(of, row)),  # type: ignore[misc]
-                        reverse=item.descending,
-                    )
-            answer = [{i.column: self.value(i.expression, r) for i in ir.returns} for r in rows]
+        limit = self.count(ir.limit)
+        best = None if limit is None else limit + (self.count(ir.offset) or 0)
+
+        def rank(ranking: Ranking, rows: list[Row]) -> list[Row]:
+            return [row for row, _ in self.rank(ranking, rows, best)]
+
+        answer = return_rows(ir, rows, replace(self.reader, rank=rank))
         return self.cut(ir, answer) if with_limit else answer
+
+    @property
+    def reader(self) -> Reader:
+        return Reader(self.value, self.holds, lambda _, rows: rows)
+
+    def rank(self, ranking: Ranking, rows: list[Row], limit: int | None) -> list[tuple[Row, float]]:
+        found = rank_rows(ranking, rows, limit, self.data.nodes, lambda each: self.value(each, {}))
+        self.fused = {
+            (repr(ranking), identify(row[ranking_variable(ranking)])): score for row, score in found
+        }
+        return found
 
     def cut(self, ir: QueryIR, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows that `limit` and `offset` leave."""
@@ -142,22 +150,18 @@ class _Evaluator:
 
     def top(self, top: Top, rows: list[Row]) -> list[Row]:
         """The first rows of a stage, each combination of variables once."""
-        distinct = {repr([(n, _identity(row[n])) for n in _named(row)]): row for row in rows}
+        distinct = {repr([(n, identify(row[n])) for n in named(row)]): row for row in rows}
         kept = list(distinct.values())
-        kept.sort(key=lambda row: [_tie(row[name]) for name in _named(row)])
-        for item in reversed(top.order):
-            kept.sort(
-                key=lambda row, of=item.expression: _null_first(self.value(of, row)),  # type: ignore[misc]
-                reverse=item.descending,
-            )
-        count = top.count if isinstance(top.count, int) else self.value(top.count, {})
-        kept = kept[:count]
-        if top.score is None:
-            return kept
+        count = self.count(top.count)
         first = top.order[0].expression
-        return [
-            row | {top.score: ScoreEntity({SCORE_PROPERTY: self.value(first, row)})} for row in kept
-        ]
+        if isinstance(first, (Nearest, Bm25, Rrf)):
+            scored = self.rank(first, kept, count)[:count]
+        else:
+            kept = order_rows(top.order, kept, self.reader)[:count]
+            scored = [(row, self.value(first, row)) for row in kept]
+        if top.score is None:
+            return [row for row, _ in scored]
+        return [row | {top.score: ScoreEntity({SCORE_PROPERTY: score})} for row, score in scored]
 
     def step(self, operator: Operator, row: Row) -> Iterator[Row]:
         match operator:
@@ -190,7 +194,7 @@ class _Evaluator:
                 seen = set()
                 for inner in alternatives:
                     for grown in self.run(inner, [row]):
-                        key = tuple(_identity(grown[name]) for name in names)
+                        key = tuple(identify(grown[name]) for name in names)
                         if key not in seen:
                             seen.add(key)
                             yield row | {name: grown[name] for name in names}
@@ -337,6 +341,14 @@ class _Evaluator:
                 return row[variable].get(name)
             case NodeRef(variable):
                 return row[variable].get("id")
+            case ObjectRef(variable, fields):
+                entity = row[variable]
+                return {f.property: entity.get(f.property) for f in fields} if entity else None
+            case Nearest() | Bm25():
+                entity = row[expression.target.variable]
+                return score(expression, entity, self.data.nodes, lambda each: self.value(each, {}))
+            case Rrf():
+                return self.fused[repr(expression), identify(row[ranking_variable(expression)])]
             case Constant(literal, type_):
                 return _plain(literal, type_)
             case Param(name, type_):
@@ -348,86 +360,6 @@ class _Evaluator:
                     lambda condition: self.decide(condition, row),
                 )
         raise AssertionError(expression)
-
-    def grouped(self, ir: QueryIR, rows: list[Row]) -> list[dict[str, Any]]:
-        keys = [i.expression for i in ir.returns if not isinstance(i.expression, Aggregate)]
-        groups: dict[str, list[Row]] = {} if keys else {"": []}
-        for row in rows:
-            values = [self.group_key(key, row) for key in keys]
-            groups.setdefault(repr(values) if keys else "", []).append(row)
-        found = []
-        for members in groups.values():
-            answer = {}
-            for item in ir.returns:
-                expression = item.expression
-                if isinstance(expression, Aggregate):
-                    answer[id(item)] = self.aggregate(expression, members)
-                else:
-                    answer[id(item)] = self.value(expression, members[0])
-            found.append(answer)
-        if ir.order:
-            plain = [i for i in ir.returns if not isinstance(i.expression, Aggregate)]
-            found.sort(key=lambda group: [_null_first(_sortable(group[id(i)])) for i in plain])
-            for order in reversed(ir.order):
-                wanted = _resolved(ir, order.expression)
-                place = id(next(i for i in ir.returns if i.expression == wanted))
-                found.sort(
-                    key=lambda group, of=place: _null_first(group[of]),  # type: ignore[misc]
-                    reverse=order.descending,
-                )
-        return [{item.column: group[id(item)] for item in ir.returns} for group in found]
-
-    def group_key(self, key: object, row: Row) -> Any:
-        """What rows of one group have in common: of a variable the entity, type and id."""
-        if isinstance(key, NodeRef):
-            return _identity(row[key.variable])
-        return _group_value(self.value(key, row))
-
-    def aggregate(self, aggregate: Aggregate, rows: list[Row]) -> Any:
-        values = [self.value(aggregate.argument, row) for row in rows]
-        known = [value for value in values if value is not None]
-        match aggregate.function.value:
-            case "count":
-                return len(known)
-            case "sum":
-                return float(sum(known)) if known else None
-            case "avg":
-                return float(sum(known)) / len(known) if known else None
-            case "min":
-                return min(known, default=None)
-        return max(known, default=None)
-
-
-def _named(row: Row) -> list[str]:
-    """The nodes, edges and paths of a row; a score is none."""
-    named = (name for name in row if not name.startswith(HIDDEN_PREFIX))
-    return sorted(name for name in named if not isinstance(row[name], ScoreEntity))
-
-
-def _identity(entity: Entity) -> tuple[Any, Any]:
-    return entity.get(TYPE_PROPERTY), entity.get("id")
-
-
-def _tie(entity: Entity) -> tuple[Any, Any]:
-    return _null_first(entity.get("id")), _null_first(entity.get(TYPE_PROPERTY))
-
-
-def _resolved(ir: QueryIR, key: object) -> object:
-    if isinstance(key, AliasRef):
-        return next(item.expression for item in ir.returns if item.alias == key.alias)
-    return key
-
-
-def _null_first(value: Any) -> tuple[bool, Any]:
-    return (False, 0) if value is None else (True, value)
-
-
-def _sortable(value: Any) -> Any:
-    return repr(value) if isinstance(value, list) else value
-
-
-def _group_value(value: Any) -> Any:
-    return value + 0.0 if isinstance(value, float) else value
 
 
 def _at_width(value: Any, column: PropertyType) -> Any:
@@ -460,6 +392,8 @@ def _plain(value: Any, type_: PropertyType) -> Any:
     match value:
         case None:
             return None
+        case ListLiteral(items) if type_.is_vector:
+            return list(items)
         case ListLiteral(items):
             return [_plain(item, type_.element()) for item in items]
         case list() if type_.is_list:
