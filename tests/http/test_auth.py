@@ -112,10 +112,10 @@ def test_every_entry_is_compared_also_after_a_match(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(hmac, "compare_digest", counting)
 
-    assert tokens.actor_of("Bearer token0") == "actor0"
+    assert tokens.holder_of("Bearer token0").actor == "actor0"
     assert compared == [True] * 10
     with pytest.raises(Unauthorized):
-        tokens.actor_of("Bearer other")
+        tokens.holder_of("Bearer other")
     assert compared == [True] * 20
 
 
@@ -148,7 +148,7 @@ def test_tokens_come_from_the_environment(
     tokens = tokens_from(environment)
 
     for token, actor in known.items():
-        assert tokens.actor_of(f"Bearer {token}") == actor
+        assert tokens.holder_of(f"Bearer {token}").actor == actor
 
 
 def test_a_file_of_tokens_wins_over_those_given_inline(tmp_path: Path) -> None:
@@ -162,9 +162,9 @@ def test_a_file_of_tokens_wins_over_those_given_inline(tmp_path: Path) -> None:
         }
     )
 
-    assert tokens.actor_of("Bearer from-file") == "ada"
+    assert tokens.holder_of("Bearer from-file").actor == "ada"
     with pytest.raises(Unauthorized):
-        tokens.actor_of("Bearer inline")
+        tokens.holder_of("Bearer inline")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from mcp.types import CallToolResult, TextContent
 import omnigraph as og
 from mcp import Client, StdioServerParameters
 from omnigraph.config import StoredEntry
+from omnigraph.server.auth import TokenEntry, Tokens
 from omnigraph.server.settings import ServedGraph, ServerSettings
 from tests.http.serving import INSERT, PEOPLE, UPDATE, Served, make_graph, served, single
 from tests.http.test_policy import POLICY, TOKENS
@@ -306,3 +307,30 @@ def test_what_is_no_request_is_refused_and_the_server_goes_on(server: Served, bo
 
         assert answer.status_code < 500, answer.text
         assert client.get("/healthz").status_code == 200
+
+
+def test_an_agent_with_a_bound_token_works_on_its_own_branches_only(tmp_path: Path) -> None:
+    async def work(client: Client) -> None:
+        shown = await names(client)
+        assert {"mutate", "branches_create", "branches_merge"} <= shown
+        assert "schema_apply" not in shown
+        one = {"query": INSERT, "params": {"slug": "lin"}}
+        await call(client, "branches_create", name="agent/ada/x")
+        await call(client, "mutate", **one, branch="agent/ada/x")
+        for refused in (
+            await refusal(client, "mutate", **one),
+            await refusal(client, "branches_create", name="other"),
+            await refusal(client, "branches_merge", source="agent/ada/x"),
+            await refusal(client, "branches_delete", name="main"),
+        ):
+            assert "may write only to agent/ada/*" in refused
+        await call(client, "branches_delete", name="agent/ada/x")
+
+    policy = POLICY.replace(
+        "[branch_create, branch_merge,", "[branch_create, branch_delete, branch_merge,"
+    )
+    entry = TokenEntry("act-ada", "ada-token", ("agent/ada/*",))
+    graph = ServedGraph("default", str(make_graph(tmp_path / "graph")), policy_text=policy)
+    settings = ServerSettings((graph,), tokens=Tokens.from_entries([entry]))
+    with served(settings) as server:
+        over_http(work, server.url, "ada-token")

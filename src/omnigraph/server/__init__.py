@@ -10,10 +10,10 @@ run.py         the process: bind, announce the address, serve, stop without losi
 app.py         settings → application: opens the graphs, registers every operation
 observe.py     around each request: id, log line, metrics (logs.py, metrics.py)
 operations.py  the table of operations: path, handler, models, parameters
-call.py        one request: authenticate (auth.py), choose the graph, authorize (gate.py), admit
-               (admission.py), read the body (bodies.py, json_values.py, request_models.py;
-               files: uploads.py);
-               blocking calls run in worker_pool.py, queries through query_runner.py
+call.py        one request: authenticate (auth.py), choose the graph, authorize (branch_bound.py,
+               gate.py), admit (admission.py), read the body (bodies.py, json_values.py,
+               request_models.py; files: uploads.py); blocking calls run in
+               worker_pool.py, queries through query_runner.py
 routes_*.py    one handler per operation, by noun
 jobs.py        loads, merges and vectors, as values that run here or in write_process.py: a second
                process, whose other end is write_worker.py; write_messages.py is their protocol

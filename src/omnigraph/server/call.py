@@ -19,6 +19,7 @@ from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError
 from omnigraph.policy import Action
 from omnigraph.server.admission import Admission
 from omnigraph.server.bodies import read_json
+from omnigraph.server.branch_bound import BranchBound
 from omnigraph.server.gate import Gate
 from omnigraph.server.graphs import Graphs, OpenGraph
 from omnigraph.server.jobs import Body, Job, Permit
@@ -69,7 +70,15 @@ class Serving:
 class Call:
     """One request: its actor, its graph, and whether it was authorized yet."""
 
-    __slots__ = ("_graph", "_is_permit_checked", "actor", "operation", "request", "serving")
+    __slots__ = (
+        "_graph",
+        "_is_permit_checked",
+        "actor",
+        "bound",
+        "operation",
+        "request",
+        "serving",
+    )
 
     def __init__(self, serving: Serving, operation: Operation, request: Request) -> None:
         self.serving = serving
@@ -78,6 +87,7 @@ class Call:
         self._is_permit_checked = False
         self._graph: OpenGraph | None = None
         self.actor: str | None = None
+        self.bound: BranchBound | None = None
 
     def identify(self) -> None:
         """Authenticate the caller.
@@ -87,7 +97,8 @@ class Call:
         """
         tokens = self.serving.settings.tokens
         if tokens:
-            self.actor = tokens.actor_of(self.request.headers.get("authorization"))
+            holder = tokens.holder_of(self.request.headers.get("authorization"))
+            self.actor, self.bound = holder.actor, holder.bound
 
     def choose_graph(self, graph_id: str) -> None:
         self._graph = self.serving.graphs.find(graph_id)
@@ -109,15 +120,17 @@ class Call:
         target_branch: str | None = None,
         action: Action | None = None,
     ) -> None:
-        """Check the policy, for the action of the operation unless another one is named.
+        """Check bound and policy, for the action of the operation unless another one is named.
 
         Raises:
-            PolicyError: The actor may not do that.
+            PolicyError: The actor may not do that, or not with this token.
         """
         wanted = action or self.operation.action
         assert wanted is not None, f"{self.operation.operation_id} has no action"
         gate = self._graph.gate if self._graph is not None else self.serving.gate
         self._is_permit_checked = True
+        if self.bound is not None:
+            self.bound.require(self.actor, wanted, branch, target_branch)
         gate.require(self.actor, wanted, branch, target_branch)
 
     def leave_permit_to_parts(self) -> None:
@@ -125,9 +138,12 @@ class Call:
         self._is_permit_checked = True
 
     def may(self, action: Action) -> bool:
-        """Whether the actor may do something somewhere: on main, or on an unprotected branch."""
+        """Whether the actor may do something somewhere: on main, or on an unprotected branch.
+
+        With a token that is bound, it has to be a branch that the token may write to.
+        """
         gate = self._graph.gate if self._graph is not None else self.serving.gate
-        return gate.may(self.actor, action)
+        return gate.may(self.actor, action, self.bound)
 
     async def body(self, model: type[Model], *, is_optional: bool = False) -> Model:
         """Read the body as a model; for an optional one, nothing and `null` are an empty object."""

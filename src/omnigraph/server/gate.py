@@ -8,10 +8,13 @@ some     some                  what the policy allows
 
 from __future__ import annotations
 
+from itertools import product
+
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import PolicyError
 from omnigraph.manifest import MAIN
 from omnigraph.policy import Action, Policy, Request
+from omnigraph.server.branch_bound import BranchBound
 
 _OTHER = "a branch that nothing protects"
 
@@ -44,7 +47,7 @@ class Gate:
         elif self.policy is not None or self.is_open or action is not Action.READ:
             raise PolicyError(f"{_denial(actor, action)} — no policy allows it")
 
-    def may(self, actor: str | None, action: Action) -> bool:
+    def may(self, actor: str | None, action: Action, bound: BranchBound | None = None) -> bool:
         """Whether the actor may do it on some branch. Nothing is done, so nothing is logged."""
         if self.policy is None or actor is None:
             try:
@@ -52,10 +55,12 @@ class Gate:
             except PolicyError:
                 return False
             return True
-        policy = self.policy
-        pairs = ((None, None), (MAIN, MAIN), (MAIN, _OTHER), (_OTHER, MAIN), (_OTHER, _OTHER))
+        names = [MAIN, _OTHER, *(() if bound is None else bound.list_examples())]
+        targets = [MAIN] if action is Action.SCHEMA_APPLY else names  # a graph has one schema
         return any(
-            policy.would_allow(Request(actor, action, branch, target)) for branch, target in pairs
+            self.policy.would_allow(Request(actor, action, branch, target))
+            for branch, target in [(None, None), *product(names, targets)]
+            if bound is None or bound.allows(action, branch, target)
         )
 
 

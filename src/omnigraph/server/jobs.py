@@ -27,7 +27,6 @@ from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.mapping import list_patterns
 from omnigraph.pipeline.ranges import is_text
 from omnigraph.pipeline.spooled import SpooledFiles, showing_names
-from omnigraph.policy import Action
 from omnigraph.server.fence import with_heads
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.json_values import parse_json, validate
@@ -193,13 +192,17 @@ class Embed:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge one branch into another, and delete the source afterwards if that is wanted."""
+    """Merge one branch into another, and delete the source afterwards if that is wanted.
+
+    Whether the caller may delete it was asked before; `delete_refusal` says why not.
+    """
 
     source: str
     target: str
     actor: str | None
     deletes: bool
     resolution: Any = None
+    delete_refusal: str | None = None
 
     def is_long(self, opened: OpenGraph, body: Body) -> bool:
         # Most merges are small, and done before another process has read the two branches.
@@ -222,8 +225,9 @@ class Merge:
 
     def _delete_source(self, opened: OpenGraph, merged: MergeResult) -> MergeResult:
         """Delete the source, if the actor may. The merge stands in any case."""
+        if self.delete_refusal is not None:
+            return replace(merged, branch_deleted=False, branch_delete_error=self.delete_refusal)
         try:
-            opened.gate.require(self.actor, Action.BRANCH_DELETE, target_branch=merged.source)
             opened.graph.delete_branch(merged.source, actor=self.actor)
         except OmnigraphError as error:
             return replace(merged, branch_deleted=False, branch_delete_error=str(error))

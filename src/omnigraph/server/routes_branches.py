@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from omnigraph.errors import PolicyError
 from omnigraph.graph import Graph
 from omnigraph.manifest.branch_names import is_internal
 from omnigraph.policy import Action
@@ -60,9 +61,25 @@ async def merge_branches(call: Call) -> Response:
         return await _preview(call, body)
     source, target = resolve_branch(body.source), resolve_branch(body.target)
     call.permit(branch=source, target_branch=target)
-    job = Merge(source, target, call.actor, deletes=body.delete_branch, resolution=body.resolve)
+    job = Merge(
+        source,
+        target,
+        call.actor,
+        deletes=body.delete_branch,
+        resolution=body.resolve,
+        delete_refusal=_refuse_delete(call, source) if body.delete_branch else None,
+    )
     with call.admit(BRANCH_WORK_BYTES):
         return json_response(await call.run_job(job))
+
+
+def _refuse_delete(call: Call, branch: str) -> str | None:
+    """Why the caller may not delete a branch; None if nothing speaks against it."""
+    try:
+        call.permit(action=Action.BRANCH_DELETE, target_branch=branch)
+    except PolicyError as error:
+        return str(error)
+    return None
 
 
 async def preview_merge(call: Call) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import field
@@ -13,7 +12,8 @@ from omnigraph.config.document import read_text
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph.reads import READ_ENGINES
-from omnigraph.server.auth import NO_TOKENS, Tokens
+from omnigraph.server.auth import NO_TOKENS, TokenEntry, Tokens
+from omnigraph.server.token_entries import parse_entries
 
 DEFAULT_GRAPH_ID = "default"
 DEFAULT_BIND = "127.0.0.1:8080"
@@ -173,17 +173,17 @@ def tokens_from(environment: Mapping[str, str]) -> Tokens:
             f"{TOKENS_SECRET} is set, but this build does not read AWS secrets — "
             f"put the tokens into a file and set {TOKENS_FILE}"
         )
-    entries: list[tuple[str, str]] = []
+    entries: list[TokenEntry] = []
     single = environment.get(TOKEN)
     if single is not None:
-        entries.append((DEFAULT_ACTOR, single))
+        entries.append(TokenEntry(DEFAULT_ACTOR, single))
     path = environment.get(TOKENS_FILE)
     inline = environment.get(TOKENS_JSON)
     if path:
-        entries += _entries(read_text(Path(path)), TOKENS_FILE)
+        entries += parse_entries(read_text(Path(path)), TOKENS_FILE)
     elif inline:
-        entries += _entries(inline, TOKENS_JSON)
-    return Tokens.from_pairs(entries)
+        entries += parse_entries(inline, TOKENS_JSON)
+    return Tokens.from_entries(entries)
 
 
 def limits_from(environment: Mapping[str, str]) -> Limits:
@@ -214,15 +214,3 @@ def query_engine_from(environment: Mapping[str, str]) -> str:
         known = ", ".join(READ_ENGINES)
         raise BadRequestError(f"{QUERY_ENGINE} is {engine!r}, expected one of {known}")
     return engine
-
-
-def _entries(text: str, variable: str) -> list[tuple[str, str]]:
-    try:
-        pairs = json.loads(text, object_pairs_hook=list)
-    except ValueError:
-        pairs = None
-    is_object = isinstance(pairs, list) and text.lstrip().startswith("{")
-    if not is_object or not all(isinstance(token, str) for _, token in pairs):
-        # The text is full of secrets: the error says only what it should have been.
-        raise BadRequestError(f'{variable} should be a JSON object {{"actor": "token"}}')
-    return [(actor, token) for actor, token in pairs]
