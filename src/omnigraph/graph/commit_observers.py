@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 class Prefetcher(NoObserver):
     """The observer of a session whose own queries read what it writes."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, all_of_it: bool) -> None:
         self._session = session
+        self._all_of_it = all_of_it
 
     def before_publish(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        self._session.prefetch(branch, pins)
+        self._session.prefetch(branch, pins, all_of_it=self._all_of_it)
 
 
 class ReaderObserver:

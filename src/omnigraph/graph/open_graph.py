@@ -80,7 +80,8 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
 
     `spark` is the SparkSession to load and export with. `config` may have `spark`, a map of
     settings for a session that is made when one is needed, `cache_bytes`, how much queries may
-    keep in memory, `read_ahead`, whether a write decodes for them before it is visible, and
+    keep in memory, `read_ahead`, whether a write decodes for them before it is visible (one of few
+    rows does unless it is False), and
     `retention`, the history that self-care leaves, such as `"keep=10,older_than=7d"`. With a
     session or a master given, small loads run there too.
 

@@ -308,15 +308,18 @@ class Session:
         if self._self_care is not None:
             self._self_care.wait()
 
-    def prefetch(self, branch: str, pins: Sequence[UpdatePin]) -> None:
-        """Decode for queries what a branch is about to show."""
+    def prefetch(self, branch: str, pins: Sequence[UpdatePin], *, all_of_it: bool = True) -> None:
+        """Decode for queries what a branch is about to show, or only what few rows change."""
         try:
             before = self.coordinator.last_seen(branch).snapshot()
             with self.cache.prefetching():
-                prefetch(before, pins, self.contract.catalog, self.store.tables, self.cache)
+                where = (self.contract.catalog, self.store.tables, self.cache)
+                prefetch(before, pins, *where, all_of_it=all_of_it)
         except Exception as error:  # the write is whole; the next query pays for the decoding
             log.warning("could not read ahead of a commit to '%s'", branch, exc_info=error)
 
     def _observer(self) -> CommitObserver | None:
         wanted = self.settings.read_ahead
-        return Prefetcher(self) if wanted is True else wanted or None
+        if wanted is None or wanted is True:
+            return Prefetcher(self, all_of_it=wanted is True)
+        return wanted or None

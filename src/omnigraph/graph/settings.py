@@ -28,13 +28,14 @@ class Settings:
 
     With `read_ahead` a write decodes what queries will ask for before it becomes visible, so that
     none of them waits for that: for handles that many threads read from. When another process
-    does the reading, it is that process. `retention` is the history that self-care leaves; all of
-    it without one.
+    does the reading, it is that process. Unless it is given, only a write of few rows does so, for
+    which that takes no longer than the next query. `retention` is the history that self-care
+    leaves; all of it without one.
     """
 
     spark: SparkUse = field(default_factory=SparkUse)
     cache_bytes: int | None = None
-    read_ahead: ReadAhead = False
+    read_ahead: ReadAhead | None = None
     retention: Retention | None = None
     embedding: Mapping[str, str] = field(default_factory=dict)
     embedder: EmbedFunction | None = None
@@ -61,7 +62,7 @@ def read_settings(
     return Settings(
         SparkUse(spark, _spark_settings(given.get("spark"))),
         _cache_bytes(given.get("cache_bytes")),
-        _read_ahead(given.get("read_ahead", False)),
+        _read_ahead(given.get("read_ahead")),
         _retention(given),
         _embedding(given.get("embedding")),
         _embedder(embedder, embedding_model),
@@ -105,10 +106,10 @@ def _retention(given: Mapping[str, Any]) -> Retention | None:
     return read_retention(os.environ.get(VARIABLE), VARIABLE)
 
 
-def _read_ahead(given: Any) -> ReadAhead:
-    if not isinstance(given, bool) and not hasattr(given, "before_publish"):
+def _read_ahead(given: Any) -> ReadAhead | None:
+    if given is not None and not isinstance(given, bool) and not hasattr(given, "before_publish"):
         raise BadRequestError(f"config `read_ahead` is {show_value(given)}, expected True or False")
-    wanted: ReadAhead = given
+    wanted: ReadAhead | None = given
     return wanted
 
 

@@ -20,6 +20,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     patches.py      an adjacency of an earlier version, with the edges that changed since
     relations.py    the adjacency of an edge table, cached, or a few edges looked up
     carry_over.py   what a version shares with an earlier one, taken over instead of decoded
+    removed_rows.py which rows of the earlier one are gone
     sealed_file.py  arrays in one file, mapped, and checked where they are read
     addressed.py    what is derived of data files, row by row
     parts.py        the parts of it that make up a version, shared by versions and branches
@@ -30,6 +31,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     text_parts.py   finds, makes and merges them
     vector_index.py the vectors of a column in some data files; vector_parts.py those of a version
     prefetch.py     what queries will want of a version, derived before it is published
+                    (prefetch_table.py: of one table)
     open_tables.py  the views and edge indexes of one snapshot
     derived.py      adjacency as files beside the graph, mapped by the next open
 """

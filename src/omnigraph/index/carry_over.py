@@ -41,31 +41,19 @@ from omnigraph.index.keys import (
     TableId,
     TailKey,
 )
+from omnigraph.index.removed_rows import Fragments, find_removed, read_row_ids
 from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.projection import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
 CHANGED_SHARE = 8
 """Nothing is carried over when more than one row in so many was added or removed."""
-_BYTES_PER_FRAGMENT = 512
 _TAIL_ROWS_SHARED = 1_024
 """So few added rows are read with every column in use, when one of their columns is wanted."""
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 _T = TypeVar("_T", bound=Sized)
 _A = TypeVar("_A")
-_Carriable: TypeAlias = ColumnKey | NumbersKey | RanksKey | RowIdsKey | IdIndexKey
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fragments:
-    """A version and the fragments it consists of."""
-
-    handle: TableHandle
-    fragments: tuple[Fragment, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return len(self.fragments) * _BYTES_PER_FRAGMENT
+Carriable: TypeAlias = ColumnKey | NumbersKey | RanksKey | RowIdsKey | IdIndexKey
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +144,7 @@ class PreviousVersion:
         """Let later versions go on from what is being derived of this one."""
         self._fragments()
 
-    def find(self, key: _Carriable, kind: type[_T]) -> Carried[_T] | None:
+    def find(self, key: Carriable, kind: type[_T]) -> Carried[_T] | None:
         """The entry of this kind at an earlier version, if it can be carried over."""
         for each in self._cache.other_versions(key):
             delta = self.delta_since(each.table)
@@ -178,10 +166,23 @@ class PreviousVersion:
     def changes_since(self, base: TableId, names: Sequence[str]) -> RowChanges | None:
         """What came and went since a version, wherever it stands; None if unknown, or much."""
         if base == self._id:
-            return RowChanges(*[self._handle.schema.empty_table().select(names)] * 2)
+            return RowChanges(*[self._no_rows(names)] * 2)
+        delta = self.delta_since(base)
+        if delta is not None and len(delta.removed) == 0:
+            return RowChanges(self._read_added(delta, names), self._no_rows(names))
         find = self._tables.ancestry.find_changes
         found = self._ask_ancestry(base, lambda now, then, new: find(now, then, new, names))
         return None if found is None else RowChanges(*found)
+
+    def _read_added(self, delta: RowDelta, names: Sequence[str]) -> pa.Table:
+        """Columns of the added rows, and their row ids."""
+        if not delta.added:
+            return self._no_rows(names)
+        fragments = self._find_fragments(delta.added)
+        return self._tables.reads.scan_fragments(self._handle, names, fragments)
+
+    def _no_rows(self, names: Sequence[str]) -> pa.Table:
+        return self._handle.schema.empty_table().select(names)
 
     def replaced_since(
         self, base: TableId, names: Sequence[str]
@@ -195,7 +196,7 @@ class PreviousVersion:
     ) -> _A | None:
         """Ask what changed since a version; None when that is not known, or is much."""
         before = self._cache.peek(FragmentsKey(base))
-        if base.version > self._id.version or not isinstance(before, _Fragments):
+        if base.version > self._id.version or not isinstance(before, Fragments):
             return None
         known = {each.key for each in before.fragments}
         new = [each for each in self._fragments().fragments if each.key not in known]
@@ -236,21 +237,23 @@ class PreviousVersion:
         return self._cache.get(TailKey(self._id, base), lambda: self._read_tail(delta, names))
 
     def _read_tail(self, delta: RowDelta, names: Sequence[str]) -> _Tail:
-        rows = self._tables.reads.scan(
-            self._handle, names, with_row_id=True, fragment_ids=list(delta.added)
-        )
+        rows = self._read_added(delta, names)
         columns = {each: rows.column(each).combine_chunks() for each in names}
         return _Tail(columns, np.asarray(rows.column(ROW_ID).to_numpy()))
+
+    def _find_fragments(self, ids: Sequence[int]) -> list[Fragment]:
+        by_id = {each.fragment_id: each for each in self._fragments().fragments}
+        return [by_id[each] for each in ids]
 
     def find_again(self, base: TableId, delta: RowDelta) -> IntArray | None:
         """Which of the added rows each removed row is now, by its id; -1 for none.
 
         None when the rows that were removed cannot be read any more.
         """
-        before, known = self._cache.peek(FragmentsKey(base)), self._cache.peek(RowIdsKey(base))
-        if not isinstance(before, _Fragments) or not isinstance(known, RowIds):
+        before = self._cache.peek(FragmentsKey(base))
+        if not isinstance(before, Fragments):
             return None
-        removed = known.ids[delta.removed]
+        removed = self._removed_row_ids(before, base, delta)
         added = self.tail_row_ids(base, delta) if delta.added else removed[:0]
         order = np.argsort(added)
         at = np.searchsorted(added, removed, sorter=order)
@@ -269,15 +272,24 @@ class PreviousVersion:
         again[rows] = found.fill_null(-1).to_numpy()
         return again
 
-    def _fragments(self) -> _Fragments:
-        def build() -> _Fragments:
-            return _Fragments(self._handle, self._tables.reads.fragments(self._handle))
+    def _removed_row_ids(self, before: Fragments, base: TableId, delta: RowDelta) -> np.ndarray:
+        known = self._cache.peek(RowIdsKey(base))
+        if not isinstance(known, RowIds):
+            recorded = read_row_ids(self._tables.reads, before, delta.removed)
+            if recorded is not None:
+                return recorded
+            known = self._base_row_ids(before.handle, base)
+        return np.asarray(known.ids[delta.removed])
+
+    def _fragments(self) -> Fragments:
+        def build() -> Fragments:
+            return Fragments(self._handle, self._tables.reads.fragments(self._handle))
 
         return self._cache.get(FragmentsKey(self._id), build)
 
     def _compute_delta(self, base: TableId) -> RowDelta | None:
         before = self._cache.peek(FragmentsKey(base))
-        if not isinstance(before, _Fragments):
+        if not isinstance(before, Fragments):
             return None
         delta = _compare_fragments(before.fragments, self._fragments().fragments)
         if delta is None:
@@ -288,7 +300,9 @@ class PreviousVersion:
             return None
         if lost == 0:
             return delta
-        removed = self._find_removed(before.handle, base, delta)
+        removed = find_removed(self._tables.reads, before, self._fragments())
+        if removed is None:
+            removed = self._find_removed(before.handle, base, delta)
         if len(removed) != lost:
             return None
         return RowDelta(delta.kept, removed, delta.added)

@@ -12,6 +12,7 @@ when the same table is walked again, building pays. One rule decides, and `expla
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -123,13 +124,23 @@ class EdgeIndex:
         """Both ends of every stored edge, by the edge's position."""
         return self._cache.get(EndpointsKey(self._ids), self._resolve_endpoints)
 
-    def prefetch(self) -> None:
-        """Derive what is in use of earlier versions, before a query has to wait for it."""
+    def prefetch(self, *, all_of_it: bool) -> None:
+        """Derive what is in use of earlier versions, before a query has to wait for it.
+
+        Unless `all_of_it` is wanted, what cannot be carried over is left to the query.
+        """
         for both in (False, True):
             if self._cache.is_in_use(DistinctKey(self._ids, both)):
-                self.distinct(both=both)
-            if self._cache.is_in_use(PerEdgeKey(self._ids, both)):
-                self.per_edge(both=both)
+                self.distinct(both=both) if all_of_it else self.peek_distinct(both=both)
+            stored = PerEdgeKey(self._ids, both)
+            if self._cache.is_in_use(stored):
+                if all_of_it:
+                    self.per_edge(both=both)
+                else:
+                    self._cache.get_if(stored, partial(self._carry_per_edge, both))
+        ends = EndpointsKey(self._ids)
+        if self._cache.is_in_use(ends) and not all_of_it:
+            self._cache.get_if(ends, self._carry_newest_endpoints)
 
     # Looking up
 
@@ -256,11 +267,7 @@ class EdgeIndex:
         return RelationName(f"{tuple(self._ids.slot)!r} both={both}", f"{tuple(self._ids)!r}")
 
     def _resolve_endpoints(self) -> Endpoints:
-        for key in self._cache.other_versions(EndpointsKey(self._ids)):
-            found = self._carry_endpoints(self._cache.peek(key), key.tables)
-            if found is not None:
-                return found
-        return Endpoints(
+        return self._carry_newest_endpoints() or Endpoints(
             self._sources.positions_of_ids(self.edges.read("src")),
             self._targets.positions_of_ids(self.edges.read("dst")),
         )
@@ -350,6 +357,13 @@ class EdgeIndex:
             *(self.edges.previous.tail(bases.edges, edges, name) for name in ("src", "dst"))
         )
 
+    def _carry_newest_endpoints(self) -> Endpoints | None:
+        for key in self._cache.other_versions(EndpointsKey(self._ids)):
+            found = self._carry_endpoints(self._cache.peek(key), key.tables)
+            if found is not None:
+                return found
+        return None
+
     def _carry_endpoints(self, cached: object, bases: EdgeTables) -> Endpoints | None:
         """The endpoints at earlier versions of the three tables, brought up to date."""
         edges = self.edges.previous.delta_since(bases.edges)
@@ -375,6 +389,12 @@ class EdgeIndex:
                 keep("dst", cached.targets, self._targets, targets),
             )
         return kept.append(self._tail_ends(bases, edges)) if edges.added else kept
+
+
+def is_any_in_use(cache: RuntimeCache, tables: EdgeTables) -> bool:
+    """Whether queries use something that is derived of these tables together."""
+    kinds = (DistinctKey, PerEdgeKey, EndpointsKey)
+    return any(cache.is_in_use(kind(tables, both)) for kind in kinds for both in (False, True))
 
 
 def _concatenate(parts: list[_Edges]) -> _Edges:

@@ -53,13 +53,7 @@ class TableView:
         self._tables = tables
         self._cache = cache
         self.table_key = entry.table_key
-        self.id = TableId(
-            tables.root.child(entry.table_path),
-            entry.table_branch,
-            entry.version,
-            entry.transaction_uuid,
-            entry.shown,
-        )
+        self.id = to_table_id(tables, entry)
         location = tables.root.table(entry.table_path, entry.table_branch)
         self.handle: TableHandle = tables.open_at(
             location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
@@ -93,11 +87,12 @@ class TableView:
             return self._look_up_ids(ids)
         column = self.column("id")
         if len(ids) <= thresholds.FEW_IDS and len(ids) * _FEW_PER_ID < self.size:
-            return self._id_index().find(ids, column)
+            return self.id_index().find(ids, column)
         found = pc.index_in(ids, value_set=column)
         return np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
 
-    def _id_index(self) -> IdIndex:
+    def id_index(self) -> IdIndex:
+        """Where the entities with a few ids stand."""
         return self._cache.get(IdIndexKey(self.id), self._index_ids)
 
     def _index_ids(self) -> IdIndex:
@@ -119,8 +114,6 @@ class TableView:
         if len(delta.removed) == 0:
             return Moves(_NONE, _NONE, delta.kept)
         again = self.previous.find_again(base, delta)
-        # The version after this one will ask which of its rows are gone.
-        self.row_ids()
         return None if again is None else Moves(delta.removed, again, delta.kept)
 
     def _look_up_ids(self, ids: pa.Array) -> IntArray:
@@ -216,16 +209,6 @@ class TableView:
             row_ids = pa.array(self.row_ids().ids[candidates], pa.uint64())
         found, distances = search.nearest(self.handle, name, query, row_ids, limit)
         return self.positions_of_rows(found), distances
-
-    def prefetch(self) -> None:
-        """Derive what is in use of earlier versions, before a query has to wait for it."""
-        needs_row_ids = self._cache.is_in_use(RowIdsKey(self.id))
-        for name, key in self.column_keys.items():
-            if self._cache.is_in_use(key) and not self.is_too_wide(name):
-                self.column(name)
-                self.lookup.prefetch(name)
-        if needs_row_ids:
-            self.row_ids()
 
     def _decode(self, name: str) -> Column:
         self.previous.remember()
@@ -385,6 +368,12 @@ class TableView:
                 return mask
         batch = pa.record_batch(columns, names=names)
         return np.asarray(to_mask(predicate, batch).to_numpy(zero_copy_only=False))
+
+
+def to_table_id(tables: TableStorage, entry: TableEntry) -> TableId:
+    """What names the version of a table that an entry of the manifest shows."""
+    path = tables.root.child(entry.table_path)
+    return TableId(path, entry.table_branch, entry.version, entry.transaction_uuid, entry.shown)
 
 
 def _pick(column: pa.Array, positions: IntArray) -> pa.Array:

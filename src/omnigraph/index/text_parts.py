@@ -48,7 +48,7 @@ class TextReader:
 
     def ask(self, question: Callable[[FullText], _T]) -> _T:
         """Ask the full text; once more, of the rows alone, if a file of it is damaged."""
-        key = FullTextKey(TableId(*self.handle.identity), self.name, self.language)
+        key = self._key()
         try:
             return question(self.cache.get(key, lambda: self._build(key)))
         except Damaged as error:
@@ -57,6 +57,14 @@ class TextReader:
             if self._files is not None:
                 self._files.remove(error)
             return question(self.cache.get(key, self._build_anew))
+
+    def prefetch(self) -> None:
+        """Have the full text ready for the next question."""
+        key = self._key()
+        self.cache.get(key, lambda: self._build(key))
+
+    def _key(self) -> FullTextKey:
+        return FullTextKey(TableId(*self.handle.identity), self.name, self.language)
 
     @property
     def _files(self) -> TextFiles | None:

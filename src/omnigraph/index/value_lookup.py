@@ -97,11 +97,16 @@ class ValueLookup:
             return Selection(view.size, mask=ranks.codes == rank)
         return Selection(view.size, positions=self._postings(name).find(rank))
 
-    def prefetch(self, name: str) -> None:
-        """Rank a column again, unless single values are found by the ranks that are there."""
+    def prefetch(self, name: str, *, all_of_it: bool) -> None:
+        """Rank a column again, unless single values are found by the ranks that are there.
+
+        Unless `all_of_it` is wanted, ranks that cannot be carried over are left to the query.
+        """
         if not self._cache.is_in_use(self._ranks_keys[name]):
             return
         carried = self._view.previous.find(self._ranks_keys[name], Ranks)
+        if carried is None and not all_of_it:
+            return
         if carried is None or self._carry_ranks(name) is not None:
             has_postings = self._cache.is_in_use(self._postings_keys[name])
             self.ranks(name)

@@ -14,6 +14,7 @@
     staging.py  schema_staging.py  unattached.py  indexes.py  compaction.py
                       → transactions.py (stage, commit, prove)
     known_keys.py     which rows of an upsert are new, without a join
+    written_rows.py   the rows that were just written, to derive from without a scan
     forks.py          Lance branches of a table
     durability.py  operation_files.py   what to sync, and syncing it
 

@@ -6,17 +6,22 @@ import os
 
 import numpy as np
 import pyarrow as pa
-from lance import LanceFragment
+from lance import LanceDataset, LanceFragment
 from lance.fragment import FragmentMetadata
 
+from omnigraph.lru import Lru
 from omnigraph.storage.handles import Fragment
+from omnigraph.storage.lance_manifest import fragment_id_in, fragment_messages
 from omnigraph.storage.location import TableLocation
+
+FRAGMENTS_MAX = 4_096
 
 
 def file_names(fragment: LanceFragment | FragmentMetadata) -> tuple[str, ...]:
     """The data files of a fragment: the same files hold the same rows, but for deleted ones."""
     files = fragment.files if isinstance(fragment, FragmentMetadata) else fragment.metadata.files
-    return tuple(sorted(file.path for file in files))
+    # `path` makes a class of its own each time, for callers of long ago.
+    return tuple(sorted(str(file._path) for file in files))
 
 
 def count_deleted(fragment: LanceFragment) -> int:
@@ -40,6 +45,28 @@ def to_fragment(metadata: FragmentMetadata) -> Fragment:
         metadata.physical_rows,
         None if deletions is None else deletions.path(metadata.id),
     )
+
+
+class FragmentFacts:
+    """The facts of fragments by what manifests say of them, so that each is decoded once.
+
+    A version has most fragments in common with the one before. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._by_message = Lru[bytes, Fragment](FRAGMENTS_MAX)
+
+    def read(self, dataset: LanceDataset) -> tuple[Fragment, ...]:
+        """The fragments of a version in scan order."""
+        return tuple(self._read(dataset, each) for each in fragment_messages(dataset))
+
+    def _read(self, dataset: LanceDataset, message: bytes) -> Fragment:
+        def decode() -> Fragment:
+            fragment = dataset.get_fragment(fragment_id_in(message))
+            assert fragment is not None, "a manifest names a fragment that it does not have"
+            return to_fragment(fragment.metadata)
+
+        return self._by_message.get_or_make(message, decode)
 
 
 def read_deletion_file(location: TableLocation, file: str) -> np.ndarray | None:

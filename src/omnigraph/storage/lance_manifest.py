@@ -1,10 +1,12 @@
 """Lance manifests as bytes: the few fields that pylance does not show, or cannot change.
 
-A version of a dataset is one protobuf message. Only top-level fields, the fields of the schema and
-the base paths are read here; everything else is passed through byte by byte. `LanceDataset` takes
-changed bytes as `serialized_manifest`: the files stay as they are, only this handle differs.
+A version of a dataset is one protobuf message. Only top-level fields, the fields of the schema,
+the ids of fragments and the base paths are read here; everything else is passed through byte by
+byte. `LanceDataset` takes changed bytes as `serialized_manifest`: the files stay as they are, only
+this handle differs.
 
     field  1  the schema: one message per column      2 name, 3 id, 4 parent id
+    field  2  the fragments in scan order             1 id
     field 11  the greatest fragment id ever used
     field 12  the transaction file, `<read version>-<uuid>.txn`
     field 18  base paths: where files of a fork's origin lie      1 id, 2 branch, 4 path (absolute)
@@ -23,7 +25,8 @@ from omnigraph.storage.protobuf import Value, read_fields, rewrite
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-_FIELD, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _BASE_PATH = 1, 11, 12, 18
+_FIELD, _FRAGMENT, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _BASE_PATH = 1, 2, 11, 12, 18
+_FRAGMENT_ID = 1
 _FIELD_NAME, _FIELD_ID, _FIELD_PARENT = 2, 3, 4
 _BASE_PATH_NAME, _BASE_PATH_PATH = 2, 4
 _FOOTER_BYTES = 16
@@ -36,6 +39,19 @@ _TOP_LEVEL = 2**64 - 1
 def manifest_bytes(dataset: LanceDataset) -> bytes:
     """The manifest of an open version."""
     return bytes(dataset._ds.serialized_manifest())
+
+
+def fragment_messages(dataset: LanceDataset) -> list[bytes]:
+    """All that the manifest of an open version says of each fragment, in scan order."""
+    fields = _fields(manifest_bytes(dataset))
+    return [each for number, each in fields if number == _FRAGMENT and isinstance(each, bytes)]
+
+
+def fragment_id_in(message: bytes) -> int:
+    """The id of the fragment that a message of a manifest is about; that of the first is absent."""
+    value = dict(_fields(message)).get(_FRAGMENT_ID, 0)
+    assert isinstance(value, int)
+    return value
 
 
 def max_fragment_id(dataset: LanceDataset) -> int:

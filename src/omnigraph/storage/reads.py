@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import BadRequestError, NotFoundError
+from omnigraph.lru import Lru
 from omnigraph.storage.blobs import StoredBlob, blob_columns, open_blob, read_blobs
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
-from omnigraph.storage.fragments import read_deletion_file, to_fragment
+from omnigraph.storage.fragments import FragmentFacts, read_deletion_file
 from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.masks import keep, to_mask
@@ -24,10 +25,12 @@ from omnigraph.storage.pending import Pending, hide_pending, to_pending_table
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate, columns_of
 from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID, projection, result_schema, to_schema
 from omnigraph.storage.row_addresses import AddressCache, take_at, take_by_id
-from omnigraph.storage.row_ids import RowIds
+from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
+from omnigraph.storage.written_rows import WrittenRows
 
 BATCH_ROWS = 8_192
 ADDRESS_BATCH_ROWS = 1 << 16
+DELETION_FILES_MAX = 64
 UPDATED = "_row_last_updated_at_version"
 
 
@@ -36,6 +39,9 @@ class Reads:
 
     def __init__(self) -> None:
         self.addresses = AddressCache()
+        self.written = WrittenRows()
+        self._facts = FragmentFacts()
+        self._deleted: Lru[tuple[str, str], np.ndarray] = Lru(DELETION_FILES_MAX)
 
     def scan(
         self,
@@ -274,14 +280,45 @@ class Reads:
     def fragments(self, handle: TableHandle) -> tuple[Fragment, ...]:
         """The fragments of a version in scan order."""
         with lance_errors("reading a table", handle.location, handle.version):
-            # Each look at the metadata of a fragment makes it anew.
-            found = [each.metadata for each in handle._dataset.get_fragments()]
-        return tuple(to_fragment(each) for each in found)
+            return self._facts.read(handle._dataset)
+
+    def scan_fragments(
+        self, handle: TableHandle, columns: Sequence[str], fragments: Sequence[Fragment]
+    ) -> pa.Table:
+        """The rows of some fragments and `_rowid`; no scan where they were just written here."""
+        if all(each.rows == each.physical_rows for each in fragments):
+            known = self.written.find(handle, columns, fragments)
+            found = None if known is None else [self.read_row_ids(handle, e) for e in fragments]
+            row_ids = [each for each in found or [] if each is not None]
+            if known is not None and len(row_ids) == len(fragments):
+                # Of a table without columns Arrow does not know how many rows it has.
+                arrays = [*known.columns, pa.chunked_array(row_ids)]
+                return pa.Table.from_arrays(arrays, [*columns, ROW_ID])
+        ids = [each.fragment_id for each in fragments]
+        return self.scan(handle, columns, with_row_id=True, fragment_ids=ids)
+
+    def read_row_ids(
+        self, handle: TableHandle, fragment: Fragment, offsets: np.ndarray | None = None
+    ) -> RowIds | None:
+        """The row ids that a fragment records, deleted rows included; None in an unknown form.
+
+        With `offsets`, only of the rows there in its data file.
+        """
+        with lance_errors("reading a table", handle.location, handle.version):
+            found = handle._dataset.get_fragment(fragment.fragment_id)
+            assert found is not None
+            try:
+                return physical_row_ids(found.metadata, offsets)
+            except UnknownSequence:
+                return None
 
     def scan_physical(
         self, handle: TableHandle, columns: Sequence[str], fragments: Sequence[Fragment]
     ) -> pa.Table:
         """Every row in the data files of some fragments, deleted ones included, in their order."""
+        known = self.written.find(handle, columns, fragments)
+        if known is not None:
+            return known
         ids = [each.fragment_id for each in fragments]
         batches = self.scan_stream(handle, columns, fragment_ids=ids, include_deleted=True)
         rows = pa.Table.from_batches(batches, result_schema(handle.schema, columns))
@@ -289,13 +326,24 @@ class Reads:
         assert rows.num_rows == expected, f"{rows.num_rows} rows in files of {expected}"
         return rows
 
-    def read_deleted(self, handle: TableHandle, fragment: Fragment) -> np.ndarray:
-        """Which rows of the data file of a fragment are deleted, ascending."""
+    def list_deleted(self, handle: TableHandle, fragment: Fragment) -> np.ndarray | None:
+        """The same, from a small file near by; None when that is not to be had."""
         if fragment.deletions is None:
             return np.zeros(0, dtype=np.int64)
-        found = read_deletion_file(handle.location, fragment.deletions)
-        if found is not None and len(found) == fragment.physical_rows - fragment.rows:
-            return found
+        key = (handle.location.uri, fragment.deletions)
+        found = self._deleted.get(key)
+        if found is None:
+            found = read_deletion_file(handle.location, fragment.deletions)
+        if found is None or len(found) != fragment.physical_rows - fragment.rows:
+            return None
+        self._deleted.put(key, found)
+        return found
+
+    def read_deleted(self, handle: TableHandle, fragment: Fragment) -> np.ndarray:
+        """Which rows of the data file of a fragment are deleted, ascending."""
+        listed = self.list_deleted(handle, fragment)
+        if listed is not None:
+            return listed
         with lance_errors("reading a table", handle.location, handle.version):
             lance_fragment = handle._dataset.get_fragment(fragment.fragment_id)
             assert lance_fragment is not None

@@ -29,8 +29,8 @@ class UnknownSequence(Exception):
     """The fragment records its row ids in a form that is not known here."""
 
 
-def physical_row_ids(metadata: Any) -> RowIds:
-    """The row id of every position of a fragment, deleted ones too.
+def physical_row_ids(metadata: Any, offsets: npt.NDArray[np.int64] | None = None) -> RowIds:
+    """The row id of every position of a fragment, deleted ones too; or of some positions.
 
     Raises:
         UnknownSequence: They are recorded in another form.
@@ -38,11 +38,23 @@ def physical_row_ids(metadata: Any) -> RowIds:
     recorded = metadata.to_json().get("row_id_meta") or {}
     if "Inline" not in recorded:
         raise UnknownSequence
-    parts = [_segment(value) for number, value in _fields(bytes(recorded["Inline"])) if number == 1]
-    found = np.concatenate([_NO_IDS, *parts])
+    segments = [value for number, value in _fields(bytes(recorded["Inline"])) if number == 1]
+    if offsets is not None and len(segments) == 1:
+        first = _start_of_range(segments[0], metadata.physical_rows)
+        if first is not None:
+            return (offsets + first).astype(np.uint64)
+    found = np.concatenate([_NO_IDS, *map(_segment, segments)])
     if len(found) != metadata.physical_rows:
         raise UnknownSequence
-    return found
+    return found if offsets is None else found[offsets]
+
+
+def _start_of_range(message: Value, length: int) -> int | None:
+    """The first of the ids of a segment that is one range of this length; None of any other."""
+    ((kind, body),) = _fields(message)
+    members = dict(_fields(body)) if kind == _RANGE else {}
+    first, end = _number(members.get(1, 0)), _number(members.get(2, 0))
+    return first if kind == _RANGE and end - first == length else None
 
 
 def _segment(message: Value) -> RowIds:

@@ -50,7 +50,8 @@ class RowStaging:
         """Stage new rows. The caller knows that they are new."""
         if rows.num_rows == 0:
             raise BadRequestError("there are no rows to append")
-        return self._stage_append(handle, iter(conform(rows, handle.schema).to_batches()))
+        conformed = conform(rows, handle.schema)
+        return self._stage_append(handle, iter(conformed.to_batches()), known=conformed)
 
     def stage_append_stream(
         self, handle: TableHandle, batches: Iterable[pa.RecordBatch]
@@ -71,6 +72,8 @@ class RowStaging:
         _refuse_duplicate_keys(conformed, key)
         is_new = rows.num_rows <= NEW_ROWS_MAX and self.keys.are_new(handle, key, conformed[key])
         operation = self._append(handle, conformed) if is_new else _merge(handle, conformed, key)
+        if conformed.num_rows == 1:  # several rows are written in the order of the join
+            self.reads.written.remember(new_fragments(operation), conformed)
         staged = self.stager.stage(
             handle, StageKind.MERGE_INSERT, operation, rows=conformed.num_rows
         )
@@ -94,7 +97,9 @@ class RowStaging:
         return staged
 
     def _append(self, handle: TableHandle, rows: pa.Table) -> _Written:
-        return self._write(handle, iter(rows.to_batches()), mode="append")[0]
+        operation, _ = self._write(handle, iter(rows.to_batches()), mode="append")
+        self.reads.written.remember(new_fragments(operation), rows)
+        return operation
 
     def stage_overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage the replacement of all rows, also by none. Indexes go; they are derived."""
@@ -157,11 +162,16 @@ class RowStaging:
         return self.stage_replace(handle, batches, to_addresses(handle, row_ids))
 
     def _stage_append(
-        self, handle: TableHandle, batches: Iterator[pa.RecordBatch]
+        self,
+        handle: TableHandle,
+        batches: Iterator[pa.RecordBatch],
+        known: pa.Table | None = None,
     ) -> StagedTransaction:
         operation, rows = self._write(handle, batches, mode="append")
         if rows == 0:
             raise BadRequestError("there are no rows to append")
+        if known is not None:
+            self.reads.written.remember(new_fragments(operation), known)
         staged = self.stager.stage(handle, StageKind.APPEND, operation, rows=rows)
         record(stage_append_calls=1, stage_append_rows=rows)
         return staged
