@@ -10,6 +10,7 @@
     ├── PolicyError         ask for permission           403   PolicyEvaluationFailed (500)
     ├── NotFoundError       name something that exists   404   GraphNotFound BranchNotFound
     │                                                          CommitNotFound VersionNotFound
+    │                                                          EntityNotFound
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
     │                                                          GraphExists PreconditionFailed (412)
     │                                                          MergeConflicts
@@ -314,6 +315,38 @@ class VersionNotFound(NotFoundError):
         super().__init__(f"manifest version {version} not found on branch '{branch}'")
         self.version = version
         self.branch = branch
+
+
+class EntityNotFound(NotFoundError):
+    """There is no such node or edge on the branch."""
+
+    def __init__(
+        self,
+        table_key: str,
+        entity_id: str,
+        branch: str,
+        notes: Iterable[str] = (),
+        *,
+        deleted_by: str | None = None,
+    ) -> None:
+        what = f"{table_key} '{entity_id}'"
+        if deleted_by is not None:
+            text = (
+                f"{what} is not on branch '{branch}': commit '{deleted_by}' deleted it — its "
+                "history shows what it was"
+            )
+        else:
+            gaps = "; ".join(notes)
+            text = (
+                f"{what} is not on branch '{branch}', nor in its stored history: {gaps}"
+                if gaps
+                else f"{what} was never on branch '{branch}' — name one that is there, by its id"
+            )
+        super().__init__(text)
+        self.table_key = table_key
+        self.entity_id = entity_id
+        self.branch = branch
+        self.deleted_by = deleted_by
 
 
 class ChangeFeedGap(NotFoundError):

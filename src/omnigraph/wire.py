@@ -16,6 +16,7 @@ from omnigraph.errors import MergeConflict, OmnigraphError, RemoteError
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from omnigraph.branch.entity_history import Blame, EntityHistory
     from omnigraph.branch.merge import MergePreview
     from omnigraph.executor import Explanation, QueryResult
     from omnigraph.graph import Commit, LoadResult, MutationResult
@@ -115,6 +116,29 @@ def commit_to_json(commit: Commit) -> Json:
 def commits_to_json(commits: Iterable[Commit]) -> Json:
     """Commits, in the order given."""
     return {"commits": [commit_to_json(commit) for commit in commits]}
+
+
+def history_to_json(history: EntityHistory, branch: str) -> Json:
+    """What commits did to one entity, newest first; `notes` say what is not stored any more."""
+    return {
+        "branch": branch,
+        "changes": [
+            {"commit": commit_to_json(each.commit), "through": each.through, **each.to_json()}
+            for each in history
+            if each.commit is not None
+        ],
+        "notes": list(history.notes),
+    }
+
+
+def blame_to_json(blamed: Mapping[str, Blame], type_name: str, entity_id: str, branch: str) -> Json:
+    """For each property of an entity, its value and what wrote it."""
+    return {
+        "branch": branch,
+        "type": type_name,
+        "id": entity_id,
+        "properties": {name: each.to_json() for name, each in blamed.items()},
+    }
 
 
 def snapshot_to_json(snapshot: Snapshot) -> Json:

@@ -79,6 +79,8 @@ CALLS: dict[str, dict[str, Any]] = {
         "engine": "inline", "on_error": "reject", "quarantine": None, "embed": True,
         "progress": None, "properties": None, "if_commit": None,
     },
+    "blame": {"type": "Person", "id": "ann", "branch": "main"},
+    "history": {"type": "Person", "id": "ann", "branch": "main"},
     "log": {"branch": "main", "limit": None},
     "merge": {
         "source": "main", "into": "main", "actor": None, "delete_branch": False, "preview": True,

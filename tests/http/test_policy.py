@@ -261,6 +261,13 @@ def test_a_review_is_as_readable_as_the_branches_it_compares(graph_path: Path) -
         )
         assert bob.get("/log").status_code == 403
         assert bob.get("/log?branch=open").status_code == 200
+        for ask in ("history", "blame"):
+            assert bob.get(f"/{ask}?type=Person&id=ada").status_code == 403
+            assert bob.get(f"/{ask}?type=Person&id=ada&branch=open").status_code == 200
+        # What was done on main is not told, though it led to the branch.
+        hidden = bob.get("/history?type=Person&id=ada&branch=open").json()
+        assert hidden["changes"] == []
+        assert hidden["notes"] == ["changes on branches that the caller may not read are left out"]
         assert bob.post("/explain", {"query": PEOPLE}).status_code == 403
         # Who may read nothing does not learn which branches there are.
         assert eve.get("/diff?from=nope&to=open").status_code == 403

@@ -112,6 +112,10 @@ async def work_as_an_agent(client: Client) -> None:
     newest = (await call(client, "history", limit=1))["commits"][0]
     changed = await call(client, "commits_changes", commit_id=newest["graph_commit_id"])
     assert {each["id"] for each in changed["changes"]} == {"ada", "lin"}
+    history = await call(client, "entity_history", type="Person", id="ada")
+    blamed = await call(client, "entity_blame", type="Person", id="ada")
+    assert history["changes"][0]["commit"]["manifest_branch"] == "agent/ages"
+    assert blamed["properties"]["age"]["through"] == newest["graph_commit_id"]
 
 
 def test_an_agent_works_over_http(tmp_path: Path) -> None:

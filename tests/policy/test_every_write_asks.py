@@ -19,6 +19,7 @@ HELPERS = vars(mutations) | vars(loads)
 DOORS = frozenset({"require_writable", "write"})
 
 READS = {
+    "blame",
     "branches",
     "catalog",
     "changes",
@@ -35,6 +36,7 @@ READS = {
     "entity_at",
     "explain",
     "export",
+    "history",
     "log",
     "nodes",
     "plan_schema",

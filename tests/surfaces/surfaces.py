@@ -84,6 +84,8 @@ class Surface(Protocol):
     def commits(self, branch: str = "main") -> Answer: ...
     def commit(self, commit_id: str) -> Answer: ...
     def log(self, branch: str = "main", limit: int = 30) -> Answer: ...
+    def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
+    def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer: ...
 
 
@@ -189,6 +191,12 @@ class Library:
 
     def log(self, branch: str = "main", limit: int = 30) -> Answer:
         return self._answer(lambda graph: wire.commits_to_json(graph.log(branch, limit=limit)))
+
+    def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
+        return self._answer(lambda graph: self._local(graph).history(type_name, entity_id, branch))
+
+    def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
+        return self._answer(lambda graph: self._local(graph).blame(type_name, entity_id, branch))
 
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
         return self._answer(
@@ -313,6 +321,12 @@ class CommandLine:
     def log(self, branch: str = "main", limit: int = 30) -> Answer:
         return self._answer("log", "--branch", branch, "--limit", str(limit))
 
+    def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
+        return self._answer("history", type_name, entity_id, "--branch", branch)
+
+    def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
+        return self._answer("blame", type_name, entity_id, "--branch", branch)
+
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
         flags = ["--analyze"] if analyze else []
         return self._answer("explain", *self._asked(source, None, params), *flags)
@@ -422,6 +436,14 @@ class Http:
 
     def log(self, branch: str = "main", limit: int = 30) -> Answer:
         return self._send("GET", "/log", params={"branch": branch, "limit": limit})
+
+    def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
+        params = {"type": type_name, "id": entity_id, "branch": branch}
+        return self._send("GET", "/history", params=params)
+
+    def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
+        params = {"type": type_name, "id": entity_id, "branch": branch}
+        return self._send("GET", "/blame", params=params)
 
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
         return self._post("/explain", query=source, params=params, analyze=analyze)

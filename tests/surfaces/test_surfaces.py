@@ -404,6 +404,11 @@ def test_a_merge_is_previewed_then_resolved_choice_by_choice(surface: Surface) -
     assert drawn[0]["merged_parent_commit_id"] is not None
     assert "dev" in {each["manifest_branch"] for each in drawn}
     assert len(surface.log(limit=1).json["commits"]) == 1
+    history = surface.history("Person", "ada").json
+    assert history["changes"][0]["commit"]["manifest_branch"] == "dev"
+    assert history["changes"][0]["through"] == drawn[0]["graph_commit_id"]
+    age = surface.blame("Person", "ada").json["properties"]["age"]
+    assert (age["value"], age["through"]) == (1, drawn[0]["graph_commit_id"])
 
 
 def test_comparisons_of_what_is_not_there_are_refused(standing: Surface) -> None:
@@ -411,6 +416,10 @@ def test_comparisons_of_what_is_not_there_are_refused(standing: Surface) -> None
     standing.diff("main", types=["Nope"]).refused(400, "there is no type 'Nope'")
     standing.preview_merge("nope").refused(404, "branch 'nope' not found")
     standing.log("nope").refused(404, "branch 'nope' not found")
+    for ask in (standing.history, standing.blame):
+        ask("Person", "nope").refused(404, "node:Person 'nope' was never on branch 'main'")
+        ask("Nope", "ada").refused(400, "unknown type 'Nope'")
+        ask("Person", "ada", "nope").refused(404, "branch 'nope' not found")
 
 
 def test_a_read_is_explained(standing: Surface) -> None:

@@ -16,5 +16,7 @@ merge.py         two heads → outcome → one commit with two parents
   choices.py       the caller's choices        resolve.py  choices and rules, round by round
   apply.py         sidecar, commits, confirmation, publish
 diff.py          two states → `changes.py`: entities with both images (`images.py`)
+entity_history.py  what every commit did to one entity, and which wrote its values
+  entity_line.py     the commits of a line that changed it
 html.py          a diff as a page, drawn by `picture.py` from `surroundings.py`
 """

@@ -20,6 +20,7 @@ from omnigraph.branch.images import Image, list_changed_properties
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm, without_empty
+from omnigraph.manifest import GraphCommit
 from omnigraph.manifest.schema_view import GONE
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -38,7 +39,8 @@ class EntityChange:
     """One node or edge that differs. `before` is None for an insert, `after` for a delete.
 
     Each image has the names of its own schema; `renamed` leads from those of `before` to those of
-    `after` where they differ.
+    `after` where they differ. In a history, `commit` made the change and `through` is the merge by
+    which it came.
     """
 
     table_key: str
@@ -50,6 +52,8 @@ class EntityChange:
     before: Image | None = None
     after: Image | None = None
     renamed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    commit: GraphCommit | None = None
+    through: str | None = None
 
     @property
     def endpoints(self) -> tuple[str, str] | None:

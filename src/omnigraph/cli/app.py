@@ -21,6 +21,7 @@ from omnigraph.cli import (
     changes,
     commit,
     embed,
+    entity,
     export,
     graph,
     history,
@@ -66,6 +67,8 @@ app.command("mutate", short_help="Run a mutation as one commit.")(graph.mutate)
 app.command("change", hidden=True)(deprecate("change", "mutate", graph.mutate))
 app.command("snapshot")(graph.snapshot)
 app.command("log")(history.log)
+app.command("history", short_help="Show what every commit did to one entity.")(entity.history)
+app.command("blame", short_help="Show which commit wrote each value of an entity.")(entity.blame)
 app.add_typer(changes.app, name="changes")
 app.command("verify", short_help="Check that a graph is intact.")(history.verify)
 app.command("optimize", short_help="Merge small fragments, update indexes.")(upkeep.optimize)

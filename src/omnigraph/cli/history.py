@@ -47,11 +47,15 @@ def draw(commits: list[Json]) -> Iterator[str]:
 
 
 def _describe(commit: Json) -> str:
-    made = datetime.fromtimestamp(commit["created_at"] / 1_000_000, UTC)
-    when, branch = made.strftime("%Y-%m-%d %H:%M:%S"), commit["manifest_branch"] or "main"
+    when, branch = describe_time(commit["created_at"]), commit["manifest_branch"] or "main"
     by = f" by {commit['actor_id']}" if commit["actor_id"] else ""
     merged = " (merge)" if commit["merged_parent_commit_id"] is not None else ""
     return f"{commit['graph_commit_id']} {when} {branch} v{commit['manifest_version']}{by}{merged}"
+
+
+def describe_time(created_at: int) -> str:
+    """When a commit was made, to the second, UTC."""
+    return datetime.fromtimestamp(created_at / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @command("verify", Capability.DIRECT, uri="argument")

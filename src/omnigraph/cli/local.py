@@ -170,6 +170,14 @@ class LocalGraph:
     def log(self, branch: str, limit: int) -> Json:
         return wire.commits_to_json(self.graph.log(branch, limit=limit))
 
+    def history(self, type_name: str, entity_id: str, branch: str) -> Json:
+        found = self.graph.history(type_name, entity_id, branch=branch)
+        return wire.history_to_json(found, branch)
+
+    def blame(self, type_name: str, entity_id: str, branch: str) -> Json:
+        found = self.graph.blame(type_name, entity_id, branch=branch)
+        return wire.blame_to_json(found, type_name, entity_id, branch)
+
     def explain(self, query: wire.QueryCall, *, analyze: bool) -> Json:
         explained = self.graph.explain(
             _require_source(query),

@@ -250,6 +250,14 @@ class RemoteGraph:
     def log(self, branch: str, limit: int) -> Json:
         return self.http.call("GET", "/log", params={"branch": branch, "limit": limit})
 
+    def history(self, type_name: str, entity_id: str, branch: str) -> Json:
+        params = {"type": type_name, "id": entity_id, "branch": branch}
+        return self.http.call("GET", "/history", params=params)
+
+    def blame(self, type_name: str, entity_id: str, branch: str) -> Json:
+        params = {"type": type_name, "id": entity_id, "branch": branch}
+        return self.http.call("GET", "/blame", params=params)
+
     def explain(self, query: QueryCall, *, analyze: bool) -> Json:
         assert query.source is not None
         body = _drop_missing(

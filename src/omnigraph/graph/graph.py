@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.changes import ChangeSet
     from omnigraph.branch.choices import Resolution
     from omnigraph.branch.diff import CommitChanges, State, Target
+    from omnigraph.branch.entity_history import Blame, EntityHistory, EntityReview
     from omnigraph.branch.feed import Baseline, ChangeFeed, ChangePage, CommitPage
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.graph.blob_reader import BlobReader
@@ -373,6 +374,49 @@ class Graph:
         name = canonical_branch(branch)
         session, wanted = self._session, _check_limit(limit)
         return list_ancestry(session.coordinator, session.store.history, name, wanted)
+
+    def history(
+        self,
+        type: str,  # noqa: A002 — the word of the API
+        id: str,  # noqa: A002 — the API names it so
+        *,
+        branch: str = MAIN,
+    ) -> EntityHistory:
+        """What every commit did to one node or edge, the latest to reach the branch first.
+
+        Where a merge brought a change, the commit is the one that made it on the merged branch and
+        `through` is the merge. `notes` of the list say what is not stored any more.
+
+        Raises:
+            EntityNotFound: The branch never had it.
+        """
+        return self._review(type, id, branch).list_changes()
+
+    def blame(
+        self,
+        type: str,  # noqa: A002 — the word of the API
+        id: str,  # noqa: A002 — the API names it so
+        *,
+        branch: str = MAIN,
+    ) -> dict[str, Blame]:
+        """For each property of a node or edge, its value and the commit that wrote it.
+
+        Raises:
+            EntityNotFound: The branch does not have it now.
+        """
+        return self._review(type, id, branch).blame()
+
+    def _review(self, type_name: str, entity_id: str, branch: str) -> EntityReview:
+        from omnigraph.branch.entity_history import EntityReview
+        from omnigraph.pipeline.frames import table_key
+
+        session = self._session
+        session.read_contract()
+        state = session.coordinator.fresh(canonical_branch(branch))
+        catalog = self._find_state(state.snapshot()).catalog
+        entity = catalog.entity(table_key(catalog, type_name))
+        place = session.store.tables, session.coordinator, self._find_state
+        return EntityReview(*place, state, entity, entity_id)
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Every write that recovery had to finish or undo, oldest first."""

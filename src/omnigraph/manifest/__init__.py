@@ -11,6 +11,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
     publisher.py         the only code that publishes
     branch_names.py      the names a branch may have
     targets.py           which snapshot a read is about
+    pin_history.py       which commits published which version of a table
     retained_commits.py  states that outlived their branch
     contract.py          the schema files
     schema_files.py      how they change

@@ -49,6 +49,7 @@ from omnigraph.manifest.model import (
     Snapshot,
     TableEntry,
 )
+from omnigraph.manifest.pin_history import PinnedCommit, list_pinned_commits
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import migrate
@@ -175,6 +176,10 @@ class Coordinator:
     def commits(self, branch: str) -> Iterator[GraphCommit]:
         """Every commit visible on a branch, newest first; parsed as they are asked for."""
         return commits_newest_first(self.fresh(branch).commit_rows)
+
+    def pinned_commits(self, state: ManifestState, entry: TableEntry) -> list[PinnedCommit]:
+        """The commits of a branch's line that published a table, newest first; costs one scan."""
+        return list_pinned_commits(self._control, state, entry)
 
     # Publishing
 

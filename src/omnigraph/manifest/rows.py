@@ -191,9 +191,9 @@ def rows_to_state(
     paths = {row["table_key"]: _require(row, "location") for row in by_type["table"].to_pylist()}
     tombstones = by_type["table_tombstone"]
     tombstones = tombstones.filter(pc.greater(tombstones["table_version"], 0))
-    own = _select_registered(tombstones, paths)
+    own = select_registered(tombstones, paths)
     hidden = _find_greatest(own["table_key"], own["table_version"])
-    versions = _select_registered(by_type["table_version"], paths)
+    versions = select_registered(by_type["table_version"], paths)
     entries = dict(_build_visible_entries(paths, versions, hidden))
     shown = {entry.table_path for entry in entries.values()}
     schema = _read_schema_facts(by_type["schema"])
@@ -238,7 +238,7 @@ def _find_greatest(keys: pa.ChunkedArray, versions: pa.ChunkedArray) -> dict[str
     return dict(zip(grouped["key"].to_pylist(), grouped["version_max"].to_pylist(), strict=True))
 
 
-def _select_registered(rows: pa.Table, paths: Mapping[str, str]) -> pa.Table:
+def select_registered(rows: pa.Table, paths: Mapping[str, str]) -> pa.Table:
     """The rows about the table that each key is registered for, not one it had before."""
     elsewhere = {key: path for key, path in paths.items() if path != default_path(key)}
     if not elsewhere and rows["location"].null_count == rows.num_rows:

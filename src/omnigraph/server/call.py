@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from starlette.requests import Request
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError
+from omnigraph.errors import BadRequestError, EmbeddingFailed, OmnigraphError, PolicyError
 from omnigraph.policy import Action
 from omnigraph.server.admission import Admission
 from omnigraph.server.bodies import read_json
@@ -144,6 +144,14 @@ class Call:
         """
         gate = self._graph.gate if self._graph is not None else self.serving.gate
         return gate.may(self.actor, action, self.bound)
+
+    def may_read(self, branch: str) -> bool:
+        """Whether the actor may read a branch, besides what the request is about."""
+        try:
+            self.graph.gate.require(self.actor, Action.READ, branch)
+        except PolicyError:
+            return False
+        return True
 
     async def body(self, model: type[Model], *, is_optional: bool = False) -> Model:
         """Read the body as a model; for an optional one, nothing and `null` are an empty object."""

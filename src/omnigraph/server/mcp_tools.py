@@ -188,6 +188,11 @@ def _of_commit(*rest: str) -> Callable[[Json], Sent]:
 
 _READ_ARGUMENTS = {"query": _QUERY, "name": _NAME, "params": _PARAMS, "branch": _BRANCH}
 _MERGE_ARGUMENTS = {"source": _SOURCE, "target": _TARGET, "resolve": _RESOLVE}
+_ENTITY = {
+    "type": _text("The type of the node or edge."),
+    "id": _text("Its id; the value of its @key."),
+    "branch": _BRANCH,
+}
 _COMMIT_ID = {"commit_id": _text("The graph commit.")}
 
 HEALTH = Tool("health", "Whether the server is up, and its version.", "health", _get("healthz"))
@@ -335,6 +340,23 @@ TOOLS: tuple[Tool, ...] = (
         "log",
         _get("log", "branch", "limit"),
         {"branch": _BRANCH, "limit": _LIMIT},
+    ),
+    Tool(
+        "entity_history",
+        "What every commit did to one node or edge, with its actor, before and after.",
+        "history",
+        _get("history", "type", "id", "branch"),
+        _ENTITY,
+        ("type", "id"),
+        cuts=True,
+    ),
+    Tool(
+        "entity_blame",
+        "For each property of a node or edge, who wrote its value, in which commit, and when.",
+        "blame",
+        _get("blame", "type", "id", "branch"),
+        _ENTITY,
+        ("type", "id"),
     ),
     Tool(
         "schema_apply",

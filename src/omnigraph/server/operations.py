@@ -128,6 +128,11 @@ _LOG = (
     Parameter("branch", "query", "The branch; `main` by default."),
     Parameter("limit", "query", "Number of commits; 30 by default."),
 )
+_ENTITY = (
+    Parameter("type", "query", "The type of the node or edge.", is_required=True),
+    Parameter("id", "query", "The id of the node or edge.", is_required=True),
+    Parameter("branch", "query", "The branch; `main` by default."),
+)
 _FILTERS = (
     Parameter("kind", "query", "Only nodes or edges.", values=("node", "edge")),
     Parameter("type", "query", "Only this type; may be repeated."),
@@ -266,6 +271,10 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get("diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=_DIFF),
     _get("log", "/log", routes_review.log, answered.CommitsOutput, parameters=_LOG),
+    _get(
+        "history", "/history", routes_review.history, answered.HistoryOutput, parameters=_ENTITY
+    ),
+    _get("blame", "/blame", routes_review.blame, answered.BlameOutput, parameters=_ENTITY),
     _read(
         "explain", "/explain", routes_review.explain, sent.ExplainRequest, answered.ExplainOutput
     ),

@@ -397,6 +397,32 @@ class DiffOutput(ResponseModel):
     stats: DiffCounts
 
 
+class HistoryChange(ChangedEntity):
+    commit: Commit
+    through: str | None
+
+
+class HistoryOutput(ResponseModel):
+    branch: str
+    changes: list[HistoryChange]
+    notes: list[str]
+
+
+class BlamedValue(ResponseModel):
+    value: Any
+    commit_id: str | None
+    actor: str | None
+    at: int | None
+    through: str | None
+
+
+class BlameOutput(ResponseModel):
+    branch: str
+    type: str
+    id: str
+    properties: dict[str, BlamedValue]
+
+
 class MergePreviewOutput(ResponseModel):
     source: str
     target: str

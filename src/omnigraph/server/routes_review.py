@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from omnigraph.branch.entity_history import EntityHistory
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
 from omnigraph.manifest import Snapshot
@@ -25,12 +26,13 @@ from omnigraph.server.url_parameters import (
     one_parameter,
     require_parameter,
 )
-from omnigraph.wire import commits_to_json, explanation_to_json
+from omnigraph.wire import blame_to_json, commits_to_json, explanation_to_json, history_to_json
 
 DIFF_PARAMETERS = ("from", "to", "kind", "type", "op", "format")
 DIFF_FORMATS = ("json", "jsonl", "html")
 HTML = "text/html; charset=utf-8"
 LOG_LIMIT = 30
+HIDDEN = "changes on branches that the caller may not read are left out"
 
 
 async def diff(call: Call) -> Response:
@@ -71,6 +73,37 @@ async def log(call: Call) -> Response:
     limit = integer_parameter(call.request, "limit") or LOG_LIMIT
     found = await call.run_read(call.graph.graph.log, branch, limit=limit)
     return json_response(commits_to_json(found))
+
+
+async def history(call: Call) -> Response:
+    """What every commit did to one node or edge, newest first.
+
+    Changes on a branch that the caller may not read are left out, and the notes say so.
+    """
+    asked = _read_entity(call)
+    found = await call.run_read(call.graph.graph.history, *asked[:2], branch=asked[2])
+    branches = {each.commit.branch for each in found if each.commit is not None}
+    hidden = {each for each in branches if each != asked[2] and not call.may_read(each)}
+    if hidden:
+        shown = [each for each in found if each.commit and each.commit.branch not in hidden]
+        found = EntityHistory(shown, [*found.notes, HIDDEN])
+    return json_response(history_to_json(found, asked[2]))
+
+
+async def blame(call: Call) -> Response:
+    """For each property of a node or edge, its value and the commit that wrote it."""
+    type_name, entity_id, branch = _read_entity(call)
+    found = await call.run_read(call.graph.graph.blame, type_name, entity_id, branch=branch)
+    return json_response(blame_to_json(found, type_name, entity_id, branch))
+
+
+def _read_entity(call: Call) -> tuple[str, str, str]:
+    """The type, id and branch that a request names, once its caller may read there."""
+    check_parameters(call.request, ("type", "id", "branch"))
+    names = [require_parameter(call.request, name) for name in ("type", "id")]
+    branch = resolve_branch(one_parameter(call.request, "branch"))
+    call.permit(branch=branch)
+    return names[0], names[1], branch
 
 
 async def explain(call: Call) -> Response:

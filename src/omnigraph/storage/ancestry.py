@@ -23,11 +23,10 @@ from omnigraph.storage.fragments import file_names
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID
-from omnigraph.storage.reads import UPDATED, Reads
+from omnigraph.storage.reads import CREATED, UPDATED, Reads
 from omnigraph.storage.row_addresses import to_numbers
 from omnigraph.storage.row_ids import RowIds
 
-CREATED = "_row_created_at_version"
 _NO_ROWS: RowIds = np.empty(0, dtype=np.uint64)
 
 

@@ -39,6 +39,7 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
 from omnigraph.storage.file_times import stable_after
+from omnigraph.storage.filters import to_lance
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
@@ -47,11 +48,13 @@ from omnigraph.storage.location import VERSIONS, GraphRoot, TableLocation, versi
 from omnigraph.storage.operation_files import commit_files, list_compacted_files, version_files
 from omnigraph.storage.power_cut import PowerCut
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate
-from omnigraph.storage.reads import Reads
+from omnigraph.storage.reads import UPDATED, Reads
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.staging import write_deletions, write_rows
 from omnigraph.storage.text import open_text_store
 from omnigraph.storage.transactions import commit_once
+
+STAMP = UPDATED
 
 _Attributes: TypeAlias = tuple[int, int]
 
@@ -169,6 +172,19 @@ class ControlTable:
         rows = self._reads.scan(handle, columns, predicate)
         record(control_reads=1)
         return ControlRows(rows, int(dataset.version))
+
+    def read_stamped(
+        self, branch: str | None, version: int, columns: Sequence[str], predicate: Predicate
+    ) -> pa.Table:
+        """Rows at a version, and as `STAMP` the version of the table that wrote each of them."""
+        location = TableLocation(self.uri, branch)
+        dataset = self._opener.at(location, version)
+        with lance_errors("reading a table", location, version):
+            rows = dataset.scanner(
+                columns=[*columns, STAMP], filter=to_lance(predicate, dataset.schema)
+            ).to_table()
+        record(control_reads=1)
+        return rows
 
     def next_version(self, branch: str | None, version: int) -> int | None:
         """The earliest version after this one that is still there."""

@@ -30,6 +30,7 @@ from omnigraph.storage.written_rows import WrittenRows
 
 BATCH_ROWS = 8_192
 ADDRESS_BATCH_ROWS = 1 << 16
+CREATED = "_row_created_at_version"
 DELETION_FILES_MAX = 64
 UPDATED = "_row_last_updated_at_version"
 

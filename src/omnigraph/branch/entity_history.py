@@ -1,0 +1,239 @@
+"""Entity history and blame: which commits made one node or edge what it is.
+
+Both follow the line of the asked branch. Where a merge brought a change, they go on to the commits
+of the merged branch that made it; `through` names the merge. What a merge itself decided, because
+both sides had changed the entity, is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.branch.changes import ChangeOp, EntityChange
+from omnigraph.branch.commit_dag import compare_histories, read_dag
+from omnigraph.branch.diff import StateOf
+from omnigraph.branch.entity_line import (
+    EntityLine,
+    HistoryRemoved,
+    Step,
+    changed_values,
+    differ,
+    identity_of,
+)
+from omnigraph.catalog import EntityType
+from omnigraph.dataclass import dataclass
+from omnigraph.errors import EntityNotFound, NotFoundError
+from omnigraph.json_form import JsonForm
+from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
+from omnigraph.manifest.schema_view import find_renamed_columns
+from omnigraph.storage.tables import TableStorage
+
+REMOVED = "older history was removed by cleanup"
+
+
+class EntityHistory(list[EntityChange]):
+    """The changes of one entity, the latest to reach the branch first: a merge brings its own then.
+
+    `notes` say what could not be read.
+    """
+
+    def __init__(self, changes: Collection[EntityChange], notes: Collection[str] = ()) -> None:
+        super().__init__(changes)
+        self.notes = tuple(dict.fromkeys(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Blame(JsonForm):
+    """A value, and the commit that wrote it; `at` is in microseconds since the epoch, UTC.
+
+    `through` is the merge by which it came. The commit is that merge itself when what the merged
+    branch did is not stored any more, and None when a cleanup removed how the value came about.
+    """
+
+    value: Any
+    commit_id: str | None = None
+    actor: str | None = None
+    at: int | None = None
+    through: str | None = None
+
+
+class EntityReview:
+    """Answers for one entity on one branch."""
+
+    def __init__(
+        self,
+        tables: TableStorage,
+        coordinator: Coordinator,
+        state_of: StateOf,
+        state: ManifestState,
+        entity: EntityType,
+        entity_id: str,
+    ) -> None:
+        self._line = EntityLine(tables, coordinator, state_of, entity.type_id, entity_id)
+        self._dag = read_dag(coordinator, (state,))
+        self._state = state
+        self._entity = entity
+        self._id = entity_id
+        self._notes: list[str] = []
+        self._is_seen = False
+
+    def list_changes(self) -> EntityHistory:
+        """Every change that is stored, the latest to reach the branch first.
+
+        Raises:
+            EntityNotFound: The branch never had the entity, as far as its history is stored.
+        """
+        found = list(self._list_line(self._state.head, None, None))
+        if not found and not self._is_seen:
+            raise EntityNotFound(self._entity.table_key, self._id, self._state.branch, self._notes)
+        return EntityHistory(found, self._notes)
+
+    def blame(self) -> dict[str, Blame]:
+        """For each property that the entity has now, what wrote its value.
+
+        Raises:
+            EntityNotFound: The branch does not have the entity now.
+        """
+        row = self._line.read(self._state.head)
+        if row is None:
+            raise self._explain_absence()
+        names = [name for name in row.image if name != "id"]
+        found: dict[int | str, Blame] = {}
+        wanted = {identity_of(row.entity, name) for name in names}
+        self._assign(self._state.head, wanted, None, found)
+        return {
+            name: replace(found[identity_of(row.entity, name)], value=row.image[name])
+            for name in names
+        }
+
+    # History
+
+    def _list_line(
+        self, start: GraphCommit, allowed: Collection[str] | None, through: str | None
+    ) -> Iterator[EntityChange]:
+        """The changes along a line; `allowed` are the commits that a merge brought."""
+        try:
+            for step in self._line.walk(start):
+                if allowed is not None and step.commit.commit_id not in allowed:
+                    return
+                yield from self._list_step(step, allowed, through)
+        except HistoryRemoved as removed:
+            self._is_seen |= removed.after is not None
+            self._notes.append(REMOVED)
+
+    def _list_step(
+        self, step: Step, allowed: Collection[str] | None, through: str | None
+    ) -> Iterator[EntityChange]:
+        source = self._find_source(step.commit)
+        if source is None:
+            yield self._describe(step, through)
+            return
+        try:
+            theirs = self._line.read(source)
+        except NotFoundError:
+            self._notes.append(_explain_lost(source, step.commit))
+            yield self._describe(step, through)
+            return
+        if differ(theirs, step.after):
+            yield self._describe(step, through)
+        brought = self._list_brought(source, step.commit)
+        if allowed is not None:
+            brought &= set(allowed)
+        yield from self._list_line(source, brought, through or step.commit.commit_id)
+
+    def _find_source(self, commit: GraphCommit) -> GraphCommit | None:
+        """The head that a commit merged; None when it is no merge."""
+        source_id = commit.merged_parent_id
+        return None if source_id is None else self._dag.get(source_id)
+
+    def _list_brought(self, source: GraphCommit, merge: GraphCommit) -> set[str]:
+        """The commits that lead to the source of a merge, and did not lead to its target."""
+        target = [self._dag.get(merge.parent_id)] if merge.parent_id is not None else []
+        known = [each for each in target if each is not None]
+        return {each.commit_id for each in compare_histories(self._dag, [source], known).only_one}
+
+    def _describe(self, step: Step, through: str | None) -> EntityChange:
+        before, after = step.before, step.after
+        shown = after or before
+        assert shown is not None
+        renamed: Mapping[str, str] = {}
+        op = ChangeOp.INSERT if before is None else ChangeOp.DELETE
+        if before is not None and after is not None:
+            op, renamed = ChangeOp.UPDATE, find_renamed_columns(before.entity, after.entity)
+        return EntityChange(
+            table_key=shown.entity.table_key,
+            kind=shown.entity.kind,
+            type_name=shown.entity.name,
+            id=self._id,
+            op=op,
+            manifest_version=step.commit.manifest_version,
+            before=None if before is None else before.image,
+            after=None if after is None else after.image,
+            renamed=renamed,
+            commit=step.commit,
+            through=through,
+        )
+
+    # Blame
+
+    def _assign(
+        self,
+        start: GraphCommit,
+        wanted: set[int | str],
+        through: str | None,
+        found: dict[int | str, Blame],
+    ) -> None:
+        """Find what wrote the wanted values of the entity as `start` left it."""
+        left = set(wanted)
+        try:
+            for step in self._line.walk(start):
+                changed = left
+                if step.before is not None:
+                    changed = left & changed_values(step.before, step.after)
+                self._assign_step(step, set(changed), through, found)
+                left -= changed
+                if not left:
+                    return
+        except HistoryRemoved:
+            pass
+        for each in left:
+            found[each] = Blame(None, through=through)
+
+    def _assign_step(
+        self,
+        step: Step,
+        changed: set[int | str],
+        through: str | None,
+        found: dict[int | str, Blame],
+    ) -> None:
+        commit, source = step.commit, self._find_source(step.commit)
+        outer = through
+        if source is not None and changed:
+            outer = through or commit.commit_id
+            theirs: set[int | str] = set()
+            try:
+                theirs = changed - changed_values(self._line.read(source), step.after)
+                outer = through  # what is left, the merge decided itself
+            except NotFoundError:
+                pass
+            if theirs:
+                self._assign(source, theirs, through or commit.commit_id, found)
+            changed -= theirs
+        for each in changed:
+            found[each] = Blame(None, commit.commit_id, commit.actor, commit.created_at, outer)
+
+    def _explain_absence(self) -> EntityNotFound:
+        changes = self.list_changes()
+        commit = changes[0].commit
+        deleted_by = None if commit is None else commit.commit_id
+        place = self._entity.table_key, self._id, self._state.branch
+        return EntityNotFound(*place, deleted_by=deleted_by)
+
+
+def _explain_lost(source: GraphCommit, merge: GraphCommit) -> str:
+    return (
+        f"what branch '{source.branch}' did before merge '{merge.commit_id}' is not stored any "
+        "more: the merge stands for it"
+    )

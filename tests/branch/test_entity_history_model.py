@@ -1,0 +1,288 @@
+"""Random histories: what `history` and `blame` say of every entity, next to plain dicts.
+
+The model knows the whole state that each commit left, and goes back commit by commit.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, Phase, event, example, given, settings
+
+import omnigraph as og
+from omnigraph.errors import EntityNotFound, OmnigraphError
+from tests.branch.people import State, change, new_people, state_of
+from tests.depth import depth
+
+pytestmark = pytest.mark.slow
+
+NAMES = ["alice", "bob", "carol", "eve"]
+TABLES = ["node:Person", "edge:Knows"]
+RENAMED = {"years": "age"}
+Change = tuple[str, str | None, Any, Any]
+"""Commit, merge that it came through, and the row before and after it."""
+
+names = st.sampled_from(NAMES)
+places = st.integers(0, 3)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("branch"), places),
+        st.tuples(st.just("set"), places, names, st.integers(1, 3)),
+        st.tuples(st.just("set"), places, names, st.integers(1, 3)),
+        st.tuples(st.just("gone"), places, names),
+        st.tuples(st.just("load"), places, st.sets(names, min_size=1), st.integers(1, 3)),
+        st.tuples(st.just("link"), places, names, names),
+        st.tuples(st.just("apart"), places, names),
+        st.tuples(st.just("compact"), places),
+        st.tuples(st.just("rename"), places),
+        st.tuples(st.just("drop"), places),
+        st.tuples(st.just("merge"), places, places, st.sampled_from(["ours", "theirs"])),
+        st.tuples(st.just("merge"), places, places, st.sampled_from(["ours", "theirs"])),
+    ),
+    min_size=8,
+    max_size=24,
+)
+
+
+ALL_AT_ONCE: list[tuple[Any, ...]] = [
+    *(("set", 0, "alice", 1), ("rename", 0), ("branch", 0), ("set", 1, "alice", 2)),
+    *(("branch", 1), ("gone", 2, "bob"), ("set", 2, "eve", 1), ("merge", 2, 1, "theirs")),
+    *(("set", 0, "alice", 3), ("compact", 0), ("link", 1, "alice", "carol"), ("drop", 2)),
+    *(("merge", 1, 0, "theirs"), ("set", 0, "bob", 2), ("load", 1, {"alice", "eve"}, 3)),
+    *(("merge", 0, 1, "ours"), ("merge", 1, 0, "ours"), ("apart", 0, "alice"), ("drop", 1)),
+    *(("rename", 0), ("set", 0, "eve", 2)),
+]
+
+
+class World:
+    """A graph, and the state that each of its commits left."""
+
+    def __init__(self, path: Path) -> None:
+        self.graph = new_people(path, self_care=False)
+        self.branches = ["main"]
+        self.age = "age"
+        self.states: dict[str, State] = {}
+        self.parents: dict[str, tuple[str | None, str | None]] = {}
+        for commit in self.graph.log():
+            self.states[commit.commit_id] = state_of_commit(self.graph, commit.commit_id)
+            self.parents[commit.commit_id] = commit.parent_id, commit.merged_parent_id
+
+    def run(self, step: tuple[Any, ...]) -> None:
+        what, place, *more = step
+        branch = self.branches[place % len(self.branches)]
+        try:
+            self.act(what, branch, more)
+        except OmnigraphError as error:
+            event(f"refused: {what} {type(error).__name__}")
+            return
+        if branch in self.branches:
+            self.remember(branch)
+
+    def act(self, what: str, branch: str, more: list[Any]) -> None:
+        match what, *more:
+            case ["branch"]:
+                name = f"b{len(self.states)}_{len(self.branches)}"
+                self.graph.create_branch(name, branch)
+                self.branches.append(name)
+            case ["set", name, age]:
+                is_there = name in self.people(branch)
+                text = f'update Person set {{ {self.age}: {age} }} where name = "{name}"'
+                if not is_there:
+                    text = f'insert Person {{ name: "{name}", {self.age}: {age} }}'
+                self.graph.mutate(f"query q() {{ {text} }}", branch=branch, actor=f"by-{age}")
+            case ["gone", name]:
+                change(self.graph, "gone", branch, name=name)
+            case ["load", several, age]:
+                rows = [
+                    {"type": "Person", "data": {"name": each, self.age: age}}
+                    for each in sorted(several)
+                ]
+                self.graph.load(rows, mode="merge", branch=branch)
+            case ["link", first, second]:
+                change(self.graph, "knows", branch, a=first, b=second)
+            case ["apart", name]:
+                change(self.graph, "apart", branch, a=name)
+            case ["compact"]:
+                self.graph.optimize()
+            case ["rename"]:
+                self.rename()
+            case ["drop"]:
+                if branch != "main":
+                    self.graph.delete_branch(branch)
+                    self.branches.remove(branch)
+            case ["merge", other, side]:
+                target = self.branches[other % len(self.branches)]
+                found = self.graph.merge(branch, target, resolve=side)
+                event(f"merge: {found.outcome.value}")
+                self.remember(target)
+
+    def rename(self) -> None:
+        """Call a property otherwise; a graph with branches refuses it."""
+        old, new = (("age", "years"), ("years", "age"))[self.age == "years"]
+        text = self.graph.schema.replace(f' @rename_from("{new}")', "")
+        text = text.replace(f"{old}: I32?", f'{new}: I32? @rename_from("{old}")')
+        self.graph.apply_schema(text.replace(f"@range({old},", f"@range({new},"))
+        self.age = new
+
+    def people(self, branch: str) -> dict[str, Any]:
+        return self.states[self.head(branch)]["node:Person"]
+
+    def head(self, branch: str) -> str:
+        return self.graph.commits(branch, limit=1)[0].commit_id
+
+    def remember(self, branch: str) -> None:
+        for commit in self.graph.log(branch, limit=2):
+            if commit.commit_id not in self.states:
+                self.states[commit.commit_id] = canonical(state_of(self.graph, branch))
+                self.parents[commit.commit_id] = commit.parent_id, commit.merged_parent_id
+
+    # The model
+
+    def row(self, commit_id: str, key: str, entity_id: str) -> dict[str, Any] | None:
+        return self.states[commit_id][key].get(entity_id)
+
+    def ancestors(self, commit_id: str | None) -> set[str]:
+        pending, found = [commit_id], set[str]()
+        while pending:
+            each = pending.pop()
+            if each is not None and each not in found:
+                found.add(each)
+                pending += self.parents[each]
+        return found
+
+    def changes(self, start: str, key: str, entity_id: str) -> Iterator[tuple[str, Any, Any]]:
+        """What each commit of a line changed, newest first."""
+        commit_id: str | None = start
+        while commit_id is not None:
+            parent = self.parents[commit_id][0]
+            before = None if parent is None else self.row(parent, key, entity_id)
+            after = self.row(commit_id, key, entity_id)
+            if before != after:
+                yield commit_id, before, after
+            commit_id = parent
+
+    def history(
+        self,
+        start: str,
+        key: str,
+        entity_id: str,
+        allowed: set[str] | None = None,
+        through: str | None = None,
+    ) -> Iterator[Change]:
+        for commit_id, before, after in self.changes(start, key, entity_id):
+            if allowed is not None and commit_id not in allowed:
+                return
+            parent, source = self.parents[commit_id]
+            if source is None or self.row(source, key, entity_id) != after:
+                yield commit_id, through, before, after
+            if source is not None:
+                brought = self.ancestors(source) - self.ancestors(parent)
+                brought = brought if allowed is None else brought & allowed
+                yield from self.history(source, key, entity_id, brought, through or commit_id)
+
+    def blame(
+        self, start: str, key: str, entity_id: str, wanted: set[str], through: str | None = None
+    ) -> dict[str, tuple[str, str | None]]:
+        found: dict[str, tuple[str, str | None]] = {}
+        for commit_id, before, after in self.changes(start, key, entity_id):
+            changed = {
+                name for name in wanted if before is None or before.get(name) != after.get(name)
+            }
+            _, source = self.parents[commit_id]
+            theirs = None if source is None else self.row(source, key, entity_id)
+            if source is not None and theirs is not None:
+                same = {name for name in changed if theirs.get(name) == after.get(name)}
+                found |= self.blame(source, key, entity_id, same, through or commit_id)
+                changed -= same
+            found |= dict.fromkeys(changed, (commit_id, through))
+            wanted = wanted - found.keys()
+        return found
+
+    def ids(self, key: str) -> set[str]:
+        return {each for state in self.states.values() for each in state[key]}
+
+
+def state_of_commit(graph: og.Graph, commit_id: str) -> State:
+    found: State = {key: {} for key in TABLES}
+    for key in TABLES:
+        rows = graph.scan(key, commit=commit_id).to_arrow().to_pylist()
+        found[key] = {row["id"]: row for row in rows}
+    return canonical(found)
+
+
+def canonical(state: State) -> State:
+    """Rows whose properties have their first names, without nulls."""
+    return {
+        key: {
+            each: {
+                RENAMED.get(name, name): value for name, value in row.items() if value is not None
+            }
+            for each, row in rows.items()
+        }
+        for key, rows in state.items()
+    }
+
+
+def plain(image: Any) -> Any:
+    return None if image is None else canonical({"": {"": dict(image)}})[""][""]
+
+
+@settings(
+    max_examples=depth(1, 60),
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@example(ALL_AT_ONCE)
+@given(steps)
+def test_history_and_blame_of_random_histories_are_those_of_the_model(
+    script: list[tuple[Any, ...]],
+) -> None:
+    """Over merges, resolutions, deleted branches, renames, compactions and second lives."""
+    with tempfile.TemporaryDirectory() as directory:
+        world = World(Path(directory) / "g.omni")
+        for step in script:
+            world.run(step)
+
+        for branch in world.branches:
+            for key in TABLES:
+                for entity_id in sorted(world.ids(key)):
+                    compare(world, branch, key, entity_id)
+        world.graph.close()
+
+
+def compare(world: World, branch: str, key: str, entity_id: str) -> None:
+    head = world.head(branch)
+    expected = list(world.history(head, key, entity_id))
+    if not expected:
+        with pytest.raises(EntityNotFound, match="was never on branch"):
+            world.graph.history(key, entity_id, branch=branch)
+        return
+    found = world.graph.history(key, entity_id, branch=branch)
+    told = [
+        (each.commit.commit_id, each.through, plain(each.before), plain(each.after))
+        for each in found
+        if each.commit is not None
+    ]
+    assert told == expected
+    event(f"through merges: {any(each.through for each in found)}")
+    row = world.row(head, key, entity_id)
+    if row is None:
+        with pytest.raises(EntityNotFound, match="deleted it"):
+            world.graph.blame(key, entity_id, branch=branch)
+        return
+    blamed = world.graph.blame(key, entity_id, branch=branch)
+    by_name = {RENAMED.get(name, name): each for name, each in blamed.items()}
+    assert {name: each.value for name, each in by_name.items() if each.value is not None} == {
+        name: value for name, value in row.items() if name != "id"
+    }
+    wanted = set(by_name)
+    expected_blame = world.blame(head, key, entity_id, wanted)
+    assert {
+        name: (each.commit_id, each.through) for name, each in by_name.items()
+    } == expected_blame
