@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from omnigraph.catalog import build_catalog as build_catalog
     from omnigraph.catalog import plan_migration as plan_migration
     from omnigraph.compiler import CompiledQuery as CompiledQuery
-    from omnigraph.compiler import LintReport as LintReport
     from omnigraph.compiler import compile_query as compile_query
-    from omnigraph.compiler import lint as lint
+    from omnigraph.compiler.lint import LintReport as LintReport
+    from omnigraph.compiler.lint import lint as lint
     from omnigraph.executor import QueryResult as QueryResult
     from omnigraph.graph import Commit as Commit
     from omnigraph.graph import EmbedResult as EmbedResult
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 _MODULES = ("errors", "spark")
 _NAMES = {
     "catalog": ("Catalog", "MigrationPlan", "build_catalog", "plan_migration"),
-    "compiler": ("CompiledQuery", "LintReport", "compile_query", "lint"),
+    "compiler": ("CompiledQuery", "compile_query"),
+    "compiler.lint": ("LintReport", "lint"),
     "executor": ("QueryResult",),
     "graph": ("Commit", "EmbedResult", "Graph", "LoadResult", "MutationResult", "init", "open"),
     "infer": ("InferredSchema", "infer_schema"),

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"httpx", "lance", "pyarrow", "starlette", "uvicorn", "yaml", "numpy", "cedarpy", "rich"}
+HEAVY = {
+    "httpx",
+    "lance",
+    "pyarrow",
+    "starlette",
+    "uvicorn",
+    "yaml",
+    "numpy",
+    "cedarpy",
+    "rich",
+} | {"pygls", "lsprotocol"}
 CODE = """
 import json, sys
 from omnigraph.cli import main

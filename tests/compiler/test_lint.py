@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.compiler import LintReport, lint
+from omnigraph.compiler.lint import LintReport, lint
 from tests.compiler.papers import catalog
 
 

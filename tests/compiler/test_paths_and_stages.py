@@ -7,7 +7,8 @@ import re
 import pytest
 
 from omnigraph.catalog import Catalog, build_catalog
-from omnigraph.compiler import compile_query, lint
+from omnigraph.compiler import compile_query
+from omnigraph.compiler.lint import lint
 from omnigraph.errors import TypeCheckError
 from omnigraph.syntax.parse_schema import parse_schema
 

@@ -25,7 +25,7 @@ graphs:
 server: { graph: team, bind: "0.0.0.0:9000", policy: { file: server.yaml } }
 cli: { graph: cloud, branch: dev, actor: ada, output_format: kv,
        table_max_column_width: 4, table_cell_layout: wrap }
-query: { roots: [queries, more] }
+query: { roots: [queries, more], schema: app.pg }
 auth: { env_file: ./.env.omni }
 aliases:
   who: { command: read, query: find.gq, name: find, args: [slug, day], graph: team, branch: b,
@@ -57,6 +57,7 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(project: Writer) -
     assert (found.cli.output_format, found.cli.table_cell_layout) == ("kv", "wrap")
     assert found.cli.table_max_column_width == 8, "narrower than 8 cannot be read"
     assert found.query_roots == (root / "queries", root / "more")
+    assert found.query_schema == root / "app.pg"
     assert found.auth_env_file == root / ".env.omni"
     assert found.aliases["who"] == ProjectAlias(
         "who", "query", "find.gq", "find", ("slug", "day"), "team", "b", "csv"

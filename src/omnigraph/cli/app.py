@@ -90,6 +90,7 @@ app.command("embed", short_help="Compute the vectors of a graph or a file.")(emb
 app.command("lint", short_help="Check the queries of a file against a schema.")(lint.lint)
 app.command("check", hidden=True)(deprecate("check", "lint", lint.lint))
 app.command("language", short_help="List what there is to write.")(language.language)
+app.command("lsp", short_help="Serve an editor.")(language.lsp)
 app.command("mcp", short_help="Serve the tools of a graph to an agent.")(mcp.mcp)
 app.command("serve", short_help="Serve graphs over HTTP.")(serve)
 

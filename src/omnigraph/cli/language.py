@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
+from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:
     from omnigraph.compiler.language import Language
@@ -38,3 +39,17 @@ def _lines(found: Language) -> Iterator[str]:
     yield "codes"
     for code in found.codes:
         yield f"  {code.code} ({code.severity}): {code.meaning}"
+
+
+@command("lsp", Capability.LOCAL, has_json=False)
+def lsp(call: Call) -> None:
+    """Serve an editor: errors, completion, types and definitions, on standard input and output."""
+    try:
+        from omnigraph.lsp.server import serve
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] in ("pygls", "lsprotocol"):
+            raise BadRequestError(
+                "the language server needs pygls — install it: pip install 'omnigraph[lsp]'"
+            ) from None
+        raise
+    serve()

@@ -17,7 +17,7 @@ from omnigraph.errors import AddressError
 
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
-    from omnigraph.compiler import LintReport
+    from omnigraph.compiler.lint import LintReport
 
 QueryOption = Annotated[Path, typer.Option("--query", help="The .gq file to check.")]
 SchemaOption = Annotated[
@@ -28,7 +28,7 @@ SchemaOption = Annotated[
 @command("lint", Capability.DIRECT, uri="argument")
 def lint(call: Call, query: QueryOption, schema: SchemaOption = None) -> None:
     """Check every query of a file against a schema; exit 1 when one is invalid."""
-    from omnigraph.compiler import lint as lint_source
+    from omnigraph.compiler.lint import lint as lint_source
 
     catalog, source = _load_schema(call, schema)
     path = call.settings.project.query_file(str(query))
@@ -39,7 +39,9 @@ def lint(call: Call, query: QueryOption, schema: SchemaOption = None) -> None:
 
 
 def _load_schema(call: Call, schema: Path | None) -> tuple[Catalog, dict[str, str]]:
-    """Load the schema to check against, from a file or a graph."""
+    """Load the schema to check against: of a file, of a graph, or of the file the project names."""
+    if schema is None and not call.flags.is_addressed:
+        schema = call.settings.project.query_schema
     if schema is None:
         try:
             location = call.target

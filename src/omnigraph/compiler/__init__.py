@@ -12,24 +12,23 @@ check.py              parameters, then the constructs below; `typed.py` holds wh
 lower.py              a checked read to a pipeline of operators
 params.py             JSON values to declared parameters, when a query is about to run
 describe.py           what a query returns, reads and writes
+check_file.py         each query of a file on its own
 lint.py               all of a file's queries, with everything that is wrong with them
+codes.py              what each code means
+language.py           what there is to write: words, functions, types, annotations, codes
 """
 
 from omnigraph.compiler.compile import CompiledQuery, compile_query, require_mutation, require_read
 from omnigraph.compiler.describe import Operation, describe
-from omnigraph.compiler.lint import Finding, LintReport, lint
 from omnigraph.compiler.params import ParamValue, bind_params
 
 __all__ = [
     "CompiledQuery",
-    "Finding",
-    "LintReport",
     "Operation",
     "ParamValue",
     "bind_params",
     "compile_query",
     "describe",
-    "lint",
     "require_mutation",
     "require_read",
 ]

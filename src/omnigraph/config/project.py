@@ -97,6 +97,7 @@ class Project:
     server: ServerSection = field(default_factory=ServerSection)
     cli: CliSection = field(default_factory=CliSection)
     query_roots: tuple[Path, ...] = ()
+    query_schema: Path | None = None
     auth_env_file: Path | None = None
     aliases: Mapping[str, ProjectAlias] = field(default_factory=dict)
     policy_file: Path | None = None
@@ -156,7 +157,7 @@ def load_project(path: Path | None = None) -> Project:
 
 def _project(path: Path, top: Table) -> Project:
     directory = path.parent
-    roots = top.table("query", "roots").texts("roots")
+    query = top.table("query", "roots", "schema")
     return Project(
         directory=directory,
         path=path,
@@ -166,7 +167,8 @@ def _project(path: Path, top: Table) -> Project:
         },
         server=_server(top.table("server", "graph", "bind", "policy"), directory),
         cli=_cli(top.table("cli", *CliSection.__dataclass_fields__)),
-        query_roots=tuple(directory / root for root in roots),
+        query_roots=tuple(directory / root for root in query.texts("roots")),
+        query_schema=query.file("schema", directory),
         auth_env_file=top.table("auth", "env_file").file("env_file", directory),
         aliases={name: _alias(name, table) for name, table in top.tables("aliases", *_ALIAS)},
         policy_file=_policy(top, directory),

@@ -12,6 +12,7 @@ trees hold what was written and no judgement about it; catalog/ and compiler/ ju
     literals.py                          strings and numbers
     schema_tree.py    query_tree.py      the trees; spanned.py their base
     unexpected.py                        failures as error messages
+    words.py                             the words that a grammar spells out
     schema_words.py   query_words.py     the words and hints of each language
     print_schema.py   print_query.py     trees → canonical text; write_literals.py their literals
 """

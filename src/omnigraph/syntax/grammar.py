@@ -74,6 +74,12 @@ def run_grammar(grammar: Lark, text: str) -> Any:
     raise Rejected(offset, dict(_acceptable(stack, state.parse_conf.states)))
 
 
+def list_starts(grammar: Lark) -> dict[str, int]:
+    """Every terminal that a text may begin with, with the state that it leads to."""
+    state = grammar.parse_interactive("").parser_state
+    return dict(_acceptable(state.state_stack, state.parse_conf.states))
+
+
 def list_patterns(grammar: Lark) -> dict[str, str]:
     """The regular expression of every terminal."""
     return {each.name: each.pattern.value for each in grammar.terminals}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError
 from omnigraph.source_text import SourceText
-from omnigraph.syntax.grammar import Rejected, list_patterns, load_grammar, run_grammar
+from omnigraph.syntax.grammar import Rejected, list_patterns, list_starts, load_grammar, run_grammar
 from omnigraph.syntax.source import admit, printable
-from omnigraph.syntax.unexpected import Vocabulary, describe
-from omnigraph.syntax.words import Words, read_words
+from omnigraph.syntax.unexpected import Vocabulary, describe, name_expected
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+    from omnigraph.syntax.words import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +44,28 @@ class Parser:
 
     def list_words(self) -> Words:
         """The words that the grammar knows."""
-        return read_words(list_patterns(load_grammar(self.grammar_file, self.builder)))
+        return _list_words(load_grammar(self.grammar_file, self.builder))
+
+    def list_expected(self, beginning: str) -> dict[str, str | None] | None:
+        """The terminals that may follow the beginning of a text, with a name where one fits.
+
+        None when no text begins like this.
+        """
+        try:
+            text = admit(beginning)
+            grammar = load_grammar(self.grammar_file, self.builder)
+            run_grammar(grammar, text)
+        except Rejected as rejected:
+            if rejected.offset < len(text):
+                return None
+            return name_expected(grammar, self.vocabulary, rejected.expected)
+        except ParseError:
+            return None
+        return name_expected(grammar, self.vocabulary, list_starts(grammar))
+
+
+@cache
+def _list_words(grammar: Lark) -> Words:
+    from omnigraph.syntax.words import read_words
+
+    return read_words(list_patterns(grammar))

@@ -116,6 +116,14 @@ def describe(grammar: Lark, vocabulary: Vocabulary, text: str, rejected: Rejecte
     )
 
 
+def name_expected(
+    grammar: Lark, vocabulary: Vocabulary, expected: Mapping[str, int]
+) -> dict[str, str | None]:
+    """The name that its place gives each terminal; None where it has none but its own."""
+    by_state = _names_by_state(grammar, vocabulary.prefixes)
+    return {terminal: by_state.get(state) for terminal, state in expected.items()}
+
+
 def _first(
     answers: Iterable[Callable[[Situation], str | None]], situation: Situation
 ) -> str | None:
