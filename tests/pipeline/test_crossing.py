@@ -25,8 +25,8 @@ from omnigraph.pipeline.spool import Spool
 from tests.pipeline.conftest import SCHEMA
 
 GB = 1024**3
-COLD = Machine(cores=2, memory_bytes=16 * GB, is_spark_running=False)
-WARM = Machine(cores=2, memory_bytes=16 * GB, is_spark_running=True)
+COLD = Machine(cores=16, memory_bytes=64 * GB, is_spark_running=False)
+WARM = Machine(cores=16, memory_bytes=64 * GB, is_spark_running=True)
 VECTORS = "node Doc { key: I64 @key  vector: Vector(64) }"
 
 
@@ -38,9 +38,9 @@ def choose(machine: Machine, seconds: float, parts: int = 100) -> bool:
 @pytest.mark.parametrize(
     ("machine", "stays", "goes"),
     [
-        (COLD, 19, 21),
-        (WARM, 4.5, 5.5),
-        (Machine(16, 64 * GB, is_spark_running=False), 8, 10),
+        (COLD, 31, 34),
+        (WARM, 7.5, 9),
+        (Machine(8, 64 * GB, is_spark_running=False), 45, 48),
     ],
 )
 def test_files_go_to_spark_when_that_saves_more_than_its_start(
@@ -54,13 +54,25 @@ def test_files_go_to_spark_when_that_saves_more_than_its_start(
     ("machine", "parts"),
     [
         (Machine(1, 16 * GB, is_spark_running=True), 100),
+        (Machine(2, 16 * GB, is_spark_running=True), 100),
         (WARM, 1),
         (Machine(16, 4 * GB, is_spark_running=True), 100),
     ],
-    ids=["one core", "one compressed file", "too little memory"],
+    ids=["one core", "a thread per core", "one compressed file", "too little memory"],
 )
 def test_a_load_that_cannot_gain_stays_whatever_its_size(machine: Machine, parts: int) -> None:
     assert not choose(machine, 1_000, parts)
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "threads"), [(1, 16, 1), (2, 16, 2), (64, 16, 4), (64, 1, 2), (4, 0, 1)]
+)
+def test_a_load_takes_a_thread_per_core_while_there_is_memory(
+    cores: int, memory: int, threads: int
+) -> None:
+    machine = Machine(cores, memory * GB, is_spark_running=False)
+
+    assert machine.count_threads(PART_BYTES) == threads
 
 
 def test_the_machine_is_the_one_this_process_may_use() -> None:

@@ -152,14 +152,29 @@ def _with_vectors(
     texts = rows.column(column.source).take(pa.array(missing)).combine_chunks().dictionary_encode()
     # Equal texts have equal vectors: each is sent and paid for once.
     vectors = embedder.embed_documents(texts.dictionary.to_pylist(), column.dimension)
-    stored = _vector_column(rows, column)
-    made = pa.FixedSizeListArray.from_arrays(
-        pa.array(vectors.reshape(-1), pa.float32()), column.dimension
-    ).cast(stored.type)
-    positions = np.arange(rows.num_rows)
-    positions[missing] = rows.num_rows + texts.indices.to_numpy()
-    filled = pa.concat_arrays([stored, made]).take(pa.array(positions))
+    is_repeated = len(vectors) < len(missing)
+    made = vectors[texts.indices.to_numpy()] if is_repeated else vectors
+    filled = _put_vectors(_vector_column(rows, column), missing, made)
     return _set_column(rows, column, filled)
+
+
+def _put_vectors(
+    stored: pa.FixedSizeListArray, missing: np.ndarray, made: np.ndarray
+) -> pa.FixedSizeListArray:
+    """The stored vectors with others put at the positions of those that are missing.
+
+    By rows of a matrix: Arrow takes lists of fixed size number by number.
+    """
+    if len(missing) == len(stored):
+        return pa.FixedSizeListArray.from_arrays(pa.array(made.reshape(-1)), type=stored.type)
+    is_null = stored.is_null().to_numpy(zero_copy_only=False).copy()
+    matrix = np.zeros((len(stored), stored.type.list_size), np.float32)
+    matrix[~is_null] = stored.drop_null().flatten().to_numpy().reshape(-1, matrix.shape[1])
+    matrix[missing] = made
+    is_null[missing] = False
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(matrix.reshape(-1)), type=stored.type, mask=pa.array(is_null)
+    )
 
 
 def _vector_column(rows: pa.Table, column: EmbedColumn) -> pa.FixedSizeListArray:

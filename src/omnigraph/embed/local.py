@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BATCH_BYTES = 8 * 1024 * 1024
 """The distinct words of this much text are cut into tokens once."""
 
-_SUM_TEXTS = 512
+_SUM_TEXTS = 256
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 
@@ -48,6 +48,8 @@ class LocalEmbedder:
                 "one of these, or choose another provider with OMNIGRAPH_EMBED_PROVIDER"
             )
         parts = [_embed(batch, dimension) for batch in _batches(pa.array(texts, pa.utf8()))]
+        if len(parts) == 1:
+            return parts[0]  # a copy would cost as much as the sums
         return np.concatenate(parts) if parts else np.zeros((0, dimension), np.float32)
 
     def embed_query(self, text: str, dimension: int) -> list[float]:
@@ -116,13 +118,14 @@ def _sum_rows(matrix: Matrix, numbers: Numbers, lengths: Numbers) -> Matrix:
     Runs of similar length are summed side by side, their first rows, then their second: several
     times as fast as one run after the other.
     """
-    sums = np.zeros((len(lengths), matrix.shape[1]), np.float32)
+    sums = np.empty((len(lengths), matrix.shape[1]), np.float32)
     starts = np.cumsum(lengths) - lengths
     longest_first = np.argsort(-lengths, kind="stable")
-    taken = np.empty((_SUM_TEXTS, matrix.shape[1]), np.float32)
+    taken, totals = (np.empty((_SUM_TEXTS, matrix.shape[1]), np.float32) for _ in range(2))
     for first in range(0, len(lengths), _SUM_TEXTS):
         runs = longest_first[first : first + _SUM_TEXTS]
-        total = np.zeros((len(runs), matrix.shape[1]), np.float32)
+        total = totals[: len(runs)]
+        total[:] = 0
         # How many of the runs go on at each place.
         counts = np.searchsorted(-lengths[runs], -np.arange(lengths[runs[0]]), side="left")
         for place, count in enumerate(counts.tolist()):

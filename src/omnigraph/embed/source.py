@@ -116,6 +116,11 @@ class EmbedSource:
         return chosen
 
     @property
+    def is_default(self) -> bool:
+        """Whether nothing at all is set, so that only `local` can be asked."""
+        return self.function is None and not self.settings
+
+    @property
     def is_chosen(self) -> bool:
         """Whether a provider is chosen for what is stored."""
         return self._find_chosen() is not None

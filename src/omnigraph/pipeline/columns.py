@@ -27,6 +27,7 @@ from omnigraph.storage.unattached import read_unattached
 from omnigraph.write.fork import open_pin
 
 ROW_NUMBER = "#row_number"
+ITEM_ROWS = 1 << 20
 PROBE_IDS_MAX = 20_000
 PROBE_SHARE = 20
 """Probe by value while the table has this many times more rows than are asked for."""
@@ -47,7 +48,10 @@ def split_row_number(row_number: OneOrMany) -> tuple[OneOrMany, OneOrMany]:
 
 @dataclass(frozen=True, slots=True)
 class CheckPlan:
-    """What a check has to know: the staged parts in input order, and the pins to check against."""
+    """What a check has to know: the staged parts in input order, and the pins to check against.
+
+    An exchange reads keys of up to `item_rows` rows at a time, or of one part.
+    """
 
     catalog: Catalog
     mode: LoadMode
@@ -55,6 +59,7 @@ class CheckPlan:
     entries: Mapping[str, TableEntry]
     storage_options: Mapping[str, str]
     root: str
+    item_rows: int = ITEM_ROWS
 
     def list_table_keys(self) -> list[str]:
         """The tables that the load has rows for."""

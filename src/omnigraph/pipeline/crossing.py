@@ -1,6 +1,6 @@
 """Crossing: from which size on Spark loads files faster than the calling process.
 
-    in process   input bytes / rate
+    in process   input bytes / rate / gain of threads
     on Spark     start + input bytes / rate · overhead / workers
 
 Rows that are in this process already would first have to leave it, so they never cross. A machine
@@ -23,6 +23,11 @@ START_SECONDS = 8.0
 WORKERS_SECONDS = 2.0
 """What a session that is running needs beyond the work: its workers and jobs."""
 
+THREADS_MAX = 4
+"""Threads of a load in this process: what is neither Arrow's nor Lance's takes turns."""
+THREAD_GAIN = 0.7
+"""How much of a core each thread but the first is worth. Measured: benchmarks/files.py."""
+
 JAVA_BYTES = 1024**3
 WORKER_BYTES_PER_PART_BYTE = 15
 MEMORY_SHARE = 2
@@ -41,6 +46,11 @@ class Machine:
     def here(cls) -> Machine:
         return cls(count_cores(), measure_memory(), _is_spark_running())
 
+    def count_threads(self, part_bytes: int) -> int:
+        """How many parts of an input this process loads at a time."""
+        fitting = self.memory_bytes // (MEMORY_SHARE * WORKER_BYTES_PER_PART_BYTE * part_bytes)
+        return max(1, min(self.cores, THREADS_MAX, fitting))
+
 
 def is_faster_on_spark(file_bytes: int, parts: int, part_bytes: int, machine: Machine) -> bool:
     """Whether to load this much input from files on Spark. `parts` can be read side by side."""
@@ -50,7 +60,9 @@ def is_faster_on_spark(file_bytes: int, parts: int, part_bytes: int, machine: Ma
         return False
     start = WORKERS_SECONDS if machine.is_spark_running else START_SECONDS
     alone = file_bytes / RATE_BYTES
-    return start + alone * OVERHEAD / max(workers, 1) < alone
+    threads = max(1, min(machine.count_threads(part_bytes), parts))
+    here = alone / (1 + THREAD_GAIN * (threads - 1))
+    return start + alone * OVERHEAD / max(workers, 1) < here
 
 
 def _is_spark_running() -> bool:

@@ -21,6 +21,8 @@ PART_BYTES_VARIABLE = "OMNIGRAPH_LOAD_PART_BYTES"
 CHECK_ROWS_VARIABLE = "OMNIGRAPH_LOAD_CHECK_ROWS"
 CONCURRENCY_VARIABLE = "OMNIGRAPH_LOAD_CONCURRENCY"
 CHECK_ROWS = 6_000_000
+HELD_ROWS = 500_000
+"""Keys of more rows than this are exchanged through a file, also within this process."""
 THREADED_ROWS = 100_000
 CONCURRENCY = 8
 
@@ -52,8 +54,8 @@ class SparkUse:
         return session(self.settings)
 
 
-def choose_runner(engine: str, *, stays: bool, spark: SparkUse) -> Runner:
-    """The runner for an input; `stays` says that `auto` keeps it in this process.
+def choose_runner(engine: str, *, stays: bool, spark: SparkUse, threads: int = 1) -> Runner:
+    """The runner for an input; `stays` says that `auto` keeps it in this process, in `threads`.
 
     Raises:
         BadRequestError: There is no such engine.
@@ -62,7 +64,7 @@ def choose_runner(engine: str, *, stays: bool, spark: SparkUse) -> Runner:
         known = ", ".join(f"'{each}'" for each in ENGINES)
         raise BadRequestError(f"engine is {engine!r}, expected one of {known}")
     if not uses_spark(engine, spark, stays=stays):
-        return InlineRunner()
+        return InlineRunner(threads)
     from omnigraph.pipeline.spark_runner import SparkRunner
 
     return SparkRunner(spark.open())

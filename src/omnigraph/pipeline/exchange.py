@@ -11,6 +11,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from threading import Lock
 from typing import BinaryIO, TypeAlias
 
 import numpy as np
@@ -84,6 +85,7 @@ class Spill:
         self._directory = directory or tempfile.gettempdir()
         self._places: dict[int, list[tuple[str, int, int]]] = defaultdict(list)
         self._size = 0
+        self._lock = Lock()
         with lance_errors("exchanging keys", self._directory):
             self._file: BinaryIO = tempfile.TemporaryFile(  # noqa: SIM115, closed on exit
                 dir=self._directory
@@ -98,10 +100,10 @@ class Spill:
             self._file.close()
 
     def write(self, block: Block) -> None:
-        with lance_errors("exchanging keys", self._directory):
+        with self._lock, lance_errors("exchanging keys", self._directory):
             self._file.write(block.data)
-        self._places[block.bucket].append((block.kind, self._size, len(block.data)))
-        self._size += len(block.data)
+            self._places[block.bucket].append((block.kind, self._size, len(block.data)))
+            self._size += len(block.data)
 
     def flush(self) -> None:
         with lance_errors("exchanging keys", self._directory):
@@ -112,7 +114,7 @@ class Spill:
 
     def read(self, bucket: int) -> Iterator[Block]:
         for kind, start, size in self._places[bucket]:
-            with lance_errors("exchanging keys", self._directory):
+            with self._lock, lance_errors("exchanging keys", self._directory):
                 self._file.seek(start)
                 data = self._file.read(size)
             yield Block(bucket, kind, data)

@@ -22,7 +22,6 @@ from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.integrity import UniqueGroup, tuple_keys
 
-ITEM_ROWS = 1 << 20
 ADDRESS = "address"
 
 Each = TypeVar("Each")
@@ -55,7 +54,8 @@ KeyItem: TypeAlias = LoadedRows | CommittedRows
 
 def list_loaded(plan: CheckPlan, table_key: str) -> list[LoadedRows]:
     """The loaded rows of a table, in input order."""
-    groups = _group(plan.list_parts(table_key), lambda number: plan.parts[number].row_count)
+    parts = plan.list_parts(table_key)
+    groups = _group(parts, lambda number: plan.parts[number].row_count, plan.item_rows)
     return [LoadedRows(table_key, tuple(group)) for group in groups]
 
 
@@ -64,19 +64,21 @@ def list_committed(columns: KeyColumns, table_key: str) -> list[CommittedRows]:
     items: list[CommittedRows] = []
     first = 0
     fragments = columns.tables.reads.fragments(columns.open(table_key))
-    for group in _group(fragments, lambda fragment: fragment.rows):
+    for group in _group(fragments, lambda fragment: fragment.rows, columns.plan.item_rows):
         ids = tuple(fragment.fragment_id for fragment in group)
         items.append(CommittedRows(table_key, ids, first))
         first += sum(fragment.rows for fragment in group)
     return items
 
 
-def _group(items: Iterable[Each], rows_of: Callable[[Each], int]) -> Iterator[list[Each]]:
-    """Neighbours together, up to `ITEM_ROWS` rows."""
+def _group(
+    items: Iterable[Each], rows_of: Callable[[Each], int], rows_max: int
+) -> Iterator[list[Each]]:
+    """Neighbours together, up to so many rows."""
     group: list[Each] = []
     rows = 0
     for item in items:
-        if group and rows + rows_of(item) > ITEM_ROWS:
+        if group and rows + rows_of(item) > rows_max:
             yield group
             group, rows = [], 0
         group.append(item)

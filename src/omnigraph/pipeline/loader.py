@@ -133,15 +133,21 @@ def _starting(
     """A load with its engine and its scratch, which is removed afterwards."""
     tables = environment.tables
     sweep(tables, tables.storage_options)
+    threads = _count_threads(catalog, request)
     runner = choose_runner(
-        request.engine, stays=stays_in_process(request.input), spark=request.spark
+        request.engine,
+        stays=stays_in_process(request.input),
+        spark=request.spark,
+        threads=threads,
     )
     is_held = request.input.is_small and isinstance(runner, InlineRunner)
     scratch = None if is_held else open_scratch(tables, tables.storage_options)
     quarantine = Quarantine(environment.texts, request.quarantine_path)
     try:
         with reporting(request.progress) as reporter:
-            yield _Load(tables, catalog, request, runner, reporter, scratch, quarantine, see)
+            yield _Load(
+                tables, catalog, request, runner, threads, reporter, scratch, quarantine, see
+            )
     except RecoveryRequired:
         # Effects may exist that recovery will finish: the next load looks at the scratch again.
         if scratch is not None:
@@ -171,6 +177,7 @@ class _Load:
     _catalog: Catalog
     _request: LoadRequest
     _runner: Runner
+    _threads: int
     _reporter: Reporter
     _scratch: Scratch | None
     _quarantine: Quarantine
@@ -210,8 +217,9 @@ class _Load:
         )
         self._staged = StagedLoad(self._plan, self._runner, self._reporter)
         limit = None if self._quarantines else SHOWN_MAX
-        scratch_uri = self._plan.scratch_uri
-        self._checks = LoadChecks(tables, self._runner, self._reporter, limit, scratch_uri)
+        self._checks = LoadChecks(
+            tables, self._runner, self._reporter, limit, self._plan.scratch_uri, self._threads
+        )
 
     @property
     def _quarantines(self) -> bool:
@@ -375,6 +383,17 @@ class _Load:
         shown = [(each.row_number, each.bad) for each in violations[:SHOWN_MAX]]
         located = self._staged.locate(check, shown)
         BadRows(tuple(located), total).raise_if_any()
+
+
+def _count_threads(catalog: Catalog, request: LoadRequest) -> int:
+    """How many parts of the input this process reads at a time.
+
+    Functions of a program and models of other packages are never called by two threads.
+    """
+    is_asked = request.embeds and has_vectors(catalog) and not request.embed_source.is_default
+    if request.input.is_small or is_asked:
+        return 1
+    return Machine.here().count_threads(part_bytes())
 
 
 def _current_directory() -> str:

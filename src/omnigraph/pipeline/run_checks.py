@@ -1,10 +1,13 @@
 """Run checks: both rounds over a load, in this process or, for a large one, by exchange.
 
-A load that is held in memory, and one of ordinary size, is checked here: check.py. Beyond that
-keys are exchanged: exchange_checks.py. Answers, their texts and their order are the same.
+A load that is held in memory, and one of few rows, is checked here: check.py. Beyond that keys are
+exchanged: exchange_checks.py, through a file of this process or between tasks. Memory does not
+follow the rows; answers, their texts and their order are the same.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +16,31 @@ from omnigraph.dataclass import dataclass
 from omnigraph.pipeline.check import Violation, check_ids, check_rows
 from omnigraph.pipeline.checked import CheckedIds
 from omnigraph.pipeline.columns import CheckPlan, KeyColumns
-from omnigraph.pipeline.engine import CHECK_ROWS, CHECK_ROWS_VARIABLE, THREADED_ROWS, setting
+from omnigraph.pipeline.engine import (
+    CHECK_ROWS,
+    CHECK_ROWS_VARIABLE,
+    HELD_ROWS,
+    THREADED_ROWS,
+    setting,
+)
 from omnigraph.pipeline.exchange_checks import ExchangedChecks
 from omnigraph.pipeline.progress import Reporter
-from omnigraph.pipeline.runner import Runner
+from omnigraph.pipeline.runner import InlineRunner, Runner
 from omnigraph.storage.tables import TableStorage
+
+INLINE_ROWS = 1 << 17
+"""Rows of an item and of a bucket in this process: what fits into the caches of a core.
+
+Tasks take more: each block of a shuffle has its price.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadChecks:
     """How the checks of one load run. At most `limit` violations per rule are named, None: all.
 
-    `scratch_uri` is where a load that is not held in memory keeps its files.
+    `scratch_uri` is where a load that is not held in memory keeps its files. `threads` are those of
+    this process.
     """
 
     tables: TableStorage
@@ -32,6 +48,7 @@ class LoadChecks:
     reporter: Reporter
     limit: int | None
     scratch_uri: str | None
+    threads: int = 1
 
     def check_ids(self, plan: CheckPlan) -> CheckedIds:
         """The first round."""
@@ -62,12 +79,15 @@ class LoadChecks:
 
     def _exchange(self, plan: CheckPlan) -> ExchangedChecks | None:
         """The checks by exchange, None for a load that is small enough for this process."""
-        largest = setting(CHECK_ROWS_VARIABLE, CHECK_ROWS)
-        if self.scratch_uri is None or _count_rows(plan) <= largest:
+        rows, largest = _count_rows(plan), setting(CHECK_ROWS_VARIABLE, CHECK_ROWS)
+        if self.scratch_uri is None or rows <= min(HELD_ROWS, largest):
             return None
+        runner = self.runner if rows > largest else InlineRunner(self.threads)
+        if isinstance(runner, InlineRunner):
+            plan, largest = replace(plan, item_rows=INLINE_ROWS), min(INLINE_ROWS, largest)
         columns = KeyColumns(plan, self.tables)
         return ExchangedChecks(
-            columns, self.runner, self.reporter, self.limit, self.scratch_uri, largest
+            columns, runner, self.reporter, self.limit, self.scratch_uri, largest
         )
 
 

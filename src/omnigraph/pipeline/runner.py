@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 from omnigraph.pipeline.exchange import Block, Spill
@@ -56,10 +58,12 @@ class Runner(Protocol):
 
 
 class InlineRunner:
-    """Runs everything in this process, one item after the other."""
+    """Runs everything in this process, in some threads: Arrow and Lance work outside the lock."""
 
     name = "inline"
-    parallelism = 1
+
+    def __init__(self, threads: int = 1) -> None:
+        self.parallelism = threads
 
     def map(
         self,
@@ -70,8 +74,7 @@ class InlineRunner:
     ) -> list[Result]:
         results: list[Result] = []
         rows = 0
-        for item in items:
-            result = function(item)
+        for result in map_in_order(self.parallelism, function, items):
             results.append(result)
             rows += rows_of(result)
             reporter.update(len(results), rows or None)
@@ -87,10 +90,40 @@ class InlineRunner:
         spill: str | None = None,
     ) -> list[Result]:
         with Spill(spill) as blocks:
-            for done, item in enumerate(items, 1):
+
+            def write(item: Item) -> None:
                 for block in emit(item):
                     assert block.bucket < count, block.bucket
                     blocks.write(block)
+
+            def read(bucket: int) -> Result:
+                return reduce(blocks.read(bucket))
+
+            for done, _ in enumerate(map_in_order(self.parallelism, write, items), 1):
                 reporter.update(done)
             blocks.flush()
-            return [reduce(blocks.read(bucket)) for bucket in blocks.list_buckets()]
+            return list(map_in_order(self.parallelism, read, blocks.list_buckets()))
+
+
+def map_in_order(
+    threads: int, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    """The results in the order of the items, which are taken as threads become free.
+
+    What the first item that fails raises is raised here, once no thread is at work any more.
+    """
+    if threads <= 1:
+        yield from map(function, items)
+        return
+    pool = ThreadPoolExecutor(threads, "load")
+    running: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            running.append(pool.submit(function, item))
+            # One that waits for each that runs: no thread is idle while the first one takes long.
+            if len(running) == 2 * threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

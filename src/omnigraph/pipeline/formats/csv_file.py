@@ -12,12 +12,13 @@ import csv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import BinaryIO
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.binding import RowRules, bind_columns, known_targets
-from omnigraph.pipeline.blocks import Block, CsvBlock
-from omnigraph.pipeline.formats.csv_records import count_lines, cut_blocks, find_records
+from omnigraph.pipeline.blocks import Block, CsvBlock, refuse_endless
+from omnigraph.pipeline.formats.csv_records import count_lines, cut_blocks, find_records, last_break
 from omnigraph.pipeline.formats.model import PlannedFile, TypedFile
 from omnigraph.pipeline.input_files import Options, is_compressed, open_input, plain_name, reading
 from omnigraph.pipeline.model import RowForm, RowsRange
@@ -80,12 +81,22 @@ def _delimiter(form: RowForm) -> bytes:
 def _cut(
     path: str, form: RowForm, start: int, first: int, part_bytes: int, options: Options
 ) -> Iterator[RowsRange]:
+    delimiter, size = _delimiter(form), part_bytes
     with open_input(path, options) as file, reading(path):
-        file.seek(start)
-        for data in cut_blocks(file.read, path, _delimiter(form), part_bytes):
-            yield _range(path, form, start, start + len(data), first)
-            start += len(data)
-            first += count_lines(data)
+        while data := _read_at(file, start, size):
+            end = last_break(data, delimiter) if len(data) == size else len(data)
+            if not end:
+                refuse_endless(data, path)
+                size *= 2
+                continue
+            yield _range(path, form, start, start + end, first)
+            first += count_lines(data, end)
+            start, size = start + end, part_bytes
+
+
+def _read_at(file: BinaryIO, start: int, size: int) -> bytes:
+    file.seek(start)
+    return file.read(size)
 
 
 def find_wide_encoding(path: str, options: Options) -> str | None:

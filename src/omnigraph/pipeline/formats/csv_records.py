@@ -59,21 +59,33 @@ def find_breaks(data: bytes, delimiter: bytes) -> tuple[Offsets, bool]:
     breaks = np.flatnonzero(raw == _NEWLINE)
     if b"\r" in data:
         breaks = np.union1d(breaks, _lone_returns(raw))
-    if b'"' not in data:
-        return breaks, False
-    quotes = np.flatnonzero(raw == _QUOTE)
-    before = raw[quotes[::2] - 1]
-    opens = (before == ord(delimiter)) | (before == _NEWLINE) | (before == _RETURN)
-    opens |= (before == _QUOTE) | (quotes[::2] == 0)
-    if not opens.all():
+    quotes = _find_quotes(data, delimiter)
+    if quotes is None:
         return _read_fields(data, delimiter)
     is_outside = np.searchsorted(quotes, breaks) % 2 == 0
     return breaks[is_outside], bool(len(quotes) % 2)
 
 
-def count_lines(data: bytes) -> int:
-    """How many line breaks a text has."""
-    return data.count(b"\n") or data.count(b"\r")
+def _find_quotes(data: bytes, delimiter: bytes) -> Offsets | None:
+    """Where the quotes are; None when one that would open a field is in the middle of it."""
+    raw = np.frombuffer(data, dtype=np.uint8)
+    quotes: Offsets = np.flatnonzero(raw == _QUOTE)
+    starts_quoted = len(quotes) > 0 and quotes[0] == 0
+    before = raw[quotes[2 if starts_quoted else 0 :: 2] - 1]
+    return quotes if _may_precede_fields(delimiter)[before].all() else None
+
+
+@cache
+def _may_precede_fields(delimiter: bytes) -> npt.NDArray[np.bool_]:
+    """By byte: whether a quote behind it opens a field, or is the second of two inside one."""
+    table = np.zeros(256, np.bool_)
+    table[[ord(delimiter), _NEWLINE, _RETURN, _QUOTE]] = True
+    return table
+
+
+def count_lines(data: bytes, end: int | None = None) -> int:
+    """How many line breaks a text has, up to a byte of it."""
+    return data.count(b"\n", 0, end) or data.count(b"\r", 0, end)
 
 
 def _lone_returns(raw: Any) -> Offsets:
@@ -119,9 +131,20 @@ def cut_blocks(
 
 def last_break(data: bytes, delimiter: bytes) -> int:
     """How many bytes of a text, which goes on, are whole records."""
-    if b'"' not in data and b"\r" not in data:
-        return data.rfind(b"\n") + 1
+    if b"\r" not in data:
+        quotes = _find_quotes(data, delimiter)
+        if quotes is not None:
+            return _last_newline(data, quotes) + 1
     breaks, _ = find_breaks(data, delimiter)
     # A return at the end may be the first half of a break.
     kept = breaks[breaks < len(data) - 1] if data.endswith(b"\r") else breaks
     return int(kept[-1]) + 1 if len(kept) else 0
+
+
+def _last_newline(data: bytes, quotes: Offsets) -> int:
+    """Where the last line feed outside quotes is; -1 when there is none."""
+    at = data.rfind(b"\n")
+    while at >= 0 and (before := int(np.searchsorted(quotes, at))) % 2:
+        # Inside quotes: go on in front of them.
+        at = data.rfind(b"\n", 0, int(quotes[before - 1]))
+    return at
