@@ -300,6 +300,15 @@ class BranchNotFound(NotFoundError):
         self.branch = branch
 
 
+class TagNotFound(NotFoundError):
+    """There is no such tag."""
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        hint = did_you_mean(name, known) or "`omnigraph tag list` shows those there are"
+        super().__init__(f"tag '{name}' not found — {hint}")
+        self.name = name
+
+
 class CommitNotFound(NotFoundError):
     """There is no such graph commit on any branch."""
 
@@ -560,6 +569,14 @@ class BranchExists(ConflictError):
     def __init__(self, branch: str) -> None:
         super().__init__(f"branch '{branch}' already exists — choose another name")
         self.branch = branch
+
+
+class TagExists(ConflictError):
+    """A tag of that name is there already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"tag '{name}' already exists — choose another name, or delete it first")
+        self.name = name
 
 
 class PreconditionFailed(ConflictError):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import Commit, LoadResult, MutationResult
     from omnigraph.graph.results import EmbedResult
     from omnigraph.manifest import Snapshot
+    from omnigraph.manifest.tags import Tag
     from omnigraph.pipeline.preview import LoadPreview
     from omnigraph.upkeep.apply_schema import SchemaResult
 
@@ -306,8 +307,12 @@ def branch_created_to_json(uri: str, source: str, name: str, actor: str | None) 
     return {"uri": uri, "from": source, "name": name, "actor_id": actor}
 
 
-def branch_deleted_to_json(uri: str, name: str, actor: str | None) -> Json:
+def removed_to_json(uri: str, name: str, actor: str | None) -> Json:
     return {"uri": uri, "name": name, "actor_id": actor}
+
+
+def tags_to_json(tags: Iterable[Tag]) -> Json:
+    return {"tags": [tag.to_json() for tag in tags]}
 
 
 def conflict_to_json(conflict: MergeConflict) -> Json:

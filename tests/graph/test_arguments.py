@@ -49,6 +49,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "commits": {"branch": "main", "actor": None, "limit": None},
     "create_branch": {"name": "main", "from_": "main", "actor": None},
     "delete_branch": {"name": "main", "actor": None},
+    "delete_tag": {"name": "nope", "actor": None},
     "diff": {"from_": "main", "to": "main", "kinds": None, "types": None, "ops": None},
     "diff_html": {
         "from_": "main", "to": "main", "title": None, "kinds": None, "types": None, "ops": None
@@ -112,6 +113,8 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "snapshot": {"branch": "main"},
     "snapshot_at_version": {"version": 1, "branch": "main"},
+    "tag": {"name": "v", "at": "main", "message": None, "actor": None},
+    "tags": {},
     "verify": {},
 }  # fmt: skip
 

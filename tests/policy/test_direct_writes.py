@@ -203,6 +203,7 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     "apply_schema": lambda graph: graph.apply_schema("", actor="eve"),
     "create_branch": lambda graph: graph.create_branch("work", actor="eve"),
     "delete_branch": lambda graph: graph.delete_branch("work", actor="eve"),
+    "delete_tag": lambda graph: graph.delete_tag("v1", actor="eve"),
     "embed": lambda graph: graph.embed(actor="eve"),
     "ingest": lambda graph: graph.ingest(ABSENT, branch="work", actor="eve"),
     "load": lambda graph: graph.load(ABSENT, mode="merge", actor="eve"),
@@ -214,6 +215,7 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     ),
     "merge": lambda graph: graph.merge("work", actor="eve"),
     "mutate": lambda graph: graph.mutate(ABSENT, actor="eve"),
+    "tag": lambda graph: graph.tag("v1", actor="eve"),
 }
 
 

@@ -49,6 +49,7 @@ READS = {
     "schema",
     "snapshot",
     "snapshot_at_version",
+    "tags",
     "uri",
 }
 WRITES = {
@@ -56,6 +57,7 @@ WRITES = {
     "apply_schema",
     "create_branch",
     "delete_branch",
+    "delete_tag",
     "embed",
     "ingest",
     "load",
@@ -63,6 +65,7 @@ WRITES = {
     "load_dataframes",
     "merge",
     "mutate",
+    "tag",
 }
 # These change no answer of any query and have no action: who can open the store may do them.
 UPKEEP = {"cleanup", "ensure_indices", "optimize", "repair", "verify"}

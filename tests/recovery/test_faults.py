@@ -622,7 +622,8 @@ def test_a_branch_of_the_same_name_does_not_inherit_a_dead_write(
     leave(graph, point, writer="branch insert")
     graph.delete_branch(work.BRANCH)
     mutate_main = work.INSERTS[2].replace('"new"', '"on main"')
-    inside(graph).coordinator.create_branch(work.BRANCH, "main")
+    coordinator = inside(graph).coordinator
+    coordinator.create_branch(work.BRANCH, coordinator.fresh("main"))
 
     recovered = reopen(graph)
 

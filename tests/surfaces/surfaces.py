@@ -75,6 +75,9 @@ class Surface(Protocol):
     def branches(self) -> Answer: ...
     def create_branch(self, name: str, source: str = "main") -> Answer: ...
     def delete_branch(self, name: str) -> Answer: ...
+    def tags(self) -> Answer: ...
+    def create_tag(self, name: str, at: str = "main", message: str | None = None) -> Answer: ...
+    def delete_tag(self, name: str) -> Answer: ...
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer: ...
     def preview_merge(self, source: str, target: str = "main", resolve: Any = None) -> Answer: ...
     def merge_resolved(self, source: str, resolve: Any) -> Answer: ...
@@ -151,6 +154,15 @@ class Library:
 
     def branches(self) -> Answer:
         return self._answer(lambda graph: {"branches": graph.branches()})
+
+    def tags(self) -> Answer:
+        return self._answer(lambda graph: self._local(graph).tags())
+
+    def create_tag(self, name: str, at: str = "main", message: str | None = None) -> Answer:
+        return self._answer(lambda graph: self._local(graph).create_tag(name, at, message))
+
+    def delete_tag(self, name: str) -> Answer:
+        return self._answer(lambda graph: self._local(graph).delete_tag(name))
 
     def create_branch(self, name: str, source: str = "main") -> Answer:
         return self._answer(lambda graph: self._local(graph).create_branch(name, source))
@@ -271,6 +283,16 @@ class CommandLine:
     def branches(self) -> Answer:
         return self._answer("branch", "list")
 
+    def tags(self) -> Answer:
+        return self._answer("tag", "list")
+
+    def create_tag(self, name: str, at: str = "main", message: str | None = None) -> Answer:
+        said = [] if message is None else ["--message", message]
+        return self._answer("tag", "create", name, "--at", at, *said)
+
+    def delete_tag(self, name: str) -> Answer:
+        return self._answer("tag", "delete", name, "--yes")
+
     def create_branch(self, name: str, source: str = "main") -> Answer:
         return self._answer("branch", "create", name, "--from", source)
 
@@ -390,6 +412,15 @@ class Http:
 
     def branches(self) -> Answer:
         return self._send("GET", "/branches")
+
+    def tags(self) -> Answer:
+        return self._send("GET", "/tags")
+
+    def create_tag(self, name: str, at: str = "main", message: str | None = None) -> Answer:
+        return self._post("/tags", name=name, at=at, message=message)
+
+    def delete_tag(self, name: str) -> Answer:
+        return self._send("DELETE", f"/tags/{name.replace('/', '%2F')}")
 
     def create_branch(self, name: str, source: str = "main") -> Answer:
         return self._post("/branches", name=name, **{"from": source})

@@ -294,6 +294,22 @@ def test_branches_come_and_go(surface: Surface) -> None:
     assert surface.branches().json == {"branches": ["main"]}
 
 
+def test_tags_come_and_go_and_branches_start_there(surface: Surface) -> None:
+    made = surface.create_tag("team/v1", message="first").json
+    again = surface.create_tag("team/v1").json
+
+    assert made == again
+    assert (made["name"], made["branch"], made["message"]) == ("team/v1", "main", "first")
+    assert surface.tags().json == {"tags": [made]}
+    assert surface.create_branch("past", "tag:team/v1").json["from"] == "tag:team/v1"
+    surface.create_branch("other", "team/v1~99").refused(404, "before")
+    surface.create_tag("team/v1", "nope").refused(404, "branch 'nope' not found")
+    surface.create_tag("a b").refused(400, "is not a tag name")
+    assert surface.delete_tag("team/v1").json["name"] == "team/v1"
+    surface.delete_tag("team/v1").refused(404, "tag 'team/v1' not found")
+    assert surface.tags().json == {"tags": []}
+
+
 def test_a_branch_that_cannot_be_made_says_why(surface: Surface) -> None:
     surface.create_branch("dev").done()
 

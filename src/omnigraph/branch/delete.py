@@ -164,7 +164,7 @@ def _remove_forks(
     environment: WriteEnvironment, entries: Iterable[TableEntry], branch: str
 ) -> None:
     """Remove every fork of the branch that nothing needs, those that no pin claims included."""
-    kept = environment.coordinator.retained.forks()
+    kept = environment.coordinator.list_kept_forks()
     for entry in entries:
         uri = environment.tables.root.child(entry.table_path)
         try:

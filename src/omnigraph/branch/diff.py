@@ -1,8 +1,7 @@
 """Diff: what changed between two states of a graph, or with every commit since one.
 
     target              names
-    "main"              a branch, as it is now
-    "01J…"              a commit, on whichever branch it is
+    "main", "v1~2"      a revision: a branch as it is now, a tag, a commit (see `revisions.py`)
     12                  a manifest version of main
     datetime, "2026-…"  main, as the newest commit made by then left it
     "review@12"         a manifest version of a branch; a time after the @ works as well
@@ -27,19 +26,17 @@ from omnigraph.branch.compare import Differences, candidates, candidates_of_one,
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError, BranchNotFound, NotFoundError
+from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.revisions import find_at, find_revision, resolve
 from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.manifest.schema_view import find_renamed_columns
-from omnigraph.manifest.targets import resolve
 from omnigraph.storage.handles import ShownColumns, TableHandle
 from omnigraph.storage.tables import TableStorage
 
 Target: TypeAlias = str | int | datetime | Snapshot
 
-_COMMIT_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
-_VERSION_DIGITS_MAX = 20
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*")
 
 
@@ -122,25 +119,14 @@ def find_snapshot(coordinator: Coordinator, target: Target) -> Snapshot:
         case datetime():
             return resolve(coordinator, branch=MAIN, at=target)
     name, at_sign, moment = target.partition("@")
-    if at_sign:
-        return _at(coordinator, name, moment)
+    if at_sign and not moment.startswith("{"):
+        return find_at(coordinator, name or MAIN, moment)
     try:
-        return resolve(coordinator, branch=name)
-    except (BranchNotFound, BadRequestError):
-        if _COMMIT_ID.fullmatch(target):
-            return resolve(coordinator, branch=MAIN, commit=target)
+        return find_revision(coordinator, target)
+    except (NotFoundError, BadRequestError):
         if _TIME.fullmatch(target):
             return resolve(coordinator, branch=MAIN, at=target)
         raise
-
-
-def _at(coordinator: Coordinator, branch: str, moment: str) -> Snapshot:
-    name = branch or MAIN
-    if moment.isdecimal() and len(moment) > _VERSION_DIGITS_MAX:
-        raise NotFoundError(f"branch '{name}' has no version of {len(moment)} digits")
-    if moment.isdecimal():
-        return resolve(coordinator, branch=name, version=int(moment))
-    return resolve(coordinator, branch=name, at=moment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from omnigraph.cli import (
     query,
     schema,
     servers,
+    tag,
     upkeep,
 )
 from omnigraph.cli.call import Call
@@ -77,6 +78,7 @@ app.command("repair", short_help="Adopt table versions that verify as safe.")(up
 app.command("doctor", short_help="Report the state of a graph, and what to do.")(upkeep.doctor)
 app.add_typer(upkeep.index, name="index")
 app.add_typer(branch.app, name="branch")
+app.add_typer(tag.app, name="tag")
 app.add_typer(commit.app, name="commit")
 app.add_typer(blob.app, name="blob")
 app.add_typer(schema.app, name="schema")

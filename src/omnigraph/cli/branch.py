@@ -30,7 +30,9 @@ _SIGNS = {"insert": "+", "update": "~", "delete": "-"}
 def create(
     call: Call,
     name: NameArgument,
-    source: Annotated[str, typer.Option("--from", help="The branch to start from.")] = "main",
+    source: Annotated[
+        str, typer.Option("--from", help="The branch, tag or commit to start from; also main~3.")
+    ] = "main",
 ) -> None:
     """Create a branch with the present state of another one; no data is copied."""
     call.announce()
@@ -134,7 +136,7 @@ def _count_changes(changes: Json) -> str:
 def diff(
     call: Call,
     before: Annotated[
-        str, typer.Argument(metavar="FROM", help="A branch, commit, or branch@time.")
+        str, typer.Argument(metavar="FROM", help="A branch, tag, commit, main~3, or main@{time}.")
     ],
     after: Annotated[
         str, typer.Argument(metavar="TO", help="The state to compare it with.")

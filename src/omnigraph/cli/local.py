@@ -121,7 +121,17 @@ class LocalGraph:
 
     def delete_branch(self, name: str) -> Json:
         self.graph.delete_branch(name)
-        return wire.branch_deleted_to_json(self.uri, name, self.actor)
+        return wire.removed_to_json(self.uri, name, self.actor)
+
+    def tags(self) -> Json:
+        return wire.tags_to_json(self.graph.tags())
+
+    def create_tag(self, name: str, at: str, message: str | None) -> Json:
+        return self.graph.tag(name, at, message).to_json()
+
+    def delete_tag(self, name: str) -> Json:
+        self.graph.delete_tag(name)
+        return wire.removed_to_json(self.uri, name, self.actor)
 
     def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
         result = self.graph.merge(source, target, delete_branch=delete_branch, resolve=resolve)

@@ -190,6 +190,17 @@ class RemoteGraph:
     def delete_branch(self, name: str) -> Json:
         return self.http.below("branches", name).call("DELETE", "")
 
+    def tags(self) -> Json:
+        return self.http.call("GET", "/tags")
+
+    def create_tag(self, name: str, at: str, message: str | None) -> Json:
+        return self.http.call(
+            "POST", "/tags", body=_drop_missing(name=name, at=at, message=message)
+        )
+
+    def delete_tag(self, name: str) -> Json:
+        return self.http.below("tags", name).call("DELETE", "")
+
     def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
         body = _drop_missing(
             source=source, target=target, delete_branch=delete_branch, resolve=resolve

@@ -23,6 +23,7 @@ from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
+from omnigraph.graph.versions import VersionCalls
 from omnigraph.index import open_tables
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
@@ -65,7 +66,7 @@ def _load_argument_types() -> dict[str, Any]:
 
 
 @check_calls(_load_argument_types)
-class Graph:
+class Graph(VersionCalls):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
     def __init__(self, session: Session) -> None:
@@ -359,9 +360,11 @@ class Graph:
     def commits(
         self, branch: str = MAIN, *, actor: str | None = None, limit: int | None = None
     ) -> list[GraphCommit]:
-        """The commits visible on a branch, newest first."""
+        """The commits visible on a branch, newest first; of another revision, its first parents."""
+        from omnigraph.manifest.revisions import list_line
+
         self._session.read_contract()
-        found = self._session.coordinator.commits(canonical_branch(branch))
+        found = list_line(self._session.coordinator, branch)
         wanted = (each for each in found if actor is None or each.actor == actor)
         most = _check_limit(limit)
         return list(islice(wanted, None if most is None else min(most, sys.maxsize)))
@@ -426,14 +429,18 @@ class Graph:
         return list_recoveries(self._session.store.audit)
 
     def commit(self, commit_id: str) -> GraphCommit:
-        """One commit, on whichever branch it is."""
+        """The commit that a revision names: by its id, on whichever branch it is, or otherwise."""
+        from omnigraph.manifest.revisions import find_commit
+
         self._session.read_contract()
-        return self._session.coordinator.commit(commit_id)
+        return find_commit(self._session.coordinator, commit_id)
 
     def snapshot(self, branch: str = MAIN) -> Snapshot:
-        """What a branch shows now: a pin per table."""
+        """What a branch shows now, or another revision: a pin per table."""
+        from omnigraph.manifest.revisions import find_revision
+
         self._session.read_contract()
-        return self._session.coordinator.fresh(canonical_branch(branch)).snapshot()
+        return find_revision(self._session.coordinator, branch)
 
     def snapshot_at_version(self, version: int, *, branch: str = MAIN) -> Snapshot:
         """What a branch showed at a manifest version."""
@@ -712,13 +719,15 @@ class Graph:
         return self._session.coordinator.branches()
 
     def create_branch(self, name: str, from_: str = MAIN, *, actor: str | None = None) -> Snapshot:
-        """Make a branch that shows what `from_` shows now; nothing is copied."""
+        """Make a branch that shows what the revision `from_` names; nothing is copied."""
         from omnigraph.branch.create import create_branch
 
-        source, made = canonical_branch(from_), canonical_branch(name)
-        self._session.permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=made)
-        self._session.require_writable()
-        return create_branch(self._session.environment(), name, from_).snapshot()
+        session, made = self._session, canonical_branch(name)
+        source = session.find_branch_of(from_)
+        session.permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=made)
+        catalog = session.require_writable()
+        environment = replace(session.environment(), schema_hash=catalog.shape_hash)
+        return create_branch(environment, name, from_).snapshot()
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Remove a branch and what only it holds."""

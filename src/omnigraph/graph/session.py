@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 from omnigraph.catalog import Catalog
 from omnigraph.embed import EmbedSource
 from omnigraph.embed.source import read_settings
-from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
+from omnigraph.errors import BadRequestError, BranchNotFound, ConflictError, OmnigraphError
 from omnigraph.graph.commit_observers import Prefetcher
 from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
@@ -41,7 +41,6 @@ from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.schema_view import project_to_schema
 from omnigraph.manifest.schemas import find_catalog, keep_accepted
 from omnigraph.manifest.snapshot_cache import SnapshotCache
-from omnigraph.manifest.targets import resolve
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.queues import QueueKey
 from omnigraph.write.commit import WriteRequest, run_write
@@ -56,7 +55,10 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["rw", "r"]
 Moment: TypeAlias = tuple[str, str | None, int | None, datetime | str | None]
-"""Branch, commit, version and time of a read; without the last three it is of the branch now."""
+"""Branch, commit, version and time of a read; without the last three it is of the branch now.
+
+The commit is any revision, and so is the branch when there is none of that name.
+"""
 _T = TypeVar("_T")
 
 log = logging.getLogger("omnigraph")
@@ -173,8 +175,10 @@ class Session:
 
     def read(self, moment: Moment) -> tuple[Catalog, Snapshot]:
         """A schema, and a snapshot whose tables are in it; the past is in its own schema."""
-        branch, commit, version, at = moment
+        branch, commit, version, at = self._pin_revision(moment)
         if (commit, version, at) != (None, None, None):
+            from omnigraph.manifest.revisions import resolve
+
             current = self.read_contract()
             snapshot = resolve(
                 self.coordinator, branch=branch, commit=commit, version=version, at=at
@@ -189,6 +193,31 @@ class Session:
             found = self._read_now(name)
             self.snapshots.put(probe, found, found[1].manifest_version)
         return found
+
+    def find_branch_of(self, revision: str) -> str:
+        """The branch that a policy decides by: the one that is named, or the commit's."""
+        from omnigraph.manifest.revisions import find_revision, is_plain
+
+        if is_plain(revision) and self.coordinator.has_branch(canonical_branch(revision)):
+            return canonical_branch(revision)
+        return find_revision(self.coordinator, revision).branch
+
+    def _pin_revision(self, moment: Moment) -> Moment:
+        """Read a branch as the revision that it is when there is no branch of that name."""
+        branch = moment[0]
+        if branch == MAIN or moment[1:] != (None, None, None):
+            return moment
+        from omnigraph.manifest.revisions import find_revision, is_plain
+
+        if is_plain(branch):
+            name = canonical_branch(branch)
+            if self.coordinator.states.find(name) or self.coordinator.has_branch(name):
+                return moment
+            try:
+                find_revision(self.coordinator, name)
+            except BranchNotFound:
+                return moment
+        return MAIN, branch, None, None
 
     def _read_now(self, branch: str) -> tuple[Catalog, Snapshot]:
         for _ in range(_SCHEMA_ATTEMPTS_MAX):
@@ -208,6 +237,7 @@ class Session:
         if schema not in _SCHEMAS:
             known = " or ".join(f"'{each}'" for each in _SCHEMAS)
             raise BadRequestError(f"schema is {schema!r}, expected {known}")
+        moment = self._pin_revision(moment)
         catalog, snapshot = self.read(moment)
         if moment[1:] == (None, None, None):
             return catalog, snapshot, ask(catalog, snapshot)

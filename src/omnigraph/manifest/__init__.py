@@ -10,9 +10,11 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
     coordinator.py       commits and branches
     publisher.py         the only code that publishes
     branch_names.py      the names a branch may have
-    targets.py           which snapshot a read is about
+    revisions.py         the words for a state: main~3, tag:v1, main@{2026-11-01}
     pin_history.py       which commits published which version of a table
     retained_commits.py  states that outlived their branch
+    tags.py              names for commits that stay
+    state_text.py        states written down, for both
     contract.py          the schema files
     schema_files.py      how they change
     schemas.py           every schema that the graph has had

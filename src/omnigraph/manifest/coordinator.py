@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,12 +30,7 @@ from omnigraph.errors import (
     VersionNotFound,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest.branch_names import (
-    SCHEMA_APPLY_LOCK,
-    canonical_branch,
-    check_new_branch,
-    lance_branch,
-)
+from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, check_new_branch, lance_branch
 from omnigraph.manifest.freshness import (
     BranchStates,
     CommitObserver,
@@ -53,8 +50,12 @@ from omnigraph.manifest.pin_history import PinnedCommit, list_pinned_commits
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import migrate
+from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.location import TableLocation, version_file
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.tags import Tags
 
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 FRAGMENTS_MAX = 32
@@ -78,6 +79,12 @@ class Coordinator:
         self._fragments: dict[str, int] = {}
         self._stamped_version: int | None = None
         self._lock = threading.Lock()
+
+    @cached_property
+    def tags(self) -> Tags:
+        from omnigraph.manifest.tags import Tags
+
+        return Tags(self.retained.texts)
 
     # Reading
 
@@ -129,7 +136,19 @@ class Coordinator:
             found = self._find_compacted(commit)
             if found is not None:
                 return found
-        return self.retained.read(commit.commit_id)
+        return self._find_kept(commit.commit_id)
+
+    def _find_kept(self, commit_id: str) -> Snapshot | None:
+        """A state that was written down: with the branch it outlived, or with a tag."""
+        return self.retained.read(commit_id) or self.tags.find_state(commit_id)
+
+    def list_kept_forks(self) -> set[tuple[str, str]]:
+        """Path and Lance branch of every table fork that a state needs which was written down."""
+        return find_forks([*self.retained, *(state for _, state in self.tags)])
+
+    def has_tables(self, snapshot: Snapshot) -> bool:
+        """Whether the version of every table of a state is still there."""
+        return all(map(self._has_version, snapshot.entries.values()))
 
     def _has_version(self, entry: TableEntry) -> bool:
         prefix = TableLocation(entry.table_path, entry.table_branch).physical_uri
@@ -162,10 +181,10 @@ class Coordinator:
                 found = find_commit(self.fresh(branch), commit_id)
                 if found is not None:
                     return found
-        retained = self.retained.read(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
-        if retained is None:
+        kept = self._find_kept(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
+        if kept is None:
             raise CommitNotFound(commit_id)
-        return retained.head
+        return kept.head
 
     def _is_there(self, state: ManifestState) -> bool:
         try:
@@ -286,18 +305,41 @@ class Coordinator:
         """Every branch, `main` first, the others sorted."""
         return list_branches(self._control)
 
+    def has_branch(self, name: str) -> bool:
+        """Whether there is a branch of that name now."""
+        return name == MAIN or self._control.find_branch(name) is not None
+
     def list_changed(self, since_ns: int | None) -> list[str]:
         """`main`, and every other branch that may have changed since a time; None for ever."""
         changed = self._control.list_changed_branches(since_ns) - {SCHEMA_APPLY_LOCK}
         return [MAIN, *sorted(changed)]
 
-    def create_branch(self, name: str, source: str) -> ManifestState:
-        """Make a branch that shows what `source` shows now. Copies nothing."""
+    def find_origin(self, commit: GraphCommit) -> ManifestState:
+        """The state of a manifest that a branch can start from to show what a commit left.
+
+        Raises:
+            ConflictError: No manifest shows just that any more.
+        """
+        with suppress(NotFoundError):
+            versions = [commit.manifest_version]
+            later = self._control.next_version(lance_branch(commit.branch), versions[0])
+            for version in [*versions, *([later] if later is not None else [])]:
+                with suppress(NotFoundError):
+                    state = self.at_version(commit.branch, version)
+                    if state.head.commit_id == commit.commit_id:
+                        return state
+        raise ConflictError(
+            f"no branch can start at commit '{commit.commit_id}': its branch '{commit.branch}' is "
+            "gone, a cleanup removed the manifest, or it was published together with later ones — "
+            "it can still be read, compared and restored from"
+        )
+
+    def create_branch(self, name: str, origin: ManifestState) -> ManifestState:
+        """Make a branch that shows what a state of another shows. Copies nothing."""
         existing = self.branches()
         branch = check_new_branch(name, existing)
         if branch in existing:
             raise BranchExists(branch)
-        origin = self.fresh(canonical_branch(source))
         parent, version = lance_branch(origin.branch), origin.version
         with self.mark_unfinished(branch):
             try:

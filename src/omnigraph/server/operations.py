@@ -29,6 +29,7 @@ from omnigraph.server import (
     routes_review,
     routes_schema,
     routes_server,
+    routes_tags,
     routes_writes,
     uploads,
 )
@@ -282,6 +283,17 @@ OPERATIONS: tuple[Operation, ...] = (
         "deleteBranch", "DELETE", "/branches/{branch:path}", routes_branches.delete_branch,
         Action.BRANCH_DELETE, (answered.BranchDeleteOutput,),
         parameters=(Parameter("branch", "path", "The branch to remove.", is_required=True),),
+        errors=WRITE_ERRORS
+    ),
+    _get("listTags", "/tags", routes_tags.list_tags, answered.TagsOutput),
+    _write(
+        "createTag", "/tags", routes_tags.create_tag, sent.TagRequest, answered.TagOutput,
+        action=Action.BRANCH_CREATE
+    ),
+    Operation(
+        "deleteTag", "DELETE", "/tags/{tag:path}", routes_tags.delete_tag,
+        Action.BRANCH_DELETE, (answered.BranchDeleteOutput,),
+        parameters=(Parameter("tag", "path", "The tag to remove.", is_required=True),),
         errors=WRITE_ERRORS
     ),
     _get(

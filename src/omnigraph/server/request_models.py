@@ -26,7 +26,9 @@ class StrictModel(RequestModel):
 
 Params = Annotated[dict[str, Any] | None, Field(description="The parameters, by name.")]
 Branch = Annotated[str | None, Field(description="The branch; `main` by default.")]
-Snapshot = Annotated[str | None, Field(description="A graph commit, instead of a branch.")]
+Snapshot = Annotated[
+    str | None, Field(description="A graph commit or other revision, instead of a branch.")
+]
 SchemaOf = Annotated[
     Literal["commit", "current"],
     Field(
@@ -141,12 +143,20 @@ class SchemaApplyRequest(StrictModel):
     allow_data_loss: bool = Field(False, description="Whether drops erase old versions too.")
 
 
+class TagRequest(StrictModel):
+    """A commit to name."""
+
+    name: str = Field(description="The new tag.")
+    at: str | None = Field(None, description="A branch, tag or commit; `main` by default.")
+    message: str | None = Field(None, description="What the tag stands for.")
+
+
 class BranchCreateRequest(StrictModel):
     """A branch to make."""
 
     name: str = Field(description="The new branch.")
     from_: str | None = Field(
-        None, alias="from", description="The branch it starts from; `main` by default."
+        None, alias="from", description="Where it starts: a branch, tag or commit."
     )
 
 

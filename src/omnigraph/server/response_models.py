@@ -202,6 +202,19 @@ class SchemaApplyOutput(ResponseModel):
     steps: list[dict[str, Any]] = Field(description="Each has a `kind` and what that kind names.")
 
 
+class TagOutput(ResponseModel):
+    name: str
+    commit_id: str
+    branch: str
+    created_at: int
+    actor: str | None
+    message: str | None
+
+
+class TagsOutput(ResponseModel):
+    tags: list[TagOutput]
+
+
 class BranchesOutput(ResponseModel):
     branches: list[str]
 

@@ -23,8 +23,9 @@ from omnigraph.server.request_models import (
     MergePreviewRequest,
     resolve_branch,
 )
+from omnigraph.server.states import find_origin
 from omnigraph.server.streaming import stream
-from omnigraph.wire import branch_created_to_json, branch_deleted_to_json, merge_preview_to_json
+from omnigraph.wire import branch_created_to_json, merge_preview_to_json, removed_to_json
 
 
 async def list_branches(call: Call) -> Response:
@@ -35,14 +36,16 @@ async def list_branches(call: Call) -> Response:
 
 
 async def create_branch(call: Call) -> Response:
-    """Make a branch that shows what another one shows now."""
+    """Make a branch that shows what another one shows now, or a commit or tag."""
     body = await call.body(BranchCreateRequest)
-    name, source = resolve_branch(body.name), resolve_branch(body.from_)
+    name = resolve_branch(body.name)
+    source, origin = await find_origin(call, body.from_)
     call.permit(branch=source, target_branch=name)
     with call.admit(BRANCH_WORK_BYTES):
         graph = call.graph.graph
-        made = await call.run_write(graph.create_branch, name, source, actor=call.actor)
-    return json_response(branch_created_to_json(call.graph.uri, source, made.branch, call.actor))
+        made = await call.run_write(graph.create_branch, name, origin, actor=call.actor)
+    started = body.from_ or source
+    return json_response(branch_created_to_json(call.graph.uri, started, made.branch, call.actor))
 
 
 async def delete_branch(call: Call) -> Response:
@@ -51,7 +54,7 @@ async def delete_branch(call: Call) -> Response:
     call.permit(target_branch=name)
     with call.admit(BRANCH_WORK_BYTES):
         await call.run_write(call.graph.graph.delete_branch, name, actor=call.actor)
-    return json_response(branch_deleted_to_json(call.graph.uri, name, call.actor))
+    return json_response(removed_to_json(call.graph.uri, name, call.actor))
 
 
 async def merge_branches(call: Call) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -55,8 +56,9 @@ async def answer(call: Call, wanted: Read) -> Response:
     graph = call.graph.graph
     branch = resolve_branch(wanted.branch)
     if wanted.snapshot is not None and call.graph.gate.policy is not None:
-        # A commit is as readable as the branch it was made on.
-        branch = (await call.run_read(graph.commit, wanted.snapshot)).branch
+        # A commit is as readable as the branch it was made on; what is read is what was permitted.
+        commit = await call.run_read(graph.commit, wanted.snapshot)
+        branch, wanted = commit.branch, replace(wanted, snapshot=commit.commit_id)
     call.permit(branch=branch, action=Action.READ)
     query_key = hash((wanted.source, wanted.name, branch, wanted.snapshot, wanted.schema_of))
     engine = call.serving.settings.query_engine

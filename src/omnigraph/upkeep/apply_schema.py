@@ -51,7 +51,7 @@ from omnigraph.upkeep.table_changes import (
     table_changes,
 )
 from omnigraph.write.drift import check_heads
-from omnigraph.write.environment import BRANCHES_QUEUE, WriteEnvironment, queue_keys
+from omnigraph.write.environment import BRANCHES_QUEUE, HISTORY_QUEUE, WriteEnvironment, queue_keys
 from omnigraph.write.fork import open_pin
 from omnigraph.write.intent import Intent, NewTable, TableCommits, mint_commit, to_commit_step
 from omnigraph.write.protocol import carry_out
@@ -92,10 +92,12 @@ def apply_schema(
     Raises:
         SourceError: The schema is not valid, or a rename hint cannot be followed.
         MigrationError: A step is not supported, or rows do not fit; the first one is named.
-        ConflictError: Other branches exist, another change is in progress, or a table has drift.
+        ConflictError: Other branches exist, another change is in progress, a table has drift, or a
+            tag keeps what is to be removed for good.
     """
     root = environment.tables.root
-    with environment.queues.acquire_many([(BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]):
+    turns = [(HISTORY_QUEUE, None), (BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]
+    with environment.queues.acquire_many(turns):
         # Staged files of a change that died before its sidecar must not be taken for ours.
         reconcile_staging(environment.texts, environment.coordinator)
         accepted = load_contract(environment.texts).catalog
@@ -124,6 +126,17 @@ def _refuse_branches(environment: WriteEnvironment) -> None:
             f"a schema change requires a graph with only main, but there is {named} — merge or "
             "delete the other branches first"
         )
+
+
+def _refuse_tagged(environment: WriteEnvironment, purged: Sequence[str]) -> None:
+    """Refuse to remove for good what a tag promises to keep."""
+    for tag, state in environment.coordinator.tags if purged else ():
+        for key, entry in state.entries.items():
+            if entry.table_path in purged:
+                raise ConflictError(
+                    f"the tag '{tag.name}' keeps rows of '{key}' that this change would remove for "
+                    "good — delete the tag first, or drop without data loss"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +173,7 @@ class _Change:
 
     def _commit(self, state: ManifestState, changes: Sequence[TableChange]) -> ManifestState:
         environment, purged = self.environment, self._paths_to_purge(state, changes)
+        _refuse_tagged(environment, purged)
         intent = Intent(
             kind=WriterKind.SCHEMA_APPLY,
             branch=MAIN,

@@ -7,6 +7,7 @@ A version of a table goes when it is outside the policy and nothing needs it:
                      what a commit that is kept shows, and every version since; the head of a
                      graph without branches is shown by what was compacted after it
                      every commit that a merge of live branches can compare with
+                     what a tag names
     policy           `keep`: all but the newest so many commits of a branch, and versions of a table
                      `older_than`: older than that; with both, a version must be outside both
 
@@ -26,14 +27,15 @@ from functools import cache
 from itertools import islice, pairwise
 
 from omnigraph.branch.commit_dag import possible_bases, read_dag
+from omnigraph.branch.create import history_turn
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.index.derived import remove_unneeded_files
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
-from omnigraph.manifest.retained_commits import find_forks
 from omnigraph.manifest.rows import commits_newest_first
+from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.garbage import Garbage, Removed
 from omnigraph.storage.leftovers import remove_leftovers
@@ -136,15 +138,29 @@ def cleanup(
     """
     policy = _make_policy(keep, older_than)
     refuse_while_pending(environment, "cleanup")
+    with history_turn(environment):
+        return _clean(environment, projections, policy, confirm=confirm, grace=grace)
+
+
+def _clean(
+    environment: WriteEnvironment,
+    projections: Sequence[ControlTable],
+    policy: _Policy,
+    *,
+    confirm: bool,
+    grace: timedelta | None,
+) -> CleanupReport:
+    keep, older_than = policy.keep, policy.older_than
     states = _branch_states(environment)
     check_heads(environment, MAIN, states[MAIN].entries)
     needed = _find_needed(environment, states, policy)
     retained = _find_retained(environment.coordinator, needed, policy)
+    tagged = _keep_tagged(environment.coordinator, needed)
     for state in retained.values():
         needed.just_this(state)
     if confirm:
         environment.coordinator.retained.retain(retained)
-    kept = find_forks(retained.values())
+    kept = find_forks([*retained.values(), *tagged])
     forks, errors = reclaim_forks(environment, states, kept, is_dry_run=not confirm)
     garbage = Garbage(environment.tables.storage_options)
     job = _Job(environment, policy, needed, garbage, confirm, grace)
@@ -245,6 +261,16 @@ def _find_retained(
         if state.head.commit_id in needed.bases
         or (cutoff is not None and state.head.created_at / 1e6 >= cutoff)
     }
+
+
+def _keep_tagged(coordinator: Coordinator, needed: _Needed) -> list[Snapshot]:
+    """The states that tags name. Of one on main the manifest stays too: branches start there."""
+    tagged = [state for _, state in coordinator.tags]
+    for state in tagged:
+        needed.just_this(state)
+        if state.branch == MAIN:
+            needed.single[MANIFEST].add(state.manifest_version)
+    return tagged
 
 
 def _paths(states: Mapping[str, ManifestState]) -> dict[str, str]:

@@ -178,6 +178,7 @@ class FileCheck:
             find_damaged_texts(texts)
             | find_damaged_schemas(texts, named)
             | coordinator.retained.find_damaged()
+            | coordinator.tags.find_damaged()
         )
 
     def _check_derived(self) -> Iterator[Finding]:

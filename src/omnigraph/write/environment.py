@@ -16,6 +16,8 @@ PUBLISH_QUEUE = "__publish__"
 """Held around a publish, after the table queues: publishes of one branch take turns."""
 BRANCHES_QUEUE = "__branches__"
 """Held while branches are made or removed, and by a schema change; taken before table queues."""
+HISTORY_QUEUE = "__history__"
+"""Held while the past gets a name, or is removed; taken with or without the turn of branches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def _reclaim(
     try:
         hit(Failpoint.CLASSIFY_FRESH_READ)
         owner = coordinator.fresh(branch).entries.get(key)
-        is_kept = (entry.table_path, collision.branch) in coordinator.retained.forks()
+        is_kept = (entry.table_path, collision.branch) in coordinator.list_kept_forks()
     except OmnigraphError as error:
         raise ConflictError(
             f"could not verify who owns the fork of '{key}' on branch '{branch}'; refresh and retry"
