@@ -109,6 +109,8 @@ def commit_to_json(commit: Commit) -> Json:
         "merged_parent_commit_id": commit.merged_parent_id,
         "actor_id": commit.actor,
         "created_at": commit.created_at,
+        "message": commit.message,
+        "metadata": dict(commit.metadata),
         "graph_branch": branch,
         "graph_manifest_version": commit.manifest_version,
     }

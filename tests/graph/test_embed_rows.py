@@ -78,10 +78,11 @@ def test_parts_are_commits_of_their_own(graph: Graph, monkeypatch: pytest.Monkey
     monkeypatch.setattr(embed_part, "PART_ROWS", 2)
     seen: list[int] = []
 
-    result = graph.embed(progress=lambda progress: seen.append(progress.rows))
+    result = graph.embed(progress=lambda progress: seen.append(progress.rows), message="new model")
 
     assert (result.rows_embedded, len(result.commit_ids)) == (5, 3)
     assert [graph.commits()[0].commit_id] == [result.commit_ids[-1]]
+    assert {graph.commit(each).message for each in result.commit_ids} == {"new model"}
     assert seen[-1] == 5
     assert missing(graph) == ["blank", "none"]
 

@@ -46,6 +46,18 @@ def test_a_load_into_a_branch_that_is_not_there_needs_a_base(own: Served, path: 
         assert len(client.rows()) == 2
 
 
+def test_a_raw_load_notes_what_its_parameters_say(own: Served) -> None:
+    with own.client() as client:
+        said = {"message": "from HR", "meta": "run=1"}
+
+        made = raw(client, ndjson([NEW]), **said)
+        again = raw(client, ndjson([NEW]), message="")
+
+    commit = made.json()["commit"]
+    assert (commit["message"], commit["metadata"]) == ("from HR", {"run": "1"})
+    assert (again.status_code, "message is empty" in again.json()["error"]) == (400, True)
+
+
 def test_a_load_is_counted_in_both_vocabularies(own: Served) -> None:
     with own.client() as client:
         body = client.load([ADA, NEW, ACME, KNOWS]).json()

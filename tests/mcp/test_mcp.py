@@ -90,7 +90,10 @@ async def work_as_an_agent(client: Client) -> None:
     await call(
         client, "mutate", query=INSERT, params={"slug": "lin", "age": 1}, branch="agent/ages"
     )
-    await call(client, "mutate", **grow, params={"slug": "ada", "age": 40})
+    noted = {"message": "a birthday", "metadata": {"source": "mail"}}
+    await call(client, "mutate", **grow, params={"slug": "ada", "age": 40}, **noted)
+    newest = (await call(client, "history", limit=1))["commits"][0]
+    assert {name: newest[name] for name in noted} == noted
 
     differs = await call(client, "branches_diff", **{"from": "main", "to": "agent/ages"})
     preview = await call(client, "branches_merge_preview", source="agent/ages")

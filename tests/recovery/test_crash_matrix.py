@@ -61,6 +61,7 @@ def judge(cell: Cell, found: dict[str, Any], rows: Any) -> None:
     assert first["sidecars"] == [], "no sidecar is left"
     kinds = [row["kind"] for row in first["audit"]]
     assert kinds == ([] if cell.audit is None else [cell.audit]), "one audit row"
+    assert found["unexplained"] == [], "every commit says why it was made"
     assert second == first, "a second open changes nothing"
     assert found["next write"] == {}, "the next write succeeds at once"
     assert found["verify"] == found["verify after"] == "", "verify has nothing to say"

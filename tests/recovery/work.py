@@ -41,6 +41,10 @@ edge WorksAt: Person -> Firm @card(0..1)
 
 BRANCH = "review/x"
 
+MESSAGE, METADATA = "why it was written", {"ticket": "T-1"}
+NOTED: dict[str, Any] = {"actor": "worker", "message": MESSAGE, "metadata": METADATA}
+"""Who writes, and why."""
+
 SEED = """
 query seed() {
     insert Person { name: "ann", age: 1 }
@@ -146,25 +150,25 @@ def records(count: int, *, keep: bool) -> list[dict[str, Any]]:
 
 def _mutation(statements: dict[int, str]) -> Callable[[Graph, int], None]:
     def write(graph: Graph, count: int) -> None:
-        graph.mutate(f"query q() {{ {statements[count]} }}", actor="worker")
+        graph.mutate(f"query q() {{ {statements[count]} }}", **NOTED)
 
     return write
 
 
 def _on_branch(graph: Graph, count: int) -> None:
-    graph.mutate(f"query q() {{ {INSERTS[count]} }}", branch=BRANCH, actor="worker")
+    graph.mutate(f"query q() {{ {INSERTS[count]} }}", branch=BRANCH, **NOTED)
 
 
 def _load(mode: str) -> Callable[[Graph, int], None]:
     def write(graph: Graph, count: int) -> None:
-        graph.load(records(count, keep=mode == "overwrite"), mode=mode, actor="worker")
+        graph.load(records(count, keep=mode == "overwrite"), mode=mode, **NOTED)
 
     return write
 
 
 def _conditional(graph: Graph, count: int) -> None:
     head = graph.snapshot().head.commit_id
-    graph.mutate(f"query q() {{ {INSERTS[count]} }}", actor="worker", if_commit=head)
+    graph.mutate(f"query q() {{ {INSERTS[count]} }}", **NOTED, if_commit=head)
 
 
 def _group(graph: Graph, count: int) -> None:
@@ -177,7 +181,7 @@ def _group(graph: Graph, count: int) -> None:
     """
     names = ["ann", *(f"new{number}" for number in range(count))]
     calls = [
-        partial(graph.mutate, insert, "q", {"name": name, "before": before}, actor="worker")
+        partial(graph.mutate, insert, "q", {"name": name, "before": before}, **NOTED)
         for before, name in pairwise(names)
     ]
     for outcome in run_together(graph, calls):
@@ -188,7 +192,7 @@ def _group(graph: Graph, count: int) -> None:
 def _statements(name: str) -> Callable[[Graph, int], None]:
     rows = [{"name": "cy"}, {"name": "new"}]
     source = f"query q($rows: [{{ name: String }}]?) {{ {STATEMENTS[name]} }}"
-    return lambda graph, _: (graph.mutate(source, params={"rows": rows}, actor="worker"), None)[1]
+    return lambda graph, _: (graph.mutate(source, params={"rows": rows}, **NOTED), None)[1]
 
 
 WRITERS: dict[str, Callable[[Graph, int], None]] = {
@@ -209,7 +213,7 @@ WRITERS: dict[str, Callable[[Graph, int], None]] = {
 
 
 def _on_small_pieces(graph: Graph) -> None:
-    graph.mutate('query q() { insert Tag { name: "new" } }', actor="worker")
+    graph.mutate('query q() { insert Tag { name: "new" } }', **NOTED)
     inside(graph).wait_for_self_care()
 
 
@@ -401,6 +405,17 @@ def history_of(graph: Graph) -> list[dict[str, int]]:
     return found
 
 
+def list_unexplained(graph: Graph) -> list[str]:
+    """The commits of the writer that lost their message or metadata."""
+    return [
+        commit.commit_id
+        for branch in graph.branches()
+        for commit in graph.commits(branch)
+        if commit.actor == "worker"
+        and (commit.message, dict(commit.metadata)) != (MESSAGE, METADATA)
+    ]
+
+
 def _verify(graph: Graph) -> str:
     return "\n".join(str(finding) for finding in graph.verify().errors)
 
@@ -419,6 +434,7 @@ def inspect(path: str) -> dict[str, Any]:
     """Reopen twice, look, verify, and write again: everything a cell is judged by."""
     graph = open_graph(path)
     rows, first, verified = rows_of(graph), standing_of(graph), _verify(graph)
+    unexplained = list_unexplained(graph)
     again = open_graph(path)
     second, errors = standing_of(again), {}
     for branch in [each for each in graph.branches() if each in ("main", BRANCH)]:
@@ -430,6 +446,7 @@ def inspect(path: str) -> dict[str, Any]:
     return {
         "rows": rows,
         "first": first,
+        "unexplained": unexplained,
         "second": second,
         "verify": verified,
         "next write": errors,

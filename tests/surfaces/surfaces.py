@@ -17,6 +17,7 @@ import httpx
 import omnigraph as og
 from omnigraph import wire
 from omnigraph.cli.local import LocalGraph
+from omnigraph.commit_note import parse_metadata
 from omnigraph.errors import OmnigraphError, SourceError
 from tests.cli.running import run
 
@@ -61,7 +62,7 @@ class Surface(Protocol):
     def mutate(
         self, source: str, name: str | None = None, params: Any = None, **how: str
     ) -> Answer:
-        """`how` may have a branch and an if_commit."""
+        """`how` may have a branch, an if_commit, a message, and a meta of the form key=value."""
         ...
 
     def load(self, text: str, mode: str, **how: str) -> Answer:
@@ -117,7 +118,10 @@ class Library:
         self, source: str, name: str | None = None, params: Any = None, **how: str
     ) -> Answer:
         def call(graph: og.Graph) -> Json:
-            result = graph.mutate(source, name, params, **how)
+            options: Json = dict(how)
+            if "meta" in options:
+                options["metadata"] = parse_metadata([options.pop("meta")])
+            result = graph.mutate(source, name, params, **options)
             commit = graph.commit(result.commit_id) if result.commit_id else None
             chosen = name or og.parse_query(source).queries[0].name
             branch = how.get("branch", "main")
@@ -384,7 +388,9 @@ class Http:
         self, source: str, name: str | None = None, params: Any = None, **how: str
     ) -> Answer:
         if_commit = how.pop("if_commit", None)
-        body = {"query": source, "name": name, "params": params, **how}
+        body: Json = {"query": source, "name": name, "params": params, **how}
+        if "meta" in body:
+            body["metadata"] = parse_metadata([body.pop("meta")])
         if if_commit is None:
             return self._post("/mutate", **body)
         headers = {"Omnigraph-If-Graph-Commit": if_commit}

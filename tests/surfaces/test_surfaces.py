@@ -294,6 +294,29 @@ def test_branches_come_and_go(surface: Surface) -> None:
     assert surface.branches().json == {"branches": ["main"]}
 
 
+def test_a_commit_keeps_the_message_and_metadata_of_its_writer(surface: Surface) -> None:
+    person = {"slug": "lin", "age": 30}
+
+    made = surface.mutate(INSERT, params=person, message="Hire Lin", meta="ticket=T=1").json
+
+    commit = made["commit"]
+    assert (commit["message"], commit["metadata"]) == ("Hire Lin", {"ticket": "T=1"})
+    assert surface.commit(commit["graph_commit_id"]).json == commit
+    assert surface.log(limit=1).json["commits"] == [commit]
+    older = surface.log().json["commits"][-1]
+    assert (older["message"], older["metadata"]) == (None, {})
+
+
+def test_a_note_that_is_too_long_writes_nothing(standing: Surface) -> None:
+    before = standing.commits().json
+    long = "x" * 8_193
+
+    standing.mutate(INSERT, params={"slug": "x"}, message=long).refused(413, "limit is 8192")
+    standing.mutate(INSERT, params={"slug": "x"}, message=" ").refused(400, "message is empty")
+
+    assert standing.commits().json == before
+
+
 def test_tags_come_and_go_and_branches_start_there(surface: Surface) -> None:
     made = surface.create_tag("team/v1", message="first").json
     again = surface.create_tag("team/v1").json

@@ -99,6 +99,8 @@ class CommitChanges:
             "authored_branch": commit.branch,
             "actor_id": commit.actor,
             "authored_at": commit.created_at,
+            "message": commit.message,
+            "metadata": dict(commit.metadata) or None,
         }
         return {name: value for name, value in cause.items() if value is not None}
 

@@ -26,6 +26,7 @@ from omnigraph.branch.merge_models import merge_models
 from omnigraph.branch.plan import Snapshots, choose_how, plan_merge
 from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
 from omnigraph.catalog import Catalog
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     BadRequestError,
@@ -120,6 +121,7 @@ def merge(
     target: str,
     *,
     actor: str | None = None,
+    note: CommitNote = NO_NOTE,
     resolution: Resolution | None = None,
 ) -> MergeResult:
     """Merge `source` into `target`.
@@ -136,12 +138,14 @@ def merge(
         if joined.result.conflicts:
             raise MergeConflicts(joined.result.conflicts, into=target)
         try:
-            return _publish(environment, joined, actor)
+            return _publish(environment, joined, actor, note)
         except LayoutMoved:
             continue  # no upkeep is without end: it has work only where there were writes
 
 
-def _publish(environment: WriteEnvironment, joined: _Joined, actor: str | None) -> MergeResult:
+def _publish(
+    environment: WriteEnvironment, joined: _Joined, actor: str | None, note: CommitNote
+) -> MergeResult:
     source, target = joined.source.branch, joined.target.branch
     plans = {
         key: replace(plan, how=choose_how(plan, target))
@@ -156,7 +160,7 @@ def _publish(environment: WriteEnvironment, joined: _Joined, actor: str | None) 
             plans=plans,
             read_versions=joined.result.read_versions,
             actor=actor,
-            properties=_properties(joined),
+            properties={**_properties(joined), **note.to_json()},
             ancestors=joined.histories.only_one,
         ),
     )

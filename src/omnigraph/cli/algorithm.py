@@ -11,8 +11,15 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.invocation import ParamsFileOption, ParamsOption, read_params
-from omnigraph.cli.options import BranchOption, ReadEngineOption
+from omnigraph.cli.options import (
+    BranchOption,
+    MessageOption,
+    MetaOption,
+    ReadEngineOption,
+    parse_note,
+)
 from omnigraph.cli.query import FormatOption, SnapshotOption, choose_format, print_rows
+from omnigraph.commit_note import NO_NOTE
 
 
 @command("algorithm", Capability.DIRECT, uri="option")
@@ -36,10 +43,14 @@ def algorithm(
         str | None,
         typer.Option("--write-to", help="Also write the values to this property, as one commit."),
     ] = None,
+    message: MessageOption = None,
+    meta: MetaOption = None,
     format_: FormatOption = None,
 ) -> None:
     """Run a graph algorithm and print a row for every node."""
-    chosen_format = choose_format(call, format_)
+    chosen_format, note = choose_format(call, format_), parse_note(message, meta)
+    if write_to is None and note != NO_NOTE:
+        raise typer.BadParameter("--message and --meta are for --write-to")
     with call.open_store("r" if write_to is None else "rw", doing="computing") as graph:
         found = graph.algorithm(
             name,
@@ -50,6 +61,8 @@ def algorithm(
             branch=call.branch(branch),
             commit=snapshot,
             write_to=write_to,
+            message=note.message,
+            metadata=note.metadata,
         )
         shown = wire.read_to_json(found, wire.read_target(found, snapshot))
     print_rows(call, shown, chosen_format)

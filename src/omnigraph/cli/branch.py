@@ -13,7 +13,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.options import TypesOption
+from omnigraph.cli.options import MessageOption, MetaOption, TypesOption, parse_note
 from omnigraph.cli.output import print_error, print_json, read_text_file, report_unwritable
 from omnigraph.errors import BadRequestError, MergeConflicts
 from omnigraph.wire import conflict_to_json, parse_conflict
@@ -78,9 +78,11 @@ def merge(
         str | None,
         typer.Option("--resolve", help="Resolve conflicts: ours, theirs, or a JSON file."),
     ] = None,
+    message: MessageOption = None,
+    meta: MetaOption = None,
 ) -> None:
     """Merge the changes of one branch into another, as one commit or not at all."""
-    choices = _read_resolution(resolve)
+    choices, note = _read_resolution(resolve), parse_note(message, meta)
     if preview:
         with call.open_graph("r", doing="comparing") as graph:
             found = graph.preview_merge(source, into, resolve=choices)
@@ -89,7 +91,9 @@ def merge(
     call.announce()
     try:
         with call.open_graph("rw", doing="merging") as graph:
-            result = graph.merge(source, into, delete_branch=delete_branch, resolve=choices)
+            result = graph.merge(
+                source, into, delete_branch=delete_branch, resolve=choices, note=note
+            )
     except MergeConflicts as error:
         if call.as_json:
             conflicts = [conflict_to_json(each) for each in error.conflicts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
+from omnigraph.cli.history import describe_message
 from omnigraph.cli.options import BranchOption, KindsOption, OpsOption, TypesOption
 from omnigraph.cli.output import print_json
 from omnigraph.wire import FeedPart
@@ -41,7 +42,7 @@ def _describe(commit: Json) -> str:
     by = f" actor={commit['actor_id']}" if commit["actor_id"] else ""
     return (
         f"{commit['graph_commit_id']} branch={commit['manifest_branch'] or 'main'} "
-        f"version={commit['manifest_version']}{by}"
+        f"version={commit['manifest_version']}{by}{describe_message(commit)}"
     )
 
 
@@ -55,11 +56,19 @@ def show(
     with call.open_graph("r") as graph:
         commit = graph.commit(commit_id)
     lines = (
-        f"{name}: {'' if value is None else value}".rstrip()
+        f"{name}: {_show(value)}".rstrip()
         for name, value in commit.items()
         if not name.startswith("graph_") or name == "graph_commit_id"
     )
     call.print_result(commit, lines)
+
+
+def _show(value: Any) -> str:
+    """A fact of a commit on one line."""
+    if value is None or value == {}:
+        return ""
+    is_plain = isinstance(value, int) or (isinstance(value, str) and value.isprintable())
+    return str(value) if is_plain else json.dumps(value, ensure_ascii=True)
 
 
 @app.command("changes")

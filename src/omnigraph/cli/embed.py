@@ -24,9 +24,10 @@ from omnigraph.cli.embed_files import (
 )
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import StoreOptions
-from omnigraph.cli.options import BranchOption, EngineOption
+from omnigraph.cli.options import BranchOption, EngineOption, MessageOption, MetaOption, parse_note
 from omnigraph.cli.output import read_text_file
 from omnigraph.cli.progress import track
+from omnigraph.commit_note import CommitNote
 from omnigraph.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def embed(
             "--select", metavar="[Type:]field=value", help="Only matching records; repeatable."
         ),
     ] = None,
+    message: MessageOption = None,
+    meta: MetaOption = None,
 ) -> None:
     """Compute the missing vectors of a graph, or of a file of records without a graph."""
     is_file = any(each is not None for each in (seed, input_, output, spec))
@@ -74,9 +77,11 @@ def embed(
             f"{_FILES} are for files; give --seed, or --input, --output, --spec"
         )
     if not is_file:
-        _embed_graph(call, call.branch(branch), types, engine, reembed_all=reembed_all)
+        note = parse_note(message, meta)
+        _embed_graph(call, call.branch(branch), types, engine, note, reembed_all=reembed_all)
         return
-    if call.flags.is_addressed or branch is not None or engine != "auto":
+    is_about_graph = call.flags.is_addressed or branch is not None or engine != "auto"
+    if is_about_graph or message is not None or meta:
         raise typer.BadParameter(f"{_FILES} are for files: leave out the graph, or leave out these")
     if reembed_all and clean:
         raise typer.BadParameter("--reembed-all and --clean are mutually exclusive")
@@ -112,15 +117,21 @@ def embed(
 
 
 def _embed_graph(
-    call: Call, branch: str, types: list[str] | None, engine: str, *, reembed_all: bool
+    call: Call,
+    branch: str,
+    types: list[str] | None,
+    engine: str,
+    note: CommitNote,
+    *,
+    reembed_all: bool,
 ) -> None:
     call.refuse_served(engine=engine != "auto")
     call.announce()
     doing = "embedding" if call.is_served else None
     with call.open_graph("rw", StoreOptions(engine=engine), doing=doing) as graph:
-        report = graph.embed(branch=branch, types=types, reembed_all=reembed_all)
-    for note in report["notes"]:
-        print(f"note: {note}", file=sys.stderr)
+        report = graph.embed(branch=branch, types=types, reembed_all=reembed_all, note=note)
+    for remark in report["notes"]:
+        print(f"note: {remark}", file=sys.stderr)
     unembedded = report["rows_unembedded"]
     left = f", left {unembedded} empty" if unembedded else ""
     line = (

@@ -28,10 +28,11 @@ from omnigraph.cli.invocation import (
     parse_invocation,
 )
 from omnigraph.cli.load_preview import preview_lines
-from omnigraph.cli.options import BranchOption, EngineOption
+from omnigraph.cli.options import BranchOption, EngineOption, MessageOption, MetaOption, parse_note
 from omnigraph.cli.output import print_error, print_json, warn_deprecated
 from omnigraph.cli.render import render_table
 from omnigraph.cli.schema import read_valid_text
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, PreconditionFailed
 from omnigraph.wire import commit_to_json
@@ -115,6 +116,8 @@ def load(
     on_error: OnErrorOption = "reject",
     embed: EmbedFlag = True,
     dry_run: DryRunFlag = False,
+    message: MessageOption = None,
+    meta: MetaOption = None,
 ) -> None:
     """Load records as one commit, or load nothing."""
     call.refuse_served(engine=engine != "auto", on_error=on_error != "reject")
@@ -122,7 +125,8 @@ def load(
     if not data and mapping is None:
         raise BadRequestError("nothing to load — give --data, or --mapping")
     with _spool_stdin(data or []) as files:
-        given = _LoadInput(_pair_types(files, types), mapping, dry_run)
+        note = parse_note(message, meta)
+        given = _LoadInput(_pair_types(files, types), mapping, dry_run, note)
         _load(call, given, mode, branch, base, options, embed=embed)
 
 
@@ -175,11 +179,12 @@ def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:
 
 @dataclass(frozen=True, slots=True)
 class _LoadInput:
-    """What to load, and whether only to look at it."""
+    """What to load, whether only to look at it, and what to note on the commit."""
 
     files: LoadFiles
     mapping: str | None = None
     is_preview: bool = False
+    note: CommitNote = NO_NOTE
 
 
 def _load(
@@ -206,6 +211,7 @@ def _load(
             embed=embed,
             mapping=given.mapping,
             dry_run=given.is_preview,
+            note=given.note,
         )
     for note in [] if call.flags.quiet else report.get("notes", []):
         print(f"note: {note}", file=sys.stderr)
@@ -246,6 +252,8 @@ def mutate(
     if_commit: Annotated[
         str | None, typer.Option("--if-commit", help="Only if this commit is still the head.")
     ] = None,
+    message: MessageOption = None,
+    meta: MetaOption = None,
 ) -> None:
     """Run a mutation as one commit; exit 4 if --if-commit is no longer the head."""
     invocation = parse_invocation(
@@ -259,7 +267,7 @@ def mutate(
         params_file=params_file,
     )
     try:
-        report = _run(invocation, branch, if_commit)
+        report = _run(invocation, branch, if_commit, parse_note(message, meta))
     except PreconditionFailed as error:
         if call.as_json:
             failure = {"expected": error.expected, "actual": error.actual}
@@ -269,7 +277,9 @@ def mutate(
     call.print_result(report, _change_lines(report))
 
 
-def _run(invocation: QueryInvocation, branch: str | None, if_commit: str | None) -> Json:
+def _run(
+    invocation: QueryInvocation, branch: str | None, if_commit: str | None, note: CommitNote
+) -> Json:
     """Run an ad hoc or stored mutation."""
     call = invocation.call
     chosen = call.branch(branch or invocation.query.branch)
@@ -277,7 +287,7 @@ def _run(invocation: QueryInvocation, branch: str | None, if_commit: str | None)
     with call.open_graph("rw", doing="changing") as graph:
         if query.source is None:
             call.refuse_served(if_commit=if_commit)
-        return graph.mutate(query, if_commit=if_commit)
+        return graph.mutate(query, if_commit=if_commit, note=note)
 
 
 def _change_lines(report: Json) -> Iterator[str]:

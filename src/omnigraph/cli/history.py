@@ -15,6 +15,8 @@ from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import BranchOption
 from omnigraph.cli.progress import show_spinner
 
+MESSAGE_CHARACTERS = 72
+
 if TYPE_CHECKING:
     from omnigraph.upkeep.findings import Verification
 
@@ -50,7 +52,20 @@ def _describe(commit: Json) -> str:
     when, branch = describe_time(commit["created_at"]), commit["manifest_branch"] or "main"
     by = f" by {commit['actor_id']}" if commit["actor_id"] else ""
     merged = " (merge)" if commit["merged_parent_commit_id"] is not None else ""
-    return f"{commit['graph_commit_id']} {when} {branch} v{commit['manifest_version']}{by}{merged}"
+    facts = f"{commit['graph_commit_id']} {when} {branch} v{commit['manifest_version']}{by}{merged}"
+    return facts + describe_message(commit)
+
+
+def describe_message(commit: Json) -> str:
+    """The first line of a commit's message, behind a colon; nothing when it has none."""
+    message = commit.get("message")
+    if not message:
+        return ""
+    first, *more = message.strip().splitlines()
+    # The writer of a message must not control the terminal of its reader.
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in first)
+    is_cut = more or len(shown) > MESSAGE_CHARACTERS
+    return f": {shown[:MESSAGE_CHARACTERS].rstrip()}{'…' if is_cut else ''}"
 
 
 def describe_time(created_at: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
@@ -42,10 +43,18 @@ class LocalGraph:
         )
         return wire.read_to_json(result, wire.read_target(result, query.snapshot))
 
-    def mutate(self, query: wire.QueryCall, *, if_commit: str | None) -> Json:
+    def mutate(
+        self, query: wire.QueryCall, *, if_commit: str | None, note: CommitNote = NO_NOTE
+    ) -> Json:
         source, branch = _require_source(query), query.branch or "main"
         result = self.graph.mutate(
-            source, query.name, query.params, branch=branch, if_commit=if_commit
+            source,
+            query.name,
+            query.params,
+            branch=branch,
+            if_commit=if_commit,
+            message=note.message,
+            metadata=note.metadata,
         )
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
         return wire.change_to_json(
@@ -65,6 +74,7 @@ class LocalGraph:
         embed: bool,
         mapping: str | None = None,
         dry_run: bool = False,
+        note: CommitNote = NO_NOTE,
     ) -> Json:
         files = _list_files(data, is_mapped=mapping is not None)
         options: dict[str, Any] = {
@@ -76,6 +86,8 @@ class LocalGraph:
             "embed": embed,
             "progress": self.progress,
             "mapping": mapping,
+            "message": note.message,
+            "metadata": note.metadata,
         }
         if dry_run:
             preview = self.graph.load(files, dry_run=True, **options)
@@ -84,13 +96,22 @@ class LocalGraph:
         commit = self.graph.commit(result.commit_id) if result.commit_id else None
         return wire.load_to_json(result, self.uri, commit, self.actor)
 
-    def embed(self, *, branch: str, types: Sequence[str] | None, reembed_all: bool) -> Json:
+    def embed(
+        self,
+        *,
+        branch: str,
+        types: Sequence[str] | None,
+        reembed_all: bool,
+        note: CommitNote = NO_NOTE,
+    ) -> Json:
         result = self.graph.embed(
             branch=branch,
             types=types,
             reembed_all=reembed_all,
             engine=self.options.engine,
             progress=self.progress,
+            message=note.message,
+            metadata=note.metadata,
         )
         return wire.embed_to_json(result, self.graph.uri)
 
@@ -108,8 +129,13 @@ class LocalGraph:
     def schema(self) -> Json:
         return {"schema_source": self.graph.schema}
 
-    def apply_schema(self, text: str, *, allow_data_loss: bool) -> Json:
-        result = self.graph.apply_schema(text, allow_data_loss=allow_data_loss)
+    def apply_schema(self, text: str, *, allow_data_loss: bool, note: CommitNote = NO_NOTE) -> Json:
+        result = self.graph.apply_schema(
+            text,
+            allow_data_loss=allow_data_loss,
+            message=note.message,
+            metadata=note.metadata,
+        )
         return wire.schema_applied_to_json(result, self.uri)
 
     def branches(self) -> Json:
@@ -133,8 +159,23 @@ class LocalGraph:
         self.graph.delete_tag(name)
         return wire.removed_to_json(self.uri, name, self.actor)
 
-    def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
-        result = self.graph.merge(source, target, delete_branch=delete_branch, resolve=resolve)
+    def merge(
+        self,
+        source: str,
+        target: str,
+        *,
+        delete_branch: bool,
+        resolve: Any = None,
+        note: CommitNote = NO_NOTE,
+    ) -> Json:
+        result = self.graph.merge(
+            source,
+            target,
+            delete_branch=delete_branch,
+            resolve=resolve,
+            message=note.message,
+            metadata=note.metadata,
+        )
         return result.to_json()
 
     def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from omnigraph.commit_note import CommitNote, parse_metadata, read_note
+
 BranchOption = Annotated[str | None, typer.Option("--branch", help="The branch; main by default.")]
 TypesOption = Annotated[
     list[str] | None, typer.Option("--type", help="Only this type; may be repeated.")
@@ -26,6 +28,13 @@ ReadEngineOption = Annotated[
         "--engine", help="local (this process), spark, or auto (by the size of the tables)."
     ),
 ]
+MessageOption = Annotated[
+    str | None, typer.Option("--message", "-m", help="Why: a message that stays with the commit.")
+]
+MetaOption = Annotated[
+    list[str] | None,
+    typer.Option("--meta", metavar="key=value", help="Note this on the commit; may be repeated."),
+]
 SchemaOfOption = Annotated[
     str | None,
     typer.Option(
@@ -33,3 +42,8 @@ SchemaOfOption = Annotated[
         help="commit: the schema of that commit (default); current: the names of today's schema.",
     ),
 ]
+
+
+def parse_note(message: str | None, meta: list[str] | None) -> CommitNote:
+    """What --message and --meta say of the commit."""
+    return read_note(message, parse_metadata(meta or ()))

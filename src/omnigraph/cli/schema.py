@@ -12,6 +12,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
+from omnigraph.cli.options import MessageOption, MetaOption, parse_note
 from omnigraph.cli.output import read_text_file, write_new_file
 from omnigraph.cli.step_text import describe_step
 
@@ -164,12 +165,14 @@ def apply(
     call: Call,
     schema: Annotated[Path, typer.Option("--schema", help="The new schema of the graph.")],
     allow_data_loss: DataLossFlag = False,
+    message: MessageOption = None,
+    meta: MetaOption = None,
 ) -> None:
     """Change the schema of a graph and migrate its tables, as one commit."""
-    text = read_valid_text(schema)
+    text, note = read_valid_text(schema), parse_note(message, meta)
     call.announce()
     with call.open_graph("rw", doing="applying") as graph:
-        result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
+        result = graph.apply_schema(text, allow_data_loss=allow_data_loss, note=note)
     call.print_result(result, _apply_lines(result))
 
 

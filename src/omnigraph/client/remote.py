@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.client.http import Http, Json
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import AddressError, MergeConflicts, PreconditionFailed, RemoteError
 from omnigraph.pipeline.spooled import show_names
@@ -74,12 +75,14 @@ class RemoteGraph:
     def query(self, query: QueryCall) -> Json:
         return self._run(query, "/query", is_mutation=False)
 
-    def mutate(self, query: QueryCall, *, if_commit: str | None) -> Json:
+    def mutate(
+        self, query: QueryCall, *, if_commit: str | None, note: CommitNote = NO_NOTE
+    ) -> Json:
         route, headers = "/mutate", None
         if if_commit is not None:
             route, headers = "/mutate/if-graph-commit", {IF_COMMIT_HEADER: if_commit}
         try:
-            return self._run(query, route, is_mutation=True, headers=headers)
+            return self._run(query, route, is_mutation=True, headers=headers, note=note)
         except RemoteError as error:
             failure = error.details.get("precondition_failure")
             if failure is None:
@@ -95,6 +98,7 @@ class RemoteGraph:
         *,
         is_mutation: bool,
         headers: Mapping[str, str] | None = None,
+        note: CommitNote = NO_NOTE,
     ) -> Json:
         """Run an ad hoc query, or a stored one, which has to be of the expected kind."""
         body = _drop_missing(
@@ -102,6 +106,7 @@ class RemoteGraph:
             branch=query.branch,
             snapshot=query.snapshot,
             schema_of=query.schema_of,
+            **note.to_json(),
         )
         if query.source is None:
             assert query.name is not None
@@ -124,11 +129,13 @@ class RemoteGraph:
         embed: bool,
         mapping: str | None = None,
         dry_run: bool = False,
+        note: CommitNote = NO_NOTE,
     ) -> Json:
         """Send the files as they are; records also to a server that takes no files."""
         from omnigraph.client.uploads import holds_records, open_parts
 
         params = _drop_missing(branch=branch, mode=mode, embed=str(embed).lower(), **{"from": base})
+        params |= _note_params(note)
         preview = {"dry_run": "true"} if dry_run else {}
         try:
             with open_parts(data, mapping) as parts:
@@ -140,10 +147,12 @@ class RemoteGraph:
             is_plain = mapping is None and not dry_run and not isinstance(data, Mapping)
             if error.status not in _NO_ROUTE or not is_plain or not holds_records(list(data)):
                 raise
-            return self._load_records(list(data), params, embed=embed)
+            return self._load_records(list(data), params, embed=embed, note=note)
         return {"uri": self.uri, **answer}
 
-    def _load_records(self, paths: Sequence[str], params: Json, *, embed: bool) -> Json:
+    def _load_records(
+        self, paths: Sequence[str], params: Json, *, embed: bool, note: CommitNote
+    ) -> Json:
         """Send the records as lines, or in a JSON body to a server without that route."""
         from omnigraph.client.load_text import load_text
 
@@ -161,11 +170,22 @@ class RemoteGraph:
                 if error.status not in _NO_ROUTE:
                     raise
                 body = {**params, "embed": embed, "data": content.decode(errors="replace")}
+                body.pop("meta", None)
+                body |= note.to_json()
                 answer = self.http.call("POST", "/load", body=body)
         return _add_counts({"uri": self.uri, **answer})
 
-    def embed(self, *, branch: str, types: Sequence[str] | None, reembed_all: bool) -> Json:
-        body = _drop_missing(branch=branch, type_names=types, reembed_all=reembed_all)
+    def embed(
+        self,
+        *,
+        branch: str,
+        types: Sequence[str] | None,
+        reembed_all: bool,
+        note: CommitNote = NO_NOTE,
+    ) -> Json:
+        body = _drop_missing(
+            branch=branch, type_names=types, reembed_all=reembed_all, **note.to_json()
+        )
         return {**self.http.call("POST", "/embed", body=body), "uri": self.uri}
 
     def export(
@@ -177,8 +197,8 @@ class RemoteGraph:
     def schema(self) -> Json:
         return self.http.call("GET", "/schema")
 
-    def apply_schema(self, text: str, *, allow_data_loss: bool) -> Json:
-        body = {"schema_source": text, "allow_data_loss": allow_data_loss}
+    def apply_schema(self, text: str, *, allow_data_loss: bool, note: CommitNote = NO_NOTE) -> Json:
+        body = {"schema_source": text, "allow_data_loss": allow_data_loss, **note.to_json()}
         return self.http.call("POST", "/schema/apply", body=body)
 
     def branches(self) -> Json:
@@ -201,9 +221,21 @@ class RemoteGraph:
     def delete_tag(self, name: str) -> Json:
         return self.http.below("tags", name).call("DELETE", "")
 
-    def merge(self, source: str, target: str, *, delete_branch: bool, resolve: Any = None) -> Json:
+    def merge(
+        self,
+        source: str,
+        target: str,
+        *,
+        delete_branch: bool,
+        resolve: Any = None,
+        note: CommitNote = NO_NOTE,
+    ) -> Json:
         body = _drop_missing(
-            source=source, target=target, delete_branch=delete_branch, resolve=resolve
+            source=source,
+            target=target,
+            delete_branch=delete_branch,
+            resolve=resolve,
+            **note.to_json(),
         )
         try:
             return self.http.call("POST", "/branches/merge", body=body)
@@ -317,6 +349,12 @@ def _feed_params(asked: FeedPart) -> Json:
 
 def _diff_params(before: str, after: str, types: Sequence[str] | None) -> Json:
     return _drop_missing(**{"from": before}, to=after, type=list(types) if types else None)
+
+
+def _note_params(note: CommitNote) -> Json:
+    """A note as parameters of a URL."""
+    entries = [f"{key}={value}" for key, value in note.metadata.items()]
+    return _drop_missing(message=note.message, meta=entries or None)
 
 
 def _drop_missing(**members: Any) -> Json:

@@ -111,7 +111,7 @@ def _spread_blocks(session: Session, tables: OpenTables, edge: str, ids: pa.Arra
 
 
 def write_back(
-    graph: Graph, found: QueryResult, node: str, column: str, branch: str, actor: str | None
+    graph: Graph, found: QueryResult, node: str, column: str, branch: str, **commit_options: Any
 ) -> str | None:
     """Write a value column to a property of the nodes, as one commit on the state it is from."""
     properties = graph.catalog.nodes[node].properties
@@ -132,6 +132,6 @@ def write_back(
     filled = values.take(places)
     rows = rows.set_column(rows.column_names.index(column), column, filled)
     result = graph.load_dataframe(
-        rows, type=node, mode="merge", branch=branch, actor=actor, if_commit=found.commit_id
+        rows, type=node, mode="merge", branch=branch, if_commit=found.commit_id, **commit_options
     )
     return result.commit_id

@@ -187,6 +187,8 @@ class Graph(VersionCalls):
         commit: str | None = None,
         write_to: str | None = None,
         actor: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> QueryResult:
         """Compute something about every node: `id` and a column, or a few, with its values.
 
@@ -194,9 +196,11 @@ class Graph(VersionCalls):
         `distances`. With `write_to` the first value is also written to that property, as one
         commit; nothing is written when the branch has moved meanwhile.
         """
+        from omnigraph.commit_note import read_note
         from omnigraph.graph.algorithms import compute, write_back
 
         require_engine(engine)
+        read_note(message, metadata)
         if write_to is not None and commit is not None:
             raise BadRequestError("`write_to` writes to a branch — leave out `commit`")
         session, target = self._session, canonical_branch(branch)
@@ -206,7 +210,8 @@ class Graph(VersionCalls):
         found = compute(session, catalog, snapshot, name, node, edge, params or {}, engine)
         if write_to is None:
             return found
-        written = write_back(self, found, node, write_to, target, actor)
+        about = {"actor": actor, "message": message, "metadata": metadata}
+        written = write_back(self, found, node, write_to, target, **about)
         return replace(found, commit_id=written)
 
     @overload
@@ -458,19 +463,27 @@ class Graph(VersionCalls):
         branch: str = MAIN,
         actor: str | None = None,
         if_commit: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> MutationResult:
         """Run a mutation as one commit, or change nothing.
+
+        `message` and `metadata` say why; like those of every write they stay with the commit.
 
         Raises:
             ExpectedVersionMismatch: Another writer changed a table this one depends on.
             PreconditionFailed: `if_commit` is given and is not the head of the branch.
             ConstraintError: The result would break a rule of the schema.
         """
+        from omnigraph.commit_note import read_note
         from omnigraph.graph.mutations import run_mutation
 
         target = canonical_branch(branch)
         who = self._session.permit(Action.CHANGE, actor=actor, branch=target)
-        run = partial(run_mutation, self._session, source, name, params, target, who, if_commit)
+        note = read_note(message, metadata)
+        run = partial(
+            run_mutation, self._session, source, name, params, target, who, if_commit, note
+        )
         try:
             return run()
         except SchemaMoved:
@@ -495,6 +508,8 @@ class Graph(VersionCalls):
         ignore_members: bool = ...,
         progress: Listener | bool | None = ...,
         storage_options: Mapping[str, str] | None = ...,
+        message: str | None = ...,
+        metadata: Mapping[str, str] | None = ...,
     ) -> LoadPreview: ...
 
     @overload
@@ -515,6 +530,8 @@ class Graph(VersionCalls):
         ignore_members: bool = ...,
         progress: Listener | bool | None = ...,
         storage_options: Mapping[str, str] | None = ...,
+        message: str | None = ...,
+        metadata: Mapping[str, str] | None = ...,
     ) -> LoadResult: ...
 
     def load(
@@ -534,6 +551,8 @@ class Graph(VersionCalls):
         ignore_members: bool = False,
         progress: Listener | bool | None = None,
         storage_options: Mapping[str, str] | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> LoadResult | LoadPreview:
         """Load records as one commit, or nothing.
 
@@ -550,6 +569,7 @@ class Graph(VersionCalls):
             BadRowsError: Records break a rule of the schema; all of them are named, up to a cap.
             KeyConflict: An appended id is there already.
         """
+        from omnigraph.commit_note import read_note
         from omnigraph.graph.loads import (
             parse_option,
             permit_load,
@@ -564,6 +584,7 @@ class Graph(VersionCalls):
         who = permit_load(self._session, branch, base, actor)
         catalog = self._session.require_writable()
         options = storage_options or self._session.store.tables.storage_options
+        note = read_note(message, metadata)
         with showing_names():
             request = LoadRequest(
                 input=plan_source(
@@ -578,6 +599,7 @@ class Graph(VersionCalls):
                 progress=progress,
                 embeds=embed,
                 ignores_members=ignore_members,
+                note=note,
                 embed_source=self._session.embed_source,
                 spark=self._session.settings.spark,
             )
@@ -637,12 +659,15 @@ class Graph(VersionCalls):
         progress: Listener | bool | None = None,
         properties: Mapping[str, str] | None = None,
         if_commit: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> LoadResult:
         """Load frames, by type name, as one commit, or nothing. See `load_dataframe`.
 
         Raises:
             PreconditionFailed: `if_commit` is given and is not the head of the branch.
         """
+        from omnigraph.commit_note import read_note
         from omnigraph.graph.loads import parse_option, permit_load, run_load_request
         from omnigraph.pipeline.engine import uses_spark
         from omnigraph.pipeline.frames import Frames, spool_frames, table_key
@@ -650,7 +675,7 @@ class Graph(VersionCalls):
         from omnigraph.pipeline.model import LoadMode, OnError
 
         who = permit_load(self._session, branch, base, actor)
-        catalog = self._session.require_writable()
+        catalog, note = self._session.require_writable(), read_note(message, metadata)
         by_key = Frames(
             {table_key(catalog, name): frame for name, frame in frames.items()}, catalog
         )
@@ -671,6 +696,7 @@ class Graph(VersionCalls):
                 embed_source=self._session.embed_source,
                 spark=spark,
                 properties=properties or {},
+                note=note,
             )
             return run_load_request(self._session, request, base, if_commit)
 
@@ -683,6 +709,8 @@ class Graph(VersionCalls):
         actor: str | None = None,
         engine: str = "auto",
         progress: Listener | bool | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> EmbedResult:
         """Make the `@embed` vectors that are missing, in several commits if they are many.
 
@@ -694,6 +722,7 @@ class Graph(VersionCalls):
             EmbeddingModelMismatch: The chosen model is not the one that the graph records.
             EmbeddingFailed: The provider failed.
         """
+        from omnigraph.commit_note import read_note
         from omnigraph.graph.loads import run_embed_request
         from omnigraph.pipeline.embed_rows import EmbedRequest
 
@@ -705,6 +734,7 @@ class Graph(VersionCalls):
             types=types,
             remakes=reembed_all,
             actor=who,
+            note=read_note(message, metadata),
             engine=engine,
             spark=self._session.settings.spark,
             progress=progress,
@@ -748,6 +778,8 @@ class Graph(VersionCalls):
         delete_branch: bool = ...,
         preview: Literal[False] = ...,
         resolve: Resolution | None = ...,
+        message: str | None = ...,
+        metadata: Mapping[str, str] | None = ...,
     ) -> MergeResult: ...
 
     @overload
@@ -760,6 +792,8 @@ class Graph(VersionCalls):
         delete_branch: bool = ...,
         preview: Literal[True],
         resolve: Resolution | None = ...,
+        message: str | None = ...,
+        metadata: Mapping[str, str] | None = ...,
     ) -> MergePreview: ...
 
     def merge(
@@ -771,6 +805,8 @@ class Graph(VersionCalls):
         delete_branch: bool = False,
         preview: bool = False,
         resolve: Resolution | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> MergeResult | MergePreview:
         """Bring what `source` did into another branch, as one commit or not at all.
 
@@ -784,6 +820,7 @@ class Graph(VersionCalls):
         """
         from omnigraph.branch.merge import delete_merged, preview_merge
         from omnigraph.branch.merge import merge as merge_branches
+        from omnigraph.commit_note import read_note
 
         names = branch, target = canonical_branch(source), canonical_branch(into)
         session, environment = self._session, self._session.environment()
@@ -794,6 +831,7 @@ class Graph(VersionCalls):
         if delete_branch:
             session.permit(Action.BRANCH_DELETE, actor=who, target_branch=branch)
         session.require_writable()
+        note = read_note(message, metadata)
         seen = session.coordinator.last_seen(target)
         queues = queue_keys(frozenset(seen.entries), seen.branch)
         session.recover(wait_for=queues)
@@ -801,7 +839,9 @@ class Graph(VersionCalls):
         result = retry_after_recovery(
             environment,
             queues,
-            lambda: merge_branches(environment, catalog, *names, actor=who, resolution=resolve),
+            lambda: merge_branches(
+                environment, catalog, *names, actor=who, note=note, resolution=resolve
+            ),
         )
         session.compact_if_due(target, result.tables)
         return (
@@ -958,7 +998,13 @@ class Graph(VersionCalls):
         )
 
     def apply_schema(
-        self, text: str, *, allow_data_loss: bool = False, actor: str | None = None
+        self,
+        text: str,
+        *,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> SchemaResult:
         """Make `text` the schema of the graph, as one commit, or change nothing.
 
@@ -966,16 +1012,19 @@ class Graph(VersionCalls):
             MigrationError: A step is not supported.
             ConflictError: There are other branches, or another change is in progress.
         """
+        from omnigraph.commit_note import read_note
         from omnigraph.upkeep.apply_schema import apply_schema
 
         who = self._session.permit(Action.SCHEMA_APPLY, actor=actor, target_branch=MAIN)
         self._session.require_writable()
-        environment = self._session.environment()
+        environment, note = self._session.environment(), read_note(message, metadata)
         self._session.recover()
         result = retry_after_recovery(
             environment,
             None,
-            lambda: apply_schema(environment, text, allow_data_loss=allow_data_loss, actor=who),
+            lambda: apply_schema(
+                environment, text, allow_data_loss=allow_data_loss, actor=who, note=note
+            ),
         )
         self._session.read_contract()
         return result

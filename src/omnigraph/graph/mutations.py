@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
+from omnigraph.commit_note import CommitNote
 from omnigraph.compiler import require_mutation
 from omnigraph.executor import QueryResult, execute
 from omnigraph.graph.bound_params import bind_all
@@ -38,6 +39,7 @@ def run_mutation(
     branch: str,
     actor: str | None,
     if_commit: str | None,
+    note: CommitNote,
 ) -> MutationResult:
     """Run a mutation that is permitted. Raises SchemaMoved when it was checked too early."""
     started = perf_counter()
@@ -69,6 +71,7 @@ def run_mutation(
             touched=tables_of_mutation(ir, catalog),
             prepare=prepare,
             if_commit=if_commit,
+            note=note.to_json(),
             properties=lambda: noted,
             inserts=Inserts(inserted.list_ids(), prepare) if ir.is_insert_only else None,
         ),

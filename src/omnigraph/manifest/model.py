@@ -48,7 +48,8 @@ class TableEntry:
 class GraphCommit:
     """One node of the commit DAG. `created_at` is in microseconds since the epoch, UTC.
 
-    `properties` are facts a writer noted on its commit, such as how a merge resolved conflicts.
+    `properties` are facts a writer noted on its commit, such as how a merge resolved conflicts;
+    what the caller says of it (`commit_note.py`) is among them.
     `pins` say what it shows of the tables that later commits of the same publish have moved on:
     table key → version, Lance branch, number of rows and transaction.
     """
@@ -62,6 +63,18 @@ class GraphCommit:
     created_at: int
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
     pins: Pins = field(default_factory=dict, hash=False)
+
+    @property
+    def message(self) -> str | None:
+        """Why the commit was made; None when its writer did not say."""
+        found = self.properties.get("message")
+        return found if isinstance(found, str) else None
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What its writer noted besides, by name."""
+        found = self.properties.get("metadata")
+        return found if isinstance(found, Mapping) else {}
 
     @property
     def order(self) -> tuple[int, int, str]:

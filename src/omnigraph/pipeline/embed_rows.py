@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
 from omnigraph.catalog import Catalog, NodeType
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.embed import EmbedColumn, EmbedSource, describe_default, explain_missing
 from omnigraph.embed.config import PROVIDER
@@ -52,6 +53,7 @@ class EmbedRequest:
     types: Collection[str] | None = None
     remakes: bool = False
     actor: str | None = None
+    note: CommitNote = NO_NOTE
     engine: str = "auto"
     spark: SparkUse = field(default_factory=SparkUse)
     progress: Listener | bool | None = None
@@ -189,6 +191,7 @@ class _EmbedType:
             actor=self.request.actor,
             touched=TouchedTables(frozenset({self.node.table_key}), frozenset()),
             prepare=prepare,
+            note=self.request.note.to_json(),
             properties=lambda: note_models(parts[-1].changed_models),
         )
 

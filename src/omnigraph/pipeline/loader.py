@@ -19,6 +19,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from omnigraph.catalog import Catalog, EdgeType
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.embed import EmbedSource
 from omnigraph.errors import KeyConflict, RecoveryRequired
@@ -72,6 +73,7 @@ class LoadRequest:
     embed_source: EmbedSource = field(default_factory=EmbedSource, repr=False)
     spark: SparkUse = field(default_factory=SparkUse)
     properties: Mapping[str, str] = field(default_factory=dict)
+    note: CommitNote = NO_NOTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,7 @@ class _Load:
                 actor=self._request.actor,
                 touched=find_touched(keys, self._request.mode, self._catalog),
                 prepare=self._prepare,
+                note=self._request.note.to_json(),
                 properties=self._properties,
             )
         )

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from omnigraph.branch.extent import estimate_differing_rows
 from omnigraph.branch.merge import MergeResult
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     BadRequestError,
@@ -55,6 +56,7 @@ class Load:
     mode: str
     embed: bool
     actor: str | None
+    note: CommitNote = NO_NOTE
 
 
 @dataclass(slots=True)
@@ -102,7 +104,8 @@ class LoadDocument:
         request = validate(IngestRequest, parse_json(body, self.depth_max))
         base = None if request.from_ is None else resolve_branch(request.from_)
         mode = request.mode or DEFAULT_MODE
-        wanted = Load(resolve_branch(request.branch), base, mode, request.embed, self.actor)
+        branch, note = resolve_branch(request.branch), request.note
+        wanted = Load(branch, base, mode, request.embed, self.actor, note)
         permit(wanted)
         return _load_text(opened.graph, wanted, request.data, ignore_members=True)
 
@@ -172,6 +175,7 @@ class Embed:
     types: tuple[str, ...] | None
     remakes: bool
     actor: str | None
+    note: CommitNote = NO_NOTE
 
     def is_long(self, opened: OpenGraph, body: Body) -> bool:
         try:
@@ -185,7 +189,12 @@ class Embed:
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
         result = opened.graph.embed(
-            branch=self.branch, types=self.types, reembed_all=self.remakes, actor=self.actor
+            branch=self.branch,
+            types=self.types,
+            reembed_all=self.remakes,
+            actor=self.actor,
+            message=self.note.message,
+            metadata=self.note.metadata,
         )
         return embed_to_json(result, opened.graph.uri)
 
@@ -202,6 +211,7 @@ class Merge:
     actor: str | None
     deletes: bool
     resolution: Any = None
+    note: CommitNote = NO_NOTE
     delete_refusal: str | None = None
 
     def is_long(self, opened: OpenGraph, body: Body) -> bool:
@@ -219,7 +229,12 @@ class Merge:
 
     def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
         merged = opened.graph.merge(
-            self.source, self.target, actor=self.actor, resolve=self.resolution
+            self.source,
+            self.target,
+            actor=self.actor,
+            resolve=self.resolution,
+            message=self.note.message,
+            metadata=self.note.metadata,
         )
         return (self._delete_source(opened, merged) if self.deletes else merged).to_json()
 
@@ -270,6 +285,8 @@ def _load_options(wanted: Load) -> dict[str, Any]:
         "base": wanted.base,
         "actor": wanted.actor,
         "embed": wanted.embed,
+        "message": wanted.note.message,
+        "metadata": wanted.note.metadata,
     }
 
 

@@ -133,6 +133,10 @@ _RESOLVE = {
     "description": "How conflicts are decided: ours (the target), theirs, or a list of "
     "{table_key, row_id, take}."
 }
+_NOTE: Mapping[str, Json] = {
+    "message": _text("Why the change is made; it stays with the commit."),
+    "metadata": {"type": "object", "description": "Other texts to note on the commit, by name."},
+}
 _LIMIT = {"type": "integer", "maximum": LIST_ITEMS_MAX, "description": f"{LIST_ITEMS} by default."}
 _PAGE: Mapping[str, Json] = {
     "limit": {**_LIMIT, "description": f"How many items to show; {LIST_ITEMS} by default."},
@@ -171,7 +175,7 @@ def _pick(given: Json, names: tuple[str, ...]) -> Json:
 
 
 def _mutate(given: Json) -> Sent:
-    sent = _pick(given, ("query", "name", "params", "branch"))
+    sent = _pick(given, ("query", "name", "params", "branch", *_NOTE))
     if "if_commit" not in given:
         return Sent("POST", ("mutate",), body=sent)
     headers = {"Omnigraph-If-Graph-Commit": given["if_commit"]}
@@ -237,7 +241,7 @@ TOOLS: tuple[Tool, ...] = (
         "Change the graph with a .gq mutation, as one commit. Work on a branch of your own.",
         "mutate",
         _mutate,
-        {**_READ_ARGUMENTS, "if_commit": _text("Only while this commit is the head.")},
+        {**_READ_ARGUMENTS, "if_commit": _text("Only while this commit is the head."), **_NOTE},
         ("query",),
         is_read=False,
         aliases=("change",),
@@ -246,7 +250,7 @@ TOOLS: tuple[Tool, ...] = (
         "ingest",
         "Load records, one JSON object per line, as one commit.",
         "load",
-        _post("load", "data", "mode", "branch", "from"),
+        _post("load", "data", "mode", "branch", "from", *_NOTE),
         {
             "data": _text("The records: NDJSON text."),
             "mode": {
@@ -256,6 +260,7 @@ TOOLS: tuple[Tool, ...] = (
             },
             "branch": _BRANCH,
             "from": _text("Where a missing branch starts from."),
+            **_NOTE,
         },
         ("data",),
         is_read=False,
@@ -305,10 +310,11 @@ TOOLS: tuple[Tool, ...] = (
         "branches_merge",
         "Merge one branch into another, as one commit or not at all. Preview it first.",
         "mergeBranches",
-        _post("branches/merge", "source", "target", "resolve", "delete_branch"),
+        _post("branches/merge", "source", "target", "resolve", "delete_branch", *_NOTE),
         {
             **_MERGE_ARGUMENTS,
             "delete_branch": {"type": "boolean", "description": "Remove the source afterwards."},
+            **_NOTE,
         },
         ("source",),
         is_read=False,
@@ -362,8 +368,8 @@ TOOLS: tuple[Tool, ...] = (
         "schema_apply",
         "Change the schema of the graph to this text.",
         "applySchema",
-        _post("schema/apply", "schema_source"),
-        {"schema_source": _text("The whole schema, in .pg.")},
+        _post("schema/apply", "schema_source", *_NOTE),
+        {"schema_source": _text("The whole schema, in .pg."), **_NOTE},
         ("schema_source",),
         is_read=False,
     ),

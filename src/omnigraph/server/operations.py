@@ -118,6 +118,8 @@ _LOAD = (
         "Whether missing `@embed` vectors are made; `true` by default.",
         values=("true", "false"),
     ),
+    Parameter("message", "query", "Why the commit is made; it stays with it."),
+    Parameter("meta", "query", "What else to note on the commit: `key=value`; repeatable."),
 )
 _DRY_RUN = Parameter(
     "dry_run",

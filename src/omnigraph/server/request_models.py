@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from omnigraph.commit_note import CommitNote, read_note
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
 
@@ -40,6 +41,19 @@ _SOURCE = "The text of one query or several."
 _NAME = "Which query runs; may be left out when there is only one."
 
 
+class NotedModel(StrictModel):
+    """What makes a commit: the caller may say why."""
+
+    message: str | None = Field(None, description="Why the commit is made; it stays with it.")
+    metadata: dict[str, str] | None = Field(
+        None, description="What else to note on the commit: texts by name."
+    )
+
+    @property
+    def note(self) -> CommitNote:
+        return read_note(self.message, self.metadata)
+
+
 class ReadRequest(RequestModel):
     """A read, in the words of the first clients."""
 
@@ -62,7 +76,7 @@ class NamedQuery(RequestModel):
     params: Params = None
 
 
-class ChangeRequest(NamedQuery, StrictModel):
+class ChangeRequest(NamedQuery, NotedModel):
     """A mutation."""
 
     branch: str | None = Field(None, description="The branch to change; `main` by default.")
@@ -83,7 +97,7 @@ class ExplainRequest(NamedQuery, StrictModel):
     analyze: bool = Field(False, description="Whether it is run, to show rows and times.")
 
 
-class InvokeRequest(StrictModel):
+class InvokeRequest(NotedModel):
     """A call of a stored query. All of it may be left out, and the body with it."""
 
     params: Params = None
@@ -95,7 +109,7 @@ class InvokeRequest(StrictModel):
     )
 
 
-class IngestRequest(StrictModel):
+class IngestRequest(NotedModel):
     """Records to load, one JSON object per line."""
 
     data: str = Field(description="The records: NDJSON text.")
@@ -109,7 +123,7 @@ class IngestRequest(StrictModel):
     embed: bool = Field(True, description="Whether missing `@embed` vectors are made.")
 
 
-class EmbedRequest(StrictModel):
+class EmbedRequest(NotedModel):
     """Which vectors to make. All of it may be left out, and the body with it."""
 
     branch: str | None = Field(None, description="The branch; `main` by default.")
@@ -136,7 +150,7 @@ class BaselineRequest(StrictModel):
     )
 
 
-class SchemaApplyRequest(StrictModel):
+class SchemaApplyRequest(NotedModel):
     """The schema that the graph should have."""
 
     schema_source: str = Field(description="The text of the schema.")
@@ -171,7 +185,7 @@ class MergePreviewRequest(StrictModel):
     )
 
 
-class BranchMergeRequest(MergePreviewRequest):
+class BranchMergeRequest(MergePreviewRequest, NotedModel):
     """Two branches to join."""
 
     delete_branch: bool = Field(False, description="Whether the source goes afterwards.")

@@ -53,6 +53,8 @@ class Commit(ResponseModel):
     merged_parent_commit_id: str | None
     actor_id: str | None
     created_at: int = Field(description="Microseconds since 1970-01-01, UTC.")
+    message: str | None
+    metadata: dict[str, str]
     graph_branch: str | None
     graph_manifest_version: int
 
@@ -368,6 +370,8 @@ class ChangeCause(ResponseModel):
     authored_branch: str
     actor_id: str | None = None
     authored_at: int
+    message: str | None = None
+    metadata: dict[str, str] | None = None
 
 
 class CommitChanges(ResponseModel):

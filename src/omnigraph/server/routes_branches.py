@@ -70,6 +70,7 @@ async def merge_branches(call: Call) -> Response:
         call.actor,
         deletes=body.delete_branch,
         resolution=body.resolve,
+        note=body.note,
         delete_refusal=_refuse_delete(call, source) if body.delete_branch else None,
     )
     with call.admit(BRANCH_WORK_BYTES):

@@ -6,6 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
+from omnigraph.commit_note import CommitNote, parse_metadata, read_note
 from omnigraph.errors import BadRequestError
 from omnigraph.pipeline.spooled import SpooledFiles
 from omnigraph.policy import Action
@@ -17,7 +18,7 @@ from omnigraph.server.jobs import DEFAULT_MODE, Embed, Load, LoadDocument, LoadF
 from omnigraph.server.request_models import EmbedRequest, resolve_branch
 from omnigraph.server.routes_reads import mark_deprecated
 from omnigraph.server.uploads import receive_upload
-from omnigraph.server.url_parameters import one_parameter
+from omnigraph.server.url_parameters import list_parameter, one_parameter
 
 NDJSON = "application/x-ndjson"
 EMBED_BYTES = 256
@@ -79,7 +80,7 @@ async def embed(call: Call) -> Response:
     call.permit(branch=branch)
     types = None if request.type_names is None else tuple(request.type_names)
     with call.admit(EMBED_BYTES):
-        job = Embed(branch, types, request.reembed_all, call.actor)
+        job = Embed(branch, types, request.reembed_all, call.actor, request.note)
         done = await call.run_job(job)
     return json_response(done)
 
@@ -108,7 +109,14 @@ def _read_load(call: Call) -> Load:
         mode,
         _read_flag(call, "embed", "true"),
         call.actor,
+        _read_note(call),
     )
+
+
+def _read_note(call: Call) -> CommitNote:
+    """What the parameters `message` and `meta`, each `key=value`, say of the commit."""
+    entries = list_parameter(call.request, "meta") or []
+    return read_note(one_parameter(call.request, "message"), parse_metadata(entries))
 
 
 def permit_load(call: Call, wanted: Load) -> None:

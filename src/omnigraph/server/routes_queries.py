@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from omnigraph.commit_note import NO_NOTE
 from omnigraph.config.registry import StoredQuery
 from omnigraph.errors import BadRequestError, NotFoundError, PolicyError
 from omnigraph.manifest import MAIN
@@ -43,15 +44,23 @@ async def _invoke(call: Call, if_commit: str | None) -> Response:
     body = await call.body(InvokeRequest, is_optional=True)
     _check_kind(stored, body, if_commit)
     if not stored.mutation:
+        _refuse_note(stored, body)
         read = routes_reads.Read(
             stored.source, stored.name, body.params, body.branch, body.snapshot, body.schema_of
         )
         return await routes_reads.answer(call, read)
     branch = resolve_branch(body.branch)
     change = routes_writes.Change(
-        stored.source, stored.name, body.params, branch, call.actor, if_commit
+        stored.source, stored.name, body.params, branch, call.actor, if_commit, body.note
     )
     return await routes_writes.answer(call, change)
+
+
+def _refuse_note(stored: StoredQuery, body: InvokeRequest) -> None:
+    if body.note != NO_NOTE:
+        raise BadRequestError(
+            f"'{stored.name}' is a read — it makes no commit that could have a message or metadata"
+        )
 
 
 def _find(call: Call) -> StoredQuery:

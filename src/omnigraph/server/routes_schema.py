@@ -38,7 +38,11 @@ def _apply(opened: OpenGraph, wanted: SchemaApplyRequest, actor: str | None) -> 
         after = load_registry(opened.served.queries, desired)
         refuse_broken(after, f"graph '{opened.graph_id}'")
     result = opened.graph.apply_schema(
-        wanted.schema_source, allow_data_loss=wanted.allow_data_loss, actor=actor
+        wanted.schema_source,
+        allow_data_loss=wanted.allow_data_loss,
+        actor=actor,
+        message=wanted.message,
+        metadata=wanted.metadata,
     )
     opened.check_queries()
     return schema_applied_to_json(result, opened.uri)

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.compiler import compile_query, require_mutation
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ExpectedVersionMismatch
@@ -37,6 +38,7 @@ class Change:
     branch: str
     actor: str | None
     if_commit: str | None = None
+    note: CommitNote = NO_NOTE
 
 
 async def mutate(call: Call) -> Response:
@@ -60,7 +62,8 @@ async def _mutate(call: Call, if_commit: str | None) -> Response:
     body = await call.body(ChangeRequest)
     branch = resolve_branch(body.branch)
     source = query_text(body.query)
-    return await answer(call, Change(source, body.name, body.params, branch, call.actor, if_commit))
+    change = Change(source, body.name, body.params, branch, call.actor, if_commit, body.note)
+    return await answer(call, change)
 
 
 async def answer(call: Call, wanted: Change) -> Response:
@@ -96,6 +99,8 @@ def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
             branch=wanted.branch,
             actor=wanted.actor,
             if_commit=if_commit,
+            message=wanted.note.message,
+            metadata=wanted.note.metadata,
         )
 
     try:

@@ -27,6 +27,7 @@ from omnigraph.catalog import (
     arrow_schema,
     plan_migration,
 )
+from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
@@ -86,6 +87,7 @@ def apply_schema(
     *,
     allow_data_loss: bool = False,
     actor: str | None = None,
+    note: CommitNote = NO_NOTE,
 ) -> SchemaResult:
     """Make `source` the schema of the graph. The caller has recovered what dead writers left.
 
@@ -112,7 +114,9 @@ def apply_schema(
         try:
             hit(Failpoint.SCHEMA_APPLY_AFTER_LOCK)
             _refuse_branches(environment)
-            change = _Change(environment, source, accepted, desired, plan, actor, allow_data_loss)
+            change = _Change(
+                environment, source, accepted, desired, plan, actor, note, allow_data_loss
+            )
             return change.run()
         finally:
             environment.coordinator.unlock_schema()
@@ -149,6 +153,7 @@ class _Change:
     desired: Catalog
     plan: MigrationPlan
     actor: str | None
+    note: CommitNote
     is_hard: bool
 
     def run(self) -> SchemaResult:
@@ -183,7 +188,10 @@ class _Change:
                 *_hide_tables(state, changes),
             ),
             expected=_read_versions(state, changes),
-            commit=mint_commit(self.actor, properties={"schema_hash": self.desired.shape_hash}),
+            commit=mint_commit(
+                self.actor,
+                properties={"schema_hash": self.desired.shape_hash, **self.note.to_json()},
+            ),
             schema_hash=self.desired.shape_hash,
             schema_id=schema_id(self.source, self.desired),
             purged=purged,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -89,6 +90,8 @@ class WriteRequest:
     if_commit: str | None = None
     inserts: Inserts | None = None
     """Of a write that only inserts: it takes no longer to prepare than to commit."""
+    note: Mapping[str, Any] = field(default_factory=dict)
+    """What the caller says of the commit, see `CommitNote.to_json`."""
     properties: Callable[[], Mapping[str, Any]] = dict
     """What the commit will say of itself; asked for when the change is final."""
 
@@ -237,7 +240,7 @@ def _intent_of(
         branch_id=state.branch_id,
         tables=tables,
         expected=dict(prepared.read_versions),
-        commit=mint_commit(request.actor, properties=request.properties()),
+        commit=mint_commit(request.actor, properties={**request.properties(), **request.note}),
         if_commit=request.if_commit,
         after_table=Failpoint.COMMIT_AFTER_TABLE,
         before_publish=lambda: hit(Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER),

@@ -218,7 +218,12 @@ class _Group:
         if request.properties():
             return  # it changes more than rows, such as which model makes vectors: it runs alone
         rows = prepared.list_new_rows()
-        commit = Lineage(commit_id, request.actor, time.time_ns() // 1_000)
+        commit = Lineage(
+            commit_id,
+            request.actor,
+            time.time_ns() // 1_000,
+            properties=request.note,
+        )
         self.admitted.append(_Admitted(member, rows, commit))
         self.expected.update(prepared.read_versions)
         self.if_commit = self.if_commit or request.if_commit
