@@ -13,6 +13,8 @@ from omnigraph.collection import pause_collection
 from omnigraph.version import __version__
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from omnigraph import errors as errors
     from omnigraph import spark as spark
     from omnigraph.catalog import Catalog as Catalog
@@ -64,6 +66,13 @@ def __getattr__(name: str) -> object:
         value: object = getattr(importlib.import_module(f"omnigraph.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """What `%load_ext omnigraph` calls: cells that begin with `%%gq` are queries from then on."""
+    from omnigraph.notebook import load
+
+    load(shell)
 
 
 def __dir__() -> list[str]:

@@ -78,6 +78,12 @@ class OmnigraphError(Exception):
         self.message = change(self.message)
         self.args = (change(str(self.args[0])), *self.args[1:])
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback through our code."""
+        from omnigraph.short_traceback import format_short
+
+        return format_short(self, self.render())
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all attributes: the signature of `__init__` differs from class to class."""
         return _rebuild, (type(self), self.args, self.__dict__)

@@ -18,7 +18,8 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 if TYPE_CHECKING:
     from omnigraph.branch.entity_history import Blame, EntityHistory
     from omnigraph.branch.merge import MergePreview
-    from omnigraph.executor import Explanation, QueryResult
+    from omnigraph.executor import QueryResult
+    from omnigraph.executor.explain import Explanation
     from omnigraph.graph import Commit, LoadResult, MutationResult
     from omnigraph.graph.results import EmbedResult
     from omnigraph.manifest import Snapshot

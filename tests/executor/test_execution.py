@@ -11,8 +11,9 @@ import pytest
 
 from omnigraph.compiler import bind_params, compile_query, require_read
 from omnigraph.errors import NotFoundError, ResourceLimitError
-from omnigraph.executor import execute, explain
+from omnigraph.executor import execute
 from omnigraph.executor import rows as rows_module
+from omnigraph.executor.explain import explain
 from omnigraph.graph import Graph, init
 from omnigraph.index import DerivedStore, RuntimeCache, thresholds
 from omnigraph.index.keys import DistinctKey, EndpointsKey, PerEdgeKey

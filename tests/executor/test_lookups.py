@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.compiler import bind_params, compile_query, require_read
 from omnigraph.errors import BadRequestError
-from omnigraph.executor import explain
+from omnigraph.executor.explain import explain
 from omnigraph.graph import Graph
 from omnigraph.index import RuntimeCache, relations, thresholds
 from omnigraph.index.keys import DistinctKey, EndpointsKey, PerEdgeKey

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.compiler import bind_params, compile_query, require_read
-from omnigraph.executor import explain, stream
+from omnigraph.executor import stream
+from omnigraph.executor.explain import explain
 from omnigraph.graph import Graph, init
 from omnigraph.index import RuntimeCache, table_view
 from omnigraph.ir.expressions import NOW_PARAMETER

@@ -82,6 +82,10 @@ WRITES: dict[str, Send] = {
     "loadFiles": _files,
     "embed": lambda client, branch: client.post("/embed", {"branch": branch}),
     "applySchema": lambda client, _: client.post("/schema/apply", {"schema_source": SCHEMA}),
+    "createTag": lambda client, branch: client.post("/tags", {"name": f"{branch}3", "at": branch}),
+    "deleteTag": lambda client, branch: client.send(
+        "DELETE", f"/tags/{branch.replace('/', '%2F')}3"
+    ),
     "createBranch": lambda client, branch: client.post("/branches", {"name": f"{branch}2"}),
     "mergeBranches": lambda client, branch: client.post(
         "/branches/merge", {"source": "source", "target": branch}
@@ -90,7 +94,7 @@ WRITES: dict[str, Send] = {
         "DELETE", f"/branches/{branch.replace('/', '%2F')}"
     ),
 }
-NOT_OF_A_BRANCH = {"applySchema"}
+NOT_OF_A_BRANCH = {"applySchema", "createTag", "deleteTag"}
 CONDITIONAL = {"mutate_if_graph_commit", "invoke_query_if_graph_commit"}
 
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from omnigraph.branch.compare import Differences, batch_rows, read_images
 from omnigraph.branch.images import Image, list_changed_properties
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
+from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, show_html, show_text
 from omnigraph.json_form import JsonForm, without_empty
 from omnigraph.manifest import GraphCommit
 from omnigraph.manifest.schema_view import GONE
@@ -153,6 +155,28 @@ class ChangeSet(JsonForm):
         inserts, updates, deletes = (sum(column) for column in zip((0, 0, 0), *counts, strict=True))
         affected = {each.entity.name for each in self.table_changes if len(each.rows)}
         return ChangeStats(inserts, updates, deletes, tuple(sorted(affected)))
+
+    def make_sheet(self) -> Sheet:
+        """Counts per type and the first changes; only these are read."""
+        counts = [(each.entity.table_key, *each.rows.counts) for each in self.table_changes]
+        grids = [
+            Grid(("table", "inserted", "updated", "deleted"), [c for c in counts if any(c[1:])])
+        ]
+        rows = [
+            (each.op.value, each.type_name, each.id, ", ".join(each.properties))
+            for each in islice(self, ROWS_MAX)
+        ]
+        grids.append(Grid(("change", "type", "id", "properties"), rows, len(self)))
+        stats = self.stats
+        where = "" if self.branch is None else f" on branch {self.branch}"
+        title = (
+            f"{count_noun(stats.total, 'change')}{where}: {stats.inserts:,} inserted, "
+            f"{stats.updates:,} updated, {stats.deletes:,} deleted"
+        )
+        return Sheet(title, grids=grids if len(counts) > 1 else grids[1:])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
     def to_json(self) -> dict[str, Any]:
         """Everything at once; `to_stream` and `to_jsonl` read as they are iterated."""

@@ -24,6 +24,7 @@ from omnigraph.branch.entity_line import (
 )
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
+from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, format_time, show_html, show_text
 from omnigraph.errors import EntityNotFound, NotFoundError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
@@ -42,6 +43,26 @@ class EntityHistory(list[EntityChange]):
     def __init__(self, changes: Collection[EntityChange], notes: Collection[str] = ()) -> None:
         super().__init__(changes)
         self.notes = tuple(dict.fromkeys(notes))
+
+    def make_sheet(self) -> Sheet:
+        rows = [_describe_change(each) for each in self[:ROWS_MAX]]
+        columns = ("change", "properties", "commit", "time", "actor", "through")
+        return Sheet(
+            f"{count_noun(len(self), 'change')}, newest first",
+            {"note": "; ".join(self.notes) or None},
+            [Grid(columns, rows, len(self))],
+        )
+
+    __repr__ = show_text
+    _repr_html_ = show_html
+
+
+def _describe_change(change: EntityChange) -> tuple[str, ...]:
+    commit = change.commit
+    made = ("", "", "") if commit is None else (
+        commit.commit_id, format_time(commit.created_at), commit.actor or ""
+    )  # fmt: skip
+    return change.op.value, ", ".join(change.properties), *made, change.through or ""
 
 
 @dataclass(frozen=True, slots=True)

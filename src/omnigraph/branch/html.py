@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from omnigraph.branch.changes import ChangeOp, ChangeSet, EntityChange
-from omnigraph.branch.picture import SYMBOLS, draw, escape_text
+from omnigraph.branch.picture import SYMBOLS, draw
 from omnigraph.branch.surroundings import Subgraph
+from omnigraph.html_text import escape_text
 
 CHANGES_MAX = 2_000
 _VALUE_CHARACTERS = 400
@@ -54,6 +55,11 @@ svg .delete text { fill: var(--tone); }
 
 def diff_to_html(changes: ChangeSet, *, title: str, subgraph: Subgraph) -> str:
     """The whole page. `subgraph` is what to draw; see `find_changed_subgraph`."""
+    return make_page(title, [*_summary(changes), *_picture(subgraph), *_details(changes)])
+
+
+def make_page(title: str, body: Iterable[str]) -> str:
+    """A page of these parts, which are escaped already."""
     style = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
     return "\n".join(
@@ -65,9 +71,7 @@ def diff_to_html(changes: ChangeSet, *, title: str, subgraph: Subgraph) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape_text(title)}</title><style>{_STYLE}</style></head><body>",
             f"<h1>{escape_text(title)}</h1>",
-            *_summary(changes),
-            *_picture(subgraph),
-            *_details(changes),
+            *body,
             "</body></html>\n",
         ]
     )

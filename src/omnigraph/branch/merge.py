@@ -28,6 +28,7 @@ from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
 from omnigraph.catalog import Catalog
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Grid, Sheet, show_html, show_text
 from omnigraph.errors import (
     BadRequestError,
     CommitStateGone,
@@ -99,6 +100,17 @@ class MergePreview(JsonForm):
     outcome: MergeOutcome
     changes: ChangeSet
     conflicts: Sequence[MergeConflict] = ()
+
+    def make_sheet(self) -> Sheet:
+        inside = self.changes.make_sheet()
+        conflicts = [(each.table_key, each.row_id, each.kind) for each in self.conflicts]
+        title = f"merge of {self.source} into {self.target}: {self.outcome.value}"
+        facts = {"changes": inside.title, "conflicts": len(conflicts)}
+        grids = [Grid(("table", "id", "conflict"), conflicts)] if conflicts else []
+        return Sheet(title, facts, [*grids, *inside.grids])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)

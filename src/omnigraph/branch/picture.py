@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
 from omnigraph.branch.changes import ChangeOp
 from omnigraph.branch.surroundings import NodeKey, Subgraph
+from omnigraph.html_text import escape_text
 
 WIDTH, HEIGHT, MARGIN = 960, 560, 80
 _ROUNDS = 240
@@ -72,27 +72,6 @@ def _node(key: NodeKey, op: ChangeOp | None, point: tuple[float, float]) -> str:
         f'<text x="{x:.0f}" y="{y + 24:.0f}">{escape_text(short)}</text>'
         f'<text class="small" x="{x:.0f}" y="{y + 37:.0f}">{escape_text(type_name)}</text></g>'
     )
-
-
-def escape_text(text: str) -> str:
-    """Text for a page: nothing in it is markup, and what cannot be seen is made visible."""
-    visible = "".join(_visible(character) for character in text)
-    return escape(visible, quote=True)
-
-
-def _visible(character: str) -> str:
-    code = ord(character)
-    if code < 0x20 and character not in "\t\n":
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "\u2421"
-    # Marks that turn the reading direction would let a value rearrange the text around it.
-    if code in _DIRECTION_MARKS or 0xD800 <= code <= 0xDFFF:
-        return f"\\u{code:04x}"
-    return character
-
-
-_DIRECTION_MARKS = {0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
 def _layout(graph: Subgraph, keys: Sequence[NodeKey]) -> list[tuple[float, float]]:

@@ -13,6 +13,7 @@ from omnigraph.catalog.model import Catalog, EntityType, InterfaceType
 from omnigraph.catalog.names import kind_of, owner_of
 from omnigraph.catalog.steps import DropMode, Json, MigrationStep, UnsupportedChange
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Grid, Sheet, show_html, show_text
 from omnigraph.errors import MigrationError
 from omnigraph.syntax.schema_tree import Annotation, Declaration, InterfaceDecl, SchemaTree
 
@@ -32,6 +33,15 @@ class MigrationPlan:
     @property
     def supported(self) -> bool:
         return not any(isinstance(step, UnsupportedChange) for step in self.steps)
+
+    def make_sheet(self) -> Sheet:
+        title = f"schema plan: {'supported' if self.supported else 'not supported'}"
+        steps = [(str(step),) for step in self.steps]
+        notes = "; ".join(self.diagnostics) or None
+        return Sheet(title, {"note": notes, "steps": len(steps)}, [Grid(("step",), steps)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
     def require_supported(self) -> Catalog:
         """Return the schema that applying the plan leads to.

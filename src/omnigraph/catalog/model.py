@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Grid, Sheet, count_noun, show_html, show_text
 from omnigraph.languages import DEFAULT_LANGUAGE
 from omnigraph.types import PropertyType
 
@@ -230,6 +231,19 @@ class Catalog:
     shape_hash: str
     next_id: int
     edge_names_folded: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def make_sheet(self) -> Sheet:
+        types = [
+            (kind, each.name, ", ".join(each.properties))
+            for kind, known in self.types_by_kind().items()
+            for each in known.values()
+        ]
+        nodes = count_noun(len(self.nodes), "node type")
+        title = f"schema: {nodes}, {count_noun(len(self.edges), 'edge type')}"
+        return Sheet(title, grids=[Grid(("", "type", "properties"), types)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
     def node(self, name: str) -> NodeType | None:
         """The node type of exactly this name."""

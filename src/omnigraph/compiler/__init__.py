@@ -19,16 +19,13 @@ language.py           what there is to write: words, functions, types, annotatio
 """
 
 from omnigraph.compiler.compile import CompiledQuery, compile_query, require_mutation, require_read
-from omnigraph.compiler.describe import Operation, describe
 from omnigraph.compiler.params import ParamValue, bind_params
 
 __all__ = [
     "CompiledQuery",
-    "Operation",
     "ParamValue",
     "bind_params",
     "compile_query",
-    "describe",
     "require_mutation",
     "require_read",
 ]

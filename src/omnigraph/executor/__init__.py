@@ -30,7 +30,6 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
 """
 
 from omnigraph.executor.execute import execute
-from omnigraph.executor.explain import Explanation, explain
 from omnigraph.executor.result import QueryResult
 
-__all__ = ["Explanation", "QueryResult", "execute", "explain"]
+__all__ = ["QueryResult", "execute"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Sheet, show_html, show_text
 from omnigraph.embed import EmbedSource
 from omnigraph.executor.execute import execute, prepare_query
 from omnigraph.executor.run import Stage, Trace
@@ -35,6 +36,13 @@ class Explanation:
         if self.stages:
             parts += ["run", *map(_stage_line, self.stages), f"  {self.row_count} rows"]
         return "\n".join(parts)
+
+    def make_sheet(self) -> Sheet:
+        ran = None if self.row_count is None else f"{self.row_count:,} rows"
+        return Sheet("explanation — print it for every line", {"ran": ran}, text=str(self))
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def explain(

@@ -8,7 +8,6 @@ F32 F64           a number; F32 is widened,   DateTime   "2026-04-14T09:30:00.00
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import field
@@ -21,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, show_html, show_text
 from omnigraph.errors import BadRequestError
 
 _EPOCH = datetime(1970, 1, 1)
-_ROWS_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +37,7 @@ class QueryResult:
     manifest_version: int
     elapsed_ms: float
     make_frame: Callable[[pa.Table], Any] | None = field(default=None, repr=False)
+    make_picture: Callable[[int], Any] | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> list[str]:
@@ -80,19 +80,33 @@ class QueryResult:
             raise BadRequestError("these rows have no graph to find Spark by — use `.to_arrow()`")
         return self.make_frame(self.table)
 
-    def __repr__(self) -> str:
-        return f"<QueryResult {self.query_name}: {len(self)} rows of {', '.join(self.columns)}>"
+    def graph(self, limit: int = 500) -> Any:
+        """A picture of the nodes and edges that the read matched, of at most so many rows.
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks, cut after a screen of rows. Everything shown is escaped."""
-        shown = QueryResult(
-            self.table.slice(0, _ROWS_SHOWN), self.query_name, self.branch, None, 0, 0.0
-        )
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(f"<tr>{_html_cells(row, self.columns)}</tr>" for row in shown)
-        rest = len(self) - len(shown)
-        more = f"<caption>and {rest} more rows</caption>" if rest > 0 else ""
-        return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        A query without aggregates is drawn for the rows it returned, as the graph was then.
+        """
+        if self.make_picture is None:
+            raise BadRequestError("these rows have no graph to draw — draw with `graph.picture`")
+        return self.make_picture(limit)
+
+    def to_networkx(self, limit: int = 500) -> Any:
+        """The nodes and edges that the read matched as a `networkx.MultiDiGraph`."""
+        return self.graph(limit).to_networkx()
+
+    def to_igraph(self, limit: int = 500) -> Any:
+        """The nodes and edges that the read matched as an `igraph.Graph`."""
+        return self.graph(limit).to_igraph()
+
+    def make_sheet(self) -> Sheet:
+        count = len(self)
+        first = self.table.slice(0, ROWS_MAX)
+        columns = [json_values(column.combine_chunks()) for column in first.columns]
+        rows = list(zip(*columns, strict=True))
+        title = f"{count_noun(count, 'row')} of {self.query_name}, branch {self.branch}"
+        return Sheet(title, grids=[Grid(self.columns, rows, count)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def json_values(column: pa.Array) -> list[Any]:
@@ -152,14 +166,6 @@ def datetime_text(milliseconds: int) -> str:
     """RFC 3339 in UTC, always with three decimals."""
     instant = _EPOCH + timedelta(milliseconds=milliseconds)
     return instant.isoformat(timespec="milliseconds") + "Z"
-
-
-def _html_cells(row: dict[str, Any], names: list[str]) -> str:
-    return "".join(f"<td>{html.escape(_to_text(row[name]))}</td>" for name in names)
-
-
-def _to_text(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 def _require(package: str) -> Any:

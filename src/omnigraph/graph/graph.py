@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from omnigraph.catalog import Catalog
 from omnigraph.compiler import require_read
-from omnigraph.errors import BadRequestError, SchemaMoved
-from omnigraph.executor import Explanation, QueryResult
+from omnigraph.errors import BadRequestError, OmnigraphError, SchemaMoved
+from omnigraph.executor import QueryResult
 from omnigraph.graph.arguments import check_calls
 from omnigraph.graph.bound_params import bind_all
+from omnigraph.graph.picture_calls import PictureCalls, draw_matches
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.graph.versions import VersionCalls
 from omnigraph.index import open_tables
-from omnigraph.manifest import MAIN, GraphCommit, Snapshot
+from omnigraph.manifest import MAIN, CommitLog, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
 from omnigraph.write.environment import queue_keys
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.entity_history import Blame, EntityHistory, EntityReview
     from omnigraph.branch.feed import Baseline, ChangeFeed, ChangePage, CommitPage
     from omnigraph.branch.merge import MergePreview, MergeResult
+    from omnigraph.executor.explain import Explanation
     from omnigraph.graph.blob_reader import BlobReader
     from omnigraph.pipeline.preview import LoadPreview
     from omnigraph.pipeline.progress import Listener
@@ -66,7 +68,7 @@ def _load_argument_types() -> dict[str, Any]:
 
 
 @check_calls(_load_argument_types)
-class Graph(VersionCalls):
+class Graph(VersionCalls, PictureCalls):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
     def __init__(self, session: Session) -> None:
@@ -108,6 +110,16 @@ class Graph(VersionCalls):
     def __repr__(self) -> str:
         return f"<Graph {self.uri} ({self._session.mode})>"
 
+    def _repr_html_(self) -> str | None:
+        """The graph at a glance; a notebook shows the line of `repr` when it cannot be read."""
+        from omnigraph.display import sheet_to_html
+        from omnigraph.graph.overview import make_overview
+
+        try:
+            return sheet_to_html(make_overview(self))
+        except OmnigraphError:
+            return None
+
     # Reading
 
     def query(
@@ -138,7 +150,8 @@ class Graph(VersionCalls):
             lambda catalog, _: require_read(compile_source(source, catalog, name)),
         )
         bound = bind_all(ir.params, params)
-        return run_read(session, ir, bound, catalog, snapshot, engine, started)
+        draw = partial(draw_matches, session, catalog, snapshot, source, name, params)
+        return run_read(session, ir, bound, catalog, snapshot, engine, started, draw)
 
     def run_query_at(
         self,
@@ -364,7 +377,7 @@ class Graph(VersionCalls):
 
     def commits(
         self, branch: str = MAIN, *, actor: str | None = None, limit: int | None = None
-    ) -> list[GraphCommit]:
+    ) -> CommitLog:
         """The commits visible on a branch, newest first; of another revision, its first parents."""
         from omnigraph.manifest.revisions import list_line
 
@@ -372,16 +385,16 @@ class Graph(VersionCalls):
         found = list_line(self._session.coordinator, branch)
         wanted = (each for each in found if actor is None or each.actor == actor)
         most = _check_limit(limit)
-        return list(islice(wanted, None if most is None else min(most, sys.maxsize)))
+        return CommitLog(islice(wanted, None if most is None else min(most, sys.maxsize)))
 
-    def log(self, branch: str = MAIN, *, limit: int | None = None) -> list[GraphCommit]:
+    def log(self, branch: str = MAIN, *, limit: int | None = None) -> CommitLog:
         """Every commit that led to a branch, those of merged branches too, newest first."""
         from omnigraph.manifest.history import list_ancestry
 
         self._session.read_contract()
         name = canonical_branch(branch)
         session, wanted = self._session, _check_limit(limit)
-        return list_ancestry(session.coordinator, session.store.history, name, wanted)
+        return CommitLog(list_ancestry(session.coordinator, session.store.history, name, wanted))
 
     def history(
         self,

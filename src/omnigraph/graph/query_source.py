@@ -10,12 +10,22 @@ from omnigraph.errors import BadRequestError
 
 
 def compile_source(source: str | Path, catalog: Catalog, name: str | None) -> CompiledQuery:
-    """Compile text, or the file it names: a path has one line, a query has braces."""
+    """Compile text, or the file it names."""
+    text, source_name = read_source(source)
+    return compile_query(text, catalog, name, source_name=source_name)
+
+
+def read_source(source: str | Path) -> tuple[str, str]:
+    """The text of a query and what to call it: a path has one line, a query has braces.
+
+    Raises:
+        BadRequestError: The file cannot be read.
+    """
     if isinstance(source, Path) or ("{" not in source and source.strip().endswith(".gq")):
         path = Path(source)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise BadRequestError(f"cannot read the query file '{path}': {error}") from error
-        return compile_query(text, catalog, name, source_name=str(path))
-    return compile_query(source, catalog, name)
+        return text, str(path)
+    return source, "query.gq"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError
-from omnigraph.executor import Explanation, QueryResult, execute, explain
+from omnigraph.executor import QueryResult, execute
 from omnigraph.executor.values import properties_of
 from omnigraph.graph.session import Session
 from omnigraph.index import open_tables
@@ -20,6 +20,9 @@ from omnigraph.ir.spark_support import not_on_spark
 from omnigraph.manifest import Snapshot
 from omnigraph.nonblocking import may_block
 from omnigraph.pipeline.engine import SparkUse
+
+if TYPE_CHECKING:
+    from omnigraph.executor.explain import Explanation
 
 READ_ENGINES = ("local", "spark", "auto")
 _EDGE_BYTES = 32
@@ -45,6 +48,7 @@ def run_read(
     snapshot: Snapshot,
     engine: str,
     started: float,
+    make_picture: Callable[[int], Any] | None = None,
 ) -> QueryResult:
     """Answer a read at a snapshot."""
     facts: dict[str, Any] = {
@@ -52,6 +56,7 @@ def run_read(
         "branch": snapshot.branch,
         "commit_id": snapshot.head.commit_id,
         "manifest_version": snapshot.manifest_version,
+        "make_picture": make_picture,
     }
     where = (snapshot, catalog, session.store.tables, session.cache)
     if choose_engine(session, ir, catalog, snapshot, engine) == "local":
@@ -79,6 +84,8 @@ def explain_read(
     """Explain a read at a snapshot; on Spark with its plan there, which needs the parameters."""
     where = (snapshot, catalog, session.store.tables, session.cache)
     if choose_engine(session, ir, catalog, snapshot, engine) == "local":
+        from omnigraph.executor.explain import explain
+
         return explain(ir, *where, params=params, embedder=session.embed_source, analyze=analyze)
     from omnigraph.pipeline.spark_query.explain import explain_on_spark
 

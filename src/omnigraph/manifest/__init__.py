@@ -30,6 +30,7 @@ from omnigraph.manifest.genesis import create_graph
 from omnigraph.manifest.history import reconcile, reconcile_changed
 from omnigraph.manifest.model import (
     MAIN,
+    CommitLog,
     GraphCommit,
     Lineage,
     ManifestState,
@@ -47,6 +48,7 @@ from omnigraph.manifest.stamp import migrate, read_stamp
 
 __all__ = [
     "MAIN",
+    "CommitLog",
     "Coordinator",
     "GraphCommit",
     "Lineage",

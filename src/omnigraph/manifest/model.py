@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import (
+    ROWS_MAX,
+    Grid,
+    Sheet,
+    count_noun,
+    format_time,
+    show_html,
+    show_text,
+    to_datetime,
+)
 from omnigraph.storage.handles import ShownColumns
 
 Pins: TypeAlias = Mapping[str, Sequence[Any]]
@@ -81,6 +92,29 @@ class GraphCommit:
         """The newest commit visible on a branch is its head."""
         return (self.manifest_version, self.created_at, self.commit_id)
 
+    @property
+    def time(self) -> datetime:
+        """When it was made, in UTC."""
+        return to_datetime(self.created_at)
+
+
+class CommitLog(list[GraphCommit]):
+    """Commits, newest first."""
+
+    def make_sheet(self) -> Sheet:
+        columns = ("commit", "branch", "time", "actor", "merged")
+        rows = [
+            (each.commit_id, each.branch, format_time(each.created_at), each.actor or "",
+             each.merged_parent_id or "")
+            for each in self[:ROWS_MAX]
+        ]  # fmt: skip
+        count = len(self)
+        title = f"{count_noun(count, 'commit')}, newest first"
+        return Sheet(title, grids=[Grid(columns, rows, count)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -106,6 +140,19 @@ class Snapshot:
         """The pinned version, 0 for a table that is not there."""
         entry = self.entries.get(table_key)
         return entry.version if entry is not None else 0
+
+    def make_sheet(self) -> Sheet:
+        facts = {
+            "commit": self.head.commit_id,
+            "made": format_time(self.head.created_at),
+            "actor": self.head.actor,
+        }
+        pins = [(key, each.row_count, each.version) for key, each in sorted(self.entries.items())]
+        title = f"snapshot of branch {self.branch}, manifest version {self.manifest_version}"
+        return Sheet(title, facts, [Grid(("table", "rows", "version"), pins)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)

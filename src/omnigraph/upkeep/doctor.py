@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Grid, Sheet, show_html, show_text
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN
 from omnigraph.storage.control import ControlTable
@@ -60,6 +61,25 @@ class DoctorReport(JsonForm):
     schema_change_pending: bool
     advice: tuple[str, ...]
     tables: tuple[TableHealth, ...]
+
+    def make_sheet(self) -> Sheet:
+        facts = {
+            "versions": ", ".join(f"{name} {value}" for name, value in self.versions.items()),
+            "branches": self.branches,
+            "commits": self.commits,
+            "pending recovery": len(self.pending_recovery) or None,
+        }
+        tables = [
+            (each.table_key, each.rows, each.fragments, ", ".join(each.indexes_missing))
+            for each in self.tables
+        ]
+        grids = [Grid(("table", "rows", "fragments", "indexes missing"), tables)]
+        if self.advice:
+            grids.insert(0, Grid(("advice",), [(each,) for each in self.advice]))
+        return Sheet(f"doctor: {self.uri}", facts, grids)
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def examine(environment: WriteEnvironment, catalog: Catalog, history: ControlTable) -> DoctorReport:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Grid, Sheet, show_html, show_text
 from omnigraph.json_form import JsonForm, to_json
 
 _MEMBERS = (
@@ -74,6 +75,20 @@ class Verification:
     def is_clean(self) -> bool:
         """Whether there is no error. Warnings leave every answer right."""
         return not self.errors
+
+    def make_sheet(self) -> Sheet:
+        found = [(each.severity, each.subject, each.message, each.fix) for each in self.findings]
+        facts = {
+            "branches": self.branches_checked,
+            "tables": self.tables_checked,
+            "rows": self.rows_checked,
+            "files": self.files_checked or None,
+        }
+        title = f"verification: {'clean' if self.is_clean else f'{len(self.errors)} errors'}"
+        return Sheet(title, facts, [Grid(("", "subject", "found", "what to do"), found)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain values, ready for JSON."""

@@ -27,6 +27,7 @@ from omnigraph.catalog import (
     plan_migration,
 )
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Grid, Sheet, show_html, show_text
 from omnigraph.errors import MigrationError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import Snapshot, TableEntry
@@ -86,6 +87,18 @@ class SchemaPlan(MigrationPlan):
         ]
         ruler = "-+-".join("-" * width for width in widths)
         return "\n".join([lines[0], ruler, *lines[1:]])
+
+    def make_sheet(self) -> Sheet:
+        steps = [
+            (str(each.step), each.effect.value, each.rows, _format_samples(each.samples))
+            for each in self.effects
+        ]
+        title = f"schema plan: {'supported' if self.supported else 'not supported'}"
+        facts = {"note": "; ".join(self.diagnostics) or None, "steps": len(steps)}
+        return Sheet(title, facts, [Grid(("step", "effect", "rows", ""), steps)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def _format_samples(samples: tuple[str, ...]) -> str:

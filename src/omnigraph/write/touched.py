@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from omnigraph.catalog import Catalog
-from omnigraph.compiler import describe
 from omnigraph.dataclass import dataclass
 from omnigraph.ir.mutations import (
     Delete,
@@ -48,6 +47,8 @@ def tables_of_match(ir: MutationIR, catalog: Catalog) -> frozenset[str]:
     """The tables whose rows the match is solved on."""
     if ir.match is None:
         return frozenset()
+    from omnigraph.compiler.describe import describe
+
     reads = describe(ir.match, catalog).reads
     return frozenset(f"{use.kind}:{use.type_name}" for use in reads)
 
