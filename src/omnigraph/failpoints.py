@@ -55,6 +55,8 @@ class Failpoint(StrEnum):
     ENSURE_INDICES_POST_PHASE_B_PRE_MANIFEST_COMMIT = (
         "ensure_indices.post_phase_b_pre_manifest_commit"
     )
+    JOB_BEFORE_RUN = "job.before_run"
+    JOB_BEFORE_OUTCOME = "job.before_outcome"
     SCHEMA_APPLY_AFTER_LOCK = "schema_apply.after_lock"
     SCHEMA_APPLY_AFTER_TABLE = "schema_apply.after_table"
     SCHEMA_APPLY_BEFORE_STAGING_WRITE = "schema_apply.before_staging_write"

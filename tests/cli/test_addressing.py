@@ -102,13 +102,13 @@ def test_the_actor_is_the_flag_then_the_operator_then_the_project(graph: Path, h
     ("command", "message"),
     [
         (
-            ("optimize", "--server", "x"),
-            "optimize is a direct command; --server addresses a served graph and does not apply. "
+            ("init", "--schema", "x", "--server", "x"),
+            "init is a direct command; --server addresses a served graph and does not apply. "
             "Use the graph's path or --store <path or URI>.",
         ),
         (
-            ("optimize", "g", "--graph", "x"),
-            "optimize is a direct command; --graph picks a graph inside a server",
+            ("init", "g", "--schema", "x", "--graph", "x"),
+            "init is a direct command; --graph picks a graph inside a server",
         ),
         (("cleanup", "g", "--keep", "1", "--cluster", "c"), "clusters are not part of this build"),
         (("snapshot", "--cluster", "c"), "clusters are not part of this build"),
@@ -172,10 +172,10 @@ def test_a_direct_command_does_not_follow_a_default_to_a_server(graph: Path, hom
         "servers: { lab: { url: 'http://lab:1' } }\ndefaults: { server: lab }\n"
     )
 
-    outcome = run("optimize")
+    outcome = run("schema", "plan", "--schema", "x")
 
     assert outcome.code == 2
-    assert "optimize is a direct command; http://lab:1 addresses a served graph" in outcome.err
+    assert "schema plan is a direct command; http://lab:1 addresses a served graph" in outcome.err
 
 
 def test_of_several_graphs_one_has_to_be_picked(tmp_path: Path, graph: Path) -> None:

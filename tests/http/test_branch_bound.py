@@ -29,7 +29,7 @@ rules:
       actions: [{", ".join(each for each in Action if each is not Action.GRAPH_LIST)}]
 """
 OWN = "agent/lin/task"
-READS = frozenset({Action.READ, Action.EXPORT, Action.GRAPH_LIST, None})
+READS = frozenset({Action.READ, Action.EXPORT, Action.GRAPH_LIST, Action.VERIFY, None})
 
 Send: TypeAlias = Callable[[Client, str], httpx.Response]
 
@@ -81,6 +81,9 @@ WRITES: dict[str, Send] = {
     "loadNdjson": _lines,
     "loadFiles": _files,
     "embed": lambda client, branch: client.post("/embed", {"branch": branch}),
+    "startJob": lambda client, branch: client.post(
+        "/jobs", {"kind": "ensure_indices", "branch": branch}
+    ),
     "applySchema": lambda client, _: client.post("/schema/apply", {"schema_source": SCHEMA}),
     "createTag": lambda client, branch: client.post("/tags", {"name": f"{branch}3", "at": branch}),
     "deleteTag": lambda client, branch: client.send(
@@ -94,7 +97,7 @@ WRITES: dict[str, Send] = {
         "DELETE", f"/branches/{branch.replace('/', '%2F')}"
     ),
 }
-NOT_OF_A_BRANCH = {"applySchema", "createTag", "deleteTag"}
+NOT_OF_A_BRANCH = {"applySchema", "createTag", "deleteTag", "startJob"}
 CONDITIONAL = {"mutate_if_graph_commit", "invoke_query_if_graph_commit"}
 
 

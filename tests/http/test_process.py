@@ -36,11 +36,11 @@ rules: [ { id: all, allow: { actors: { group: all }, actions: [read, change] } }
 
 @contextmanager
 def started(
-    folder: Path, *arguments: str, **environment: str
+    folder: Path, *arguments: str, bind: str = "127.0.0.1:0", **environment: str
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server process and its address."""
     process = subprocess.Popen(
-        [*COMMAND, *arguments, "--bind", "127.0.0.1:0"],
+        [*COMMAND, *arguments, "--bind", bind],
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

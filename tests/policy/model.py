@@ -13,6 +13,10 @@ SCOPED_BY = {
     "branch_delete": "target_branch_scope",
     "branch_merge": "target_branch_scope",
     "invoke_query": None,
+    "optimize": None,
+    "cleanup": None,
+    "repair": None,
+    "verify": None,
     "admin": None,
     "graph_list": None,
 }

@@ -96,8 +96,8 @@ def test_the_bundle_of_the_specification_is_valid() -> None:
         (
             bundle_of(rule("actions: [raed]")),
             "line 4: rule 'r': an action: 'raed' is not one of read, export, change, "
-            "schema_apply, branch_create, branch_delete, branch_merge, invoke_query, admin, "
-            "graph_list — did you mean `read`?",
+            "schema_apply, branch_create, branch_delete, branch_merge, invoke_query, optimize, "
+            "cleanup, repair, verify, admin, graph_list — did you mean `read`?",
         ),
         (
             bundle_of(rule("actions: [read], branch_scope: all")),

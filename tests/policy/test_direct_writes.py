@@ -201,10 +201,12 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
         "degrees", node="Person", edge="Knows", write_to="age", actor="eve"
     ),
     "apply_schema": lambda graph: graph.apply_schema("", actor="eve"),
+    "cleanup": lambda graph: graph.cleanup(keep=1, actor="eve"),
     "create_branch": lambda graph: graph.create_branch("work", actor="eve"),
     "delete_branch": lambda graph: graph.delete_branch("work", actor="eve"),
     "delete_tag": lambda graph: graph.delete_tag("v1", actor="eve"),
     "embed": lambda graph: graph.embed(actor="eve"),
+    "ensure_indices": lambda graph: graph.ensure_indices(actor="eve"),
     "ingest": lambda graph: graph.ingest(ABSENT, branch="work", actor="eve"),
     "load": lambda graph: graph.load(ABSENT, mode="merge", actor="eve"),
     "load_dataframe": lambda graph: graph.load_dataframe(
@@ -215,7 +217,10 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     ),
     "merge": lambda graph: graph.merge("work", actor="eve"),
     "mutate": lambda graph: graph.mutate(ABSENT, actor="eve"),
+    "optimize": lambda graph: graph.optimize(actor="eve"),
+    "repair": lambda graph: graph.repair(actor="eve"),
     "tag": lambda graph: graph.tag("v1", actor="eve"),
+    "verify": lambda graph: graph.verify(record=True, actor="eve"),
 }
 
 

@@ -139,6 +139,7 @@ def test_every_point_of_a_writer_is_in_the_matrix() -> None:
         "load",
         "checksums",
         "relocate",
+        "job",
     )
     unreached = {
         point

@@ -7,6 +7,7 @@ command line has no status, but its exit code has to fit: 4 for a lost precondit
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from omnigraph import wire
 from omnigraph.cli.local import LocalGraph
 from omnigraph.commit_note import parse_metadata
 from omnigraph.errors import OmnigraphError, SourceError
+from omnigraph.graph.upkeep import run_upkeep
 from tests.cli.running import run
 
 Json = dict[str, Any]
@@ -91,6 +93,12 @@ class Surface(Protocol):
     def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
     def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer: ...
+
+    def upkeep(self, kind: str, **options: Any) -> Answer:
+        """Upkeep to its end; over HTTP that is a job."""
+        ...
+
+    def doctor(self) -> Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +228,12 @@ class Library:
                 graph.explain(source, params=params, analyze=analyze)
             )
         )
+
+    def upkeep(self, kind: str, **options: Any) -> Answer:
+        return self._answer(lambda graph: run_upkeep(graph, kind, options))
+
+    def doctor(self) -> Answer:
+        return self._answer(lambda graph: graph.doctor().to_json())
 
     def _local(self, graph: og.Graph) -> LocalGraph:
         return LocalGraph(graph, str(self.path))
@@ -357,6 +371,17 @@ class CommandLine:
         flags = ["--analyze"] if analyze else []
         return self._answer("explain", *self._asked(source, None, params), *flags)
 
+    def upkeep(self, kind: str, **options: Any) -> Answer:
+        words = ["index", "ensure"] if kind == "ensure_indices" else [kind]
+        flags = []
+        for name, value in options.items():
+            flag = f"--{name.replace('_', '-')}"
+            flags += ([flag] if value else []) if isinstance(value, bool) else [flag, str(value)]
+        return self._answer(*words, *flags, *(["--yes"] if kind == "cleanup" else []))
+
+    def doctor(self) -> Answer:
+        return self._answer("doctor")
+
     @staticmethod
     def _asked(source: str, name: str | None, params: Any) -> list[str]:
         given = ["--params", json.dumps(params)] if params is not None else []
@@ -484,6 +509,20 @@ class Http:
 
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
         return self._post("/explain", query=source, params=params, analyze=analyze)
+
+    def upkeep(self, kind: str, **options: Any) -> Answer:
+        answer = self._post("/jobs", kind=kind, **options)
+        while answer.error is None and answer.json["state"] in ("queued", "running"):
+            time.sleep(0.01)
+            answer = self._send("GET", f"/jobs/{answer.json['job_id']}")
+        if answer.error is None and answer.json["state"] == "succeeded":
+            return Answer(answer.json["report"])
+        if answer.error is None:
+            return Answer(error=answer.json["error"]["error"], details=answer.json)
+        return answer
+
+    def doctor(self) -> Answer:
+        return self._send("GET", "/doctor")
 
     def _post(self, path: str, **body: Any) -> Answer:
         return self._send("POST", path, json=body)

@@ -48,6 +48,38 @@ def test_results_of_reads_are_the_same_json(surfaces: list[Surface]) -> None:
     assert [list(each) for each in reads] == [list(reads[0])] * len(surfaces), "in the same order"
 
 
+def test_reports_of_upkeep_are_the_same_json(surfaces: list[Surface]) -> None:
+    """On a store the call itself, over a server a job: one report, once there is nothing to do."""
+    surfaces[0].upkeep("optimize").done()
+    for kind, options in {
+        "optimize": {},
+        "ensure_indices": {"branch": "main"},
+        "cleanup": {"keep": 1_000},
+        "repair": {"confirm": True},
+        "verify": {"content": True},
+    }.items():
+        answers = [each.upkeep(kind, **options).json for each in surfaces]  # type: ignore[arg-type]
+        assert answers == [answers[0]] * len(surfaces), kind
+    reports = [each.doctor().json for each in surfaces]
+    for report in reports:
+        del report["disk_free_bytes"]
+    assert reports == [reports[0]] * len(surfaces)
+
+
+def test_damage_is_reported_with_the_same_words_and_exit_code(tmp_path: Path) -> None:
+    damaged = make_graph(tmp_path / "graph")
+    next(iter((damaged / "nodes").glob("*/data/*.lance"))).unlink()
+    with served(single(make_graph(tmp_path / "whole"))) as server:
+        whole = run("verify", "--server", server.url)
+    with served(single(damaged)) as server:
+        here, there = run("verify", "--store", str(damaged)), run("verify", "--server", server.url)
+
+    assert (whole.code, whole.err) == (0, "")
+    assert (there.out, there.code) == (here.out, here.code)
+    assert here.code == 1
+    assert "damaged: " in here.out
+
+
 def mask(value: Any) -> Any:
     """The value without what differs from graph to graph: ids, times, places."""
     match value:

@@ -550,3 +550,8 @@ def test_a_snapshot_is_read_in_its_own_schema_or_in_that_of_today(surface: Surfa
     assert surface.query(today, snapshot=before).json["rows"][0] == {"p.slug": "ada", "p.years": 36}
     assert surface.query(today, snapshot=before, schema_of="current").json["row_count"] == 2
     surface.query(PEOPLE, snapshot=before, schema_of="current").refused(400, "no property `age`")
+
+
+def test_upkeep_that_makes_no_sense_is_refused_in_the_same_words(standing: Surface) -> None:
+    standing.upkeep("ensure_indices", branch="nope").refused(404, "branch 'nope' not found")
+    standing.upkeep("cleanup", older_than="soon").refused(400, "soon")

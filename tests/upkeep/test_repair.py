@@ -108,9 +108,9 @@ def test_it_refuses_while_a_sidecar_is_pending(library: og.Graph) -> None:
     with arm_failpoints({Failpoint.COMMIT_AFTER_TABLE: "raise"}), pytest.raises(FailpointError):
         fill(library, 100)
 
-    for options in ({}, {"confirm": True}, {"confirm": True, "force": True}):
+    for confirm, force in ((False, False), (True, False), (True, True)):
         with pytest.raises(ConflictError, match="repair cannot run while"):
-            repair(inside(library).environment(), **options)
+            repair(inside(library).environment(), confirm=confirm, force=force)
 
     assert len(sidecars(library)) == 1
     assert {row.action for row in library.repair().tables} == {"no_op"}  # it recovers it first

@@ -25,6 +25,7 @@ from omnigraph.cli import (
     export,
     graph,
     history,
+    jobs,
     language,
     lint,
     mcp,
@@ -77,6 +78,7 @@ app.command("cleanup", short_help="Remove old versions.")(upkeep.cleanup)
 app.command("repair", short_help="Adopt table versions that verify as safe.")(upkeep.repair)
 app.command("doctor", short_help="Report the state of a graph, and what to do.")(upkeep.doctor)
 app.add_typer(upkeep.index, name="index")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(branch.app, name="branch")
 app.add_typer(tag.app, name="tag")
 app.add_typer(commit.app, name="commit")

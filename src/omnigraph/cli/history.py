@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from omnigraph.cli.options import BranchOption
 from omnigraph.cli.progress import show_spinner
 
 MESSAGE_CHARACTERS = 72
-
-if TYPE_CHECKING:
-    from omnigraph.upkeep.findings import Verification
 
 
 @command("log", Capability.ANY, uri="argument")
@@ -73,7 +70,7 @@ def describe_time(created_at: int) -> str:
     return datetime.fromtimestamp(created_at / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-@command("verify", Capability.DIRECT, uri="argument")
+@command("verify", Capability.ANY, uri="argument")
 def verify(
     call: Call,
     content: Annotated[
@@ -86,26 +83,31 @@ def verify(
     """Check that a graph is intact: pins, files, keys, endpoints; exit 1 when it is not."""
     with show_spinner("verifying", is_shown=call.shows_progress):
         report = _verify(call, content=content, record=record)
-    call.print_result(report.to_json(), _report_lines(report, content=content))
-    if not report.is_clean:
+    call.print_result(report, _report_lines(report, content=content))
+    if not report["clean"]:
         raise typer.Exit(1)
 
 
-def _report_lines(report: Verification, *, content: bool) -> Iterator[str]:
-    yield from map(str, report.findings)
+def _report_lines(report: Json, *, content: bool) -> Iterator[str]:
+    yield from map(_describe_finding, report["findings"])
     yield (
-        f"{'whole' if report.is_clean else 'damaged'}: {report.tables_checked} tables, "
-        f"{report.rows_checked} rows on {report.branches_checked} branches checked"
+        f"{'whole' if report['clean'] else 'damaged'}: {report['tables_checked']} tables, "
+        f"{report['rows_checked']} rows on {report['branches_checked']} branches checked"
     )
     if content:
-        yield f"{report.files_checked} files, {report.bytes_compared} bytes compared"
+        yield f"{report['files_checked']} files, {report['bytes_compared']} bytes compared"
 
 
-def _verify(call: Call, *, content: bool, record: bool) -> Verification:
+def _describe_finding(each: Json) -> str:
+    where = f" on branch '{each['branch']}'" if each["branch"] is not None else ""
+    return f"{each['severity']}: {each['subject']}{where}: {each['message']} — {each['fix']}"
+
+
+def _verify(call: Call, *, content: bool, record: bool) -> Json:
     """Verify a graph even if it is too damaged to open; only recording needs an open one."""
-    if record:
-        with call.open_store("rw") as graph:
-            return graph.verify(content, record=True)
+    if record or call.is_served:
+        with call.open_graph("rw" if record else "r") as graph:
+            return graph.run_upkeep("verify", {"content": content, "record": record})
     from omnigraph.graph.verify_at import verify_at
 
-    return verify_at(call.store_scope.uri, content=content)
+    return verify_at(call.store_scope.uri, content=content).to_json()

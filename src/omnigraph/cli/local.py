@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
@@ -15,6 +15,9 @@ from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
+
+if TYPE_CHECKING:
+    from omnigraph.upkeep.job_records import JobRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +242,28 @@ class LocalGraph:
             engine=self.options.engine,
         )
         return wire.explanation_to_json(explained)
+
+    def run_upkeep(self, kind: str, options: Mapping[str, Any]) -> Json:
+        from omnigraph.graph.upkeep import run_upkeep
+
+        given = {name: value for name, value in options.items() if value is not None}
+        return run_upkeep(self.graph, kind, given)
+
+    def doctor(self) -> Json:
+        return self.graph.doctor().to_json()
+
+    def jobs(self) -> Json:
+        records = self._job_records().list_all()
+        return {"jobs": [{**each.to_json(), "report": None} for each in records]}
+
+    def job(self, job_id: str) -> Json:
+        return self._job_records().find(job_id).to_json()
+
+    def _job_records(self) -> JobRecords:
+        from omnigraph.graph.graph import get_session
+        from omnigraph.upkeep.job_records import JobRecords
+
+        return JobRecords(get_session(self.graph).store.texts)
 
 
 def _to_line(record: Mapping[str, Any]) -> str:

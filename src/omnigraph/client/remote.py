@@ -313,6 +313,20 @@ class RemoteGraph:
         with _name_file(_QUERY_NAME, query.source.path):
             return self.http.call("POST", "/explain", body=body)
 
+    def run_upkeep(self, kind: str, options: Mapping[str, Any]) -> Json:
+        from omnigraph.client.jobs import run_job
+
+        return run_job(self.http, kind, _drop_missing(**options))
+
+    def doctor(self) -> Json:
+        return self.http.call("GET", "/doctor")
+
+    def jobs(self) -> Json:
+        return self.http.call("GET", "/jobs")
+
+    def job(self, job_id: str) -> Json:
+        return self.http.below("jobs", job_id).call("GET", "")
+
     def commits(self, branch: str) -> Json:
         return self.http.call("GET", "/commits", params={"branch": branch})
 

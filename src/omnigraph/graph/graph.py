@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,7 @@ from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
+from omnigraph.graph.upkeep import UpkeepCalls
 from omnigraph.graph.versions import VersionCalls
 from omnigraph.index import open_tables
 from omnigraph.manifest import MAIN, CommitLog, GraphCommit, Snapshot
@@ -47,12 +48,6 @@ if TYPE_CHECKING:
     from omnigraph.pipeline.scan import TableScan
     from omnigraph.pipeline.sources import Source
     from omnigraph.upkeep.apply_schema import SchemaResult
-    from omnigraph.upkeep.cleanup import CleanupReport
-    from omnigraph.upkeep.doctor import DoctorReport
-    from omnigraph.upkeep.ensure_indices import IndexReport
-    from omnigraph.upkeep.findings import Verification
-    from omnigraph.upkeep.optimize import OptimizeReport
-    from omnigraph.upkeep.repair import RepairReport
     from omnigraph.upkeep.schema_plan import SchemaPlan
     from omnigraph.write.audit import RecoveryRecord
 
@@ -68,7 +63,7 @@ def _load_argument_types() -> dict[str, Any]:
 
 
 @check_calls(_load_argument_types)
-class Graph(VersionCalls, PictureCalls):
+class Graph(VersionCalls, PictureCalls, UpkeepCalls):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
     def __init__(self, session: Session) -> None:
@@ -999,7 +994,7 @@ class Graph(VersionCalls, PictureCalls):
         catalog, shown = session.view_in_own_schema(snapshot, session.read_contract())
         return State(shown, catalog)
 
-    # Upkeep
+    # The schema
 
     def plan_schema(self, text: str, *, allow_data_loss: bool = False) -> SchemaPlan:
         """What applying a schema would do, step by step and table by table. Changes nothing."""
@@ -1041,83 +1036,6 @@ class Graph(VersionCalls, PictureCalls):
         )
         self._session.read_contract()
         return result
-
-    def ensure_indices(self, branch: str = MAIN) -> IndexReport:
-        """Build every declared index that is missing on a branch; answers do not change."""
-        from omnigraph.upkeep.ensure_indices import ensure_indices
-
-        catalog = self._session.recover_for_upkeep()
-        environment, target = self._session.environment(), canonical_branch(branch)
-        return retry_after_recovery(
-            environment, None, lambda: ensure_indices(environment, catalog, target)
-        )
-
-    def optimize(self) -> OptimizeReport:
-        """Compact the tables of main and complete their indexes; answers do not change."""
-        from omnigraph.upkeep.optimize import optimize
-
-        catalog = self._session.recover_for_upkeep()
-        return optimize(self._session.environment(), catalog)
-
-    def cleanup(
-        self,
-        *,
-        keep: int | None = None,
-        older_than: timedelta | None = None,
-        confirm: bool = False,
-    ) -> CleanupReport:
-        """Remove history outside the policy; without `confirm` say what would go.
-
-        `keep` is how many commits of each branch stay, `older_than` how old a version must be.
-        """
-        from omnigraph.upkeep.cleanup import cleanup
-
-        self._session.recover_for_upkeep()
-        return cleanup(
-            self._session.environment(),
-            [self._session.store.history, self._session.store.audit],
-            keep=keep,
-            older_than=older_than,
-            confirm=confirm,
-        )
-
-    def repair(self, *, confirm: bool = False, force: bool = False) -> RepairReport:
-        """Find tables that moved outside of Omnigraph; with `confirm` publish what is safe."""
-        from omnigraph.upkeep.repair import repair
-
-        self._session.recover_for_upkeep()
-        return repair(self._session.environment(), confirm=confirm, force=force)
-
-    def doctor(self) -> DoctorReport:
-        """How the graph and the machine stand, with advice. Changes nothing."""
-        from omnigraph.upkeep.doctor import examine
-
-        session = self._session
-        return examine(
-            session.environment(), session.read_contract().catalog, session.store.history
-        )
-
-    def verify(self, content: bool = False, *, record: bool = False) -> Verification:
-        """Look at every branch, table, file and row; changes nothing.
-
-        `content` reads every file and compares it with the checksum that was recorded when it was
-        written. `record` gives files that have none a checksum, as they are now; the graph must
-        be open for writing. What is found says in plain words what is wrong, and what fixes it.
-        """
-        from omnigraph.pipeline.tasks import choose_spread
-        from omnigraph.storage.content import spread_over_threads
-        from omnigraph.upkeep.verify import verify_graph
-
-        if record:
-            self._session.require_writable()
-        spark = self._session.settings.spark
-        return verify_graph(
-            self._session.environment(),
-            lambda: self._session.read_contract().catalog,
-            content=content,
-            record=record,
-            spread=choose_spread(spark) if content else spread_over_threads,
-        )
 
 
 def get_session(graph: Graph) -> Session:

@@ -34,6 +34,10 @@ class Action(StrEnum):
     BRANCH_DELETE = "branch_delete"
     BRANCH_MERGE = "branch_merge"
     INVOKE_QUERY = "invoke_query"
+    OPTIMIZE = "optimize"
+    CLEANUP = "cleanup"
+    REPAIR = "repair"
+    VERIFY = "verify"
     ADMIN = "admin"
     GRAPH_LIST = "graph_list"
 

@@ -17,6 +17,7 @@ call.py        one request: authenticate (auth.py), choose the graph, authorize 
 routes_*.py    one handler per operation, by noun
 jobs.py        loads, merges and vectors, as values that run here or in write_process.py: a second
                process, whose other end is write_worker.py; write_messages.py is their protocol
+upkeep_runner.py  jobs of upkeep: accepted, run (upkeep_job.py), answered for
 fence.py       refuses a write whose tables changed after the request arrived
 streaming.py   an export, chunk by chunk
 envelope.py    an error → status and body (http_errors.py)

@@ -32,6 +32,7 @@ from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.reload import Reloader, Source, configuration_at_start
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
+from omnigraph.server.upkeep_runner import UpkeepRunner
 from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.server.write_process import WriteProcess
 
@@ -130,6 +131,7 @@ def _serving(settings: ServerSettings) -> Serving:
     server_policy = None if text is None else load_policy(text, name=name, resource=None)
     graphs = open_graphs(settings)
     readers = WorkerPool(limits.read_threads, "omnigraph-read")
+    write_process = WriteProcess(settings, graphs, metrics)
     return Serving(
         settings=settings,
         graphs=graphs,
@@ -142,7 +144,8 @@ def _serving(settings: ServerSettings) -> Serving:
         query_runner=QueryRunner(readers),
         writers=WorkerPool(settings.write_threads, "omnigraph-write"),
         exporters=WorkerPool(limits.exports_max, "omnigraph-export"),
-        write_process=WriteProcess(settings, graphs, metrics),
+        write_process=write_process,
+        upkeep=UpkeepRunner(write_process, metrics),
         configuration=configuration_at_start(),
     )
 

@@ -14,7 +14,9 @@ from omnigraph.policy import Action
 from omnigraph.policy.model import BRANCH_SCOPE, TARGET_BRANCH_SCOPE
 
 ANY_REST = "*"
-_READS = frozenset({Action.READ, Action.EXPORT, Action.INVOKE_QUERY, Action.GRAPH_LIST})
+_READS = frozenset(
+    {Action.READ, Action.EXPORT, Action.INVOKE_QUERY, Action.GRAPH_LIST, Action.VERIFY}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from omnigraph.server.metrics import Metrics
 from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.reload import Configuration
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.upkeep_runner import UpkeepRunner
 from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.server.write_process import WriteProcess
 from omnigraph.syntax import parse_query
@@ -57,12 +58,14 @@ class Serving:
     writers: WorkerPool
     exporters: WorkerPool
     write_process: WriteProcess
+    upkeep: UpkeepRunner
     configuration: Configuration
 
     def close(self) -> None:
         """Wait for the calls in flight, then close the graphs."""
         for pool in (self.exporters, self.readers, self.writers):
             pool.close()
+        self.upkeep.close()
         self.write_process.close()
         self.graphs.close()
 

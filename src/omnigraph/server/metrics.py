@@ -54,6 +54,12 @@ class Metrics:
             ["place"],
             registry=self._registry,
         )
+        self._jobs = Counter(
+            "omnigraph_jobs",
+            "Jobs of upkeep that have ended, by what they did and how they ended.",
+            ["kind", "outcome"],
+            registry=self._registry,
+        )
         self._reloads = Counter(
             "omnigraph_reloads",
             "Times the configuration was read again, by whether it was used or refused.",
@@ -84,6 +90,10 @@ class Metrics:
         """Count one reload."""
         self._reloads.labels("applied" if is_applied else "refused").inc()
         self._is_refused.set(not is_applied)
+
+    def count_job(self, kind: str, outcome: str) -> None:
+        """Count one job of upkeep that has ended."""
+        self._jobs.labels(kind, outcome).inc()
 
     def long_write(self, *, is_in_write_process: bool) -> None:
         """Count one long write."""

@@ -22,6 +22,7 @@ NESTED_PREFIX = "cluster_"
 _REF = "#/components/schemas/{model}"
 _GRAPH_ID = Parameter("graph_id", "path", "The id of the graph.", is_required=True)
 STATUS_TEXTS = {
+    202: "It is accepted, and written down.",
     206: "A range of the bytes.",
     304: "The caller has these bytes.",
     400: "The request cannot be served as it stands.",
@@ -124,7 +125,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
         case models:
             schema = {"anyOf": [_reference(model) for model in models]}
     content = {operation.gives_media: {"schema": schema}}
-    responses: dict[str, Any] = {"200": {"description": "It is done.", "content": content}}
+    text = STATUS_TEXTS.get(operation.success, "It is done.")
+    responses: dict[str, Any] = {str(operation.success): {"description": text, "content": content}}
     for status in operation.other_successes:
         responses[str(status)] = {"description": STATUS_TEXTS[status]}
     for status in sorted(operation.errors):

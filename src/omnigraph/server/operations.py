@@ -22,6 +22,7 @@ from omnigraph.server import (
     routes_changes,
     routes_commits,
     routes_exports,
+    routes_jobs,
     routes_loads,
     routes_mcp,
     routes_queries,
@@ -84,6 +85,7 @@ class Operation:
     takes_media: str = JSON
     gives_media: str = JSON
     parameters: tuple[Parameter, ...] = ()
+    success: int = 200
     other_successes: tuple[int, ...] = ()
     errors: tuple[int, ...] = READ_ERRORS
     is_of_server: bool = False
@@ -326,6 +328,20 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "headBlob", "HEAD", "/blob", routes_blobs.head_blob, Action.READ, parameters=_BLOB,
         errors=BLOB_ERRORS, gives_media=routes_blobs.BYTES, other_successes=(304,)
+    ),
+    _write(
+        "startJob", "/jobs", routes_jobs.start_job, sent.JobRequest, answered.JobOutput,
+        action=Action.OPTIMIZE, success=202
+    ),
+    _get(
+        "listJobs", "/jobs", routes_jobs.list_jobs, answered.JobsOutput, action=Action.VERIFY
+    ),
+    _get(
+        "getJob", "/jobs/{job_id}", routes_jobs.get_job, answered.JobOutput, action=Action.VERIFY,
+        parameters=(Parameter("job_id", "path", "The job.", is_required=True),)
+    ),
+    _get(
+        "doctor", "/doctor", routes_jobs.doctor, answered.DoctorOutput, action=Action.VERIFY
     ),
     _read("mcp", "/mcp", routes_mcp.serve_mcp, None, is_described=False),
     _read(

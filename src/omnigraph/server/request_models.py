@@ -192,6 +192,23 @@ class BranchMergeRequest(MergePreviewRequest, NotedModel):
     preview: bool = Field(False, description="Whether to say what it would do, and do nothing.")
 
 
+class JobRequest(StrictModel):
+    """Upkeep to run. Which members a kind takes is in the reference."""
+
+    kind: Literal["optimize", "ensure_indices", "cleanup", "repair", "verify"]
+    job_id: str | None = Field(
+        None,
+        description="An id of the caller's choice: a repeated request finds the job it started.",
+    )
+    branch: str | None = Field(None, description="`ensure_indices`: the branch.")
+    keep: int | None = Field(None, ge=1, description="`cleanup`: how many commits stay.")
+    older_than: str | None = Field(None, description="`cleanup`: an age, such as `7d`.")
+    confirm: bool = Field(False, description="`cleanup`, `repair`: whether to do it.")
+    force: bool = Field(False, description="`repair`: also what cannot be verified.")
+    content: bool = Field(False, description="`verify`: whether to read every byte.")
+    record: bool = Field(False, description="`verify`: whether to record missing checksums.")
+
+
 def resolve_branch(name: str | None) -> str:
     """The branch a request is about, in its one spelling; `main` when it names none."""
     return MAIN if name is None else canonical_branch(name)

@@ -503,3 +503,38 @@ class ErrorOutput(ResponseModel):
     change_feed_gap: ChangeFeedGap | None = None
     recovery_required: RecoveryDetail | None = None
     precondition_failure: PreconditionDetail | None = None
+
+
+class JobProgress(ResponseModel):
+    done: int
+    total: int
+    step: str
+
+
+class JobFailure(ResponseModel):
+    error: str
+    code: str | None = None
+
+
+class JobOutput(ResponseModel):
+    job_id: str
+    kind: Literal["optimize", "ensure_indices", "cleanup", "repair", "verify"]
+    options: dict[str, Any]
+    state: Literal["queued", "running", "succeeded", "failed", "interrupted"]
+    actor_id: str | None
+    created_at: int = Field(description="Microseconds since 1970-01-01, UTC.")
+    started_at: int | None
+    ended_at: int | None
+    progress: JobProgress | None
+    report: dict[str, Any] | None = Field(description="Left out of lists.", default=None)
+    error: JobFailure | None
+
+
+class JobsOutput(ResponseModel):
+    jobs: list[JobOutput]
+
+
+class DoctorOutput(ResponseModel):
+    """What `omnigraph doctor --json` prints."""
+
+    model_config = ConfigDict(extra="allow")

@@ -37,7 +37,9 @@ from omnigraph.storage.text import TextStore, open_text_store
 MARKER = "__location.json"
 _FORMAT = 1
 _OBJECT_STORE_WORKERS = 16
-_WITHOUT_TABLES = frozenset({"__derived", "__load", "__locks", "__quarantine", "__recovery"})
+_WITHOUT_TABLES = frozenset(
+    {"__derived", "__jobs", "__load", "__locks", "__quarantine", "__recovery"}
+)
 
 log = logging.getLogger("omnigraph.storage")
 

@@ -9,5 +9,6 @@ schema_plan.py     what that would do, with row counts → broken_rules.py
 doctor.py          the state of graph and machine, with advice
 self_care.py       compacts after a write: the small fragments that many small writes left, when a
                    cheap counter says so; and cleans up as retention.py says
+job_records.py     jobs that a server was given, how far they are (progress.py), what came of them
 verify.py          checks everything; findings.py is what it reports
 """

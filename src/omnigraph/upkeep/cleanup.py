@@ -43,6 +43,7 @@ from omnigraph.storage.location import TableLocation
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
 from omnigraph.upkeep.orphan_forks import reclaim_forks
+from omnigraph.upkeep.progress import OnProgress, track
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.purge import empty_table
@@ -127,6 +128,7 @@ def cleanup(
     older_than: timedelta | None = None,
     confirm: bool = False,
     grace: timedelta | None = None,
+    on_progress: OnProgress | None = None,
 ) -> CleanupReport:
     """Remove history outside the policy; without `confirm` report what would be removed.
 
@@ -139,16 +141,16 @@ def cleanup(
     policy = _make_policy(keep, older_than)
     refuse_while_pending(environment, "cleanup")
     with history_turn(environment):
-        return _clean(environment, projections, policy, confirm=confirm, grace=grace)
+        return _clean(environment, projections, policy, confirm, grace, on_progress)
 
 
 def _clean(
     environment: WriteEnvironment,
     projections: Sequence[ControlTable],
     policy: _Policy,
-    *,
     confirm: bool,
     grace: timedelta | None,
+    on_progress: OnProgress | None,
 ) -> CleanupReport:
     keep, older_than = policy.keep, policy.older_than
     states = _branch_states(environment)
@@ -164,8 +166,10 @@ def _clean(
     forks, errors = reclaim_forks(environment, states, kept, is_dry_run=not confirm)
     garbage = Garbage(environment.tables.storage_options)
     job = _Job(environment, policy, needed, garbage, confirm, grace)
+    paths = _paths(states)
     rows = [
-        job.clean_table(key, path, error=errors.get(key)) for key, path in _paths(states).items()
+        job.clean_table(key, paths[key], error=errors.get(key))
+        for key in track(paths, on_progress, str, MANIFEST)
     ]
     rows.append(job.clean_manifest())
     rows += [job.clean_projection(each) for each in projections]

@@ -18,6 +18,7 @@ from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedIndexes, TableHandle
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, to_stage
 from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, to_index_specs
+from omnigraph.upkeep.progress import OnProgress, track
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import WriteEnvironment, queue_keys
 from omnigraph.write.fork import fork_for_write, open_pin
@@ -46,7 +47,10 @@ class _Built:
 
 
 def ensure_indices(
-    environment: WriteEnvironment, catalog: Catalog, branch: str = MAIN
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    branch: str = MAIN,
+    on_progress: OnProgress | None = None,
 ) -> IndexReport:
     """Build what is missing on a branch.
 
@@ -62,7 +66,7 @@ def ensure_indices(
     for _ in range(ATTEMPTS_WITHOUT_LOCK):
         state = environment.coordinator.fresh(branch)
         check_heads(environment, branch, state.entries)
-        built = _stage_all(environment, state, entities, built)
+        built = _stage_all(environment, state, entities, built, on_progress)
         keys = [key for key, each in built.items() if each.staged.transaction]
         if not keys:
             return _report(state, built)
@@ -73,7 +77,8 @@ def ensure_indices(
     # Under constant writes the attempts above never succeed: hold the queues while staging.
     with environment.queues.acquire_many(queue_keys(entities, branch)):
         now = environment.coordinator.fresh(branch)
-        return _commit(environment, now, _stage_all(environment, now, entities, built))
+        built = _stage_all(environment, now, entities, built, on_progress)
+        return _commit(environment, now, built)
 
 
 def _stage_all(
@@ -81,10 +86,12 @@ def _stage_all(
     state: ManifestState,
     entities: Mapping[str, EntityType],
     known: Mapping[str, _Built],
+    on_progress: OnProgress | None,
 ) -> dict[str, _Built]:
     """Stage every table that lacks an index; what is staged already at the same pin stays."""
     found: dict[str, _Built] = {}
-    for key, entry in state.entries.items():
+    for key in track(state.entries, on_progress, str, "publish"):
+        entry = state.entries[key]
         if state.branch != MAIN and entry.table_branch is None:
             continue  # shared with main, where it is indexed
         if key in known and known[key].entry == entry:

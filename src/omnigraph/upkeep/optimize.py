@@ -30,6 +30,7 @@ from omnigraph.upkeep.content_keeping import (
     to_stage,
 )
 from omnigraph.upkeep.index_work import plan_indexes, to_index_specs
+from omnigraph.upkeep.progress import OnProgress, track
 from omnigraph.write.drift import read_head
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.fork import open_pin
@@ -77,24 +78,28 @@ class _Prepared:
     head: int | None = None
 
 
-def optimize(environment: WriteEnvironment, catalog: Catalog) -> OptimizeReport:
+def optimize(
+    environment: WriteEnvironment, catalog: Catalog, on_progress: OnProgress | None = None
+) -> OptimizeReport:
     """Compact and index every table of main.
 
     Raises:
         ConflictError: An interrupted write is pending.
     """
     refuse_while_pending(environment, "optimize")
-    prepared = _optimize_tables(environment, catalog)
+    prepared = _optimize_tables(environment, catalog, on_progress)
     state = environment.coordinator.fresh(MAIN)
     rows = [_row(environment, state, key, each) for key, each in sorted(prepared.items())]
     rows.append(_optimize_manifest(environment))
     return OptimizeReport(str(environment.tables.root), tuple(rows))
 
 
-def _optimize_tables(environment: WriteEnvironment, catalog: Catalog) -> dict[str, _Prepared]:
+def _optimize_tables(
+    environment: WriteEnvironment, catalog: Catalog, on_progress: OnProgress | None
+) -> dict[str, _Prepared]:
     prepared: dict[str, _Prepared] = {}
     for _ in range(ATTEMPTS_WITHOUT_LOCK):
-        prepared = _prepare_all(environment, catalog, prepared)
+        prepared = _prepare_all(environment, catalog, prepared, on_progress)
         keys = [key for key, each in prepared.items() if each.work is not None]
         if not keys:
             return prepared
@@ -105,7 +110,7 @@ def _optimize_tables(environment: WriteEnvironment, catalog: Catalog) -> dict[st
     # Under constant writes the attempts above never succeed: hold the queues while staging.
     every = [entity.table_key for entity in catalog.entities()]
     with environment.queues.acquire_many(queue_keys(every, MAIN)):
-        prepared = _prepare_all(environment, catalog, prepared)
+        prepared = _prepare_all(environment, catalog, prepared, on_progress)
         _commit(environment, prepared)
     return prepared
 
@@ -127,11 +132,16 @@ def _has_moved(environment: WriteEnvironment, prepared: Mapping[str, _Prepared])
 
 
 def _prepare_all(
-    environment: WriteEnvironment, catalog: Catalog, known: Mapping[str, _Prepared]
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    known: Mapping[str, _Prepared],
+    on_progress: OnProgress | None,
 ) -> dict[str, _Prepared]:
     """Look at every table; one that is at the same pin as before keeps what was staged."""
     prepared: dict[str, _Prepared] = {}
-    for key, entry in environment.coordinator.fresh(MAIN).entries.items():
+    entries = environment.coordinator.fresh(MAIN).entries
+    for key in track(entries, on_progress, str, "publish"):
+        entry = entries[key]
         entity = catalog.by_table_key(key)
         if key in known and known[key].entry == entry:
             prepared[key] = known[key]

@@ -23,6 +23,7 @@ from omnigraph.storage.handles import TransactionInfo
 from omnigraph.storage.tables import TableStorage
 from omnigraph.ulids import new_ulid
 from omnigraph.upkeep.content_keeping import refuse_while_pending
+from omnigraph.upkeep.progress import OnProgress, track
 from omnigraph.write.drift import read_head
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.intent import mint_commit
@@ -84,7 +85,11 @@ class RepairReport(JsonForm):
 
 
 def repair(
-    environment: WriteEnvironment, *, confirm: bool = False, force: bool = False
+    environment: WriteEnvironment,
+    *,
+    confirm: bool = False,
+    force: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> RepairReport:
     """Classify every table of main; with `confirm` publish what is safe, with `force` everything.
 
@@ -99,8 +104,8 @@ def repair(
     with environment.queues.acquire_many(queue_keys(keys, MAIN)):
         state = environment.coordinator.fresh(MAIN)
         rows = [
-            _inspect(environment.tables, entry, confirm=confirm, force=force)
-            for entry in state.entries.values()
+            _inspect(environment.tables, state.entries[key], confirm=confirm, force=force)
+            for key in track(state.entries, on_progress, str, "publish")
         ]
         state = _publish(environment, state, rows)
     return RepairReport(str(environment.tables.root), confirm, force, state.version, tuple(rows))

@@ -39,6 +39,7 @@ from omnigraph.storage.location import ref_file
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.version_files import find_damaged_files
 from omnigraph.upkeep.findings import Finding, Severity, Verification
+from omnigraph.upkeep.progress import OnProgress, track
 from omnigraph.upkeep.verify_files import BACKUP, UNREADABLE, FileCheck, reason_of
 from omnigraph.write.bad_rows import BadRows
 from omnigraph.write.environment import WriteEnvironment
@@ -71,6 +72,7 @@ def verify_graph(
     content: bool = False,
     record: bool = False,
     spread: Spread = spread_over_threads,
+    on_progress: OnProgress | None = None,
 ) -> Verification:
     """Check every branch, every pinned table, every row and, with `content`, every byte of it.
 
@@ -78,7 +80,7 @@ def verify_graph(
     The bytes of large tables are read through `spread`.
     """
     verifier = _Verifier(environment, content=content, spread=spread)
-    findings = list(verifier.run(read_catalog))
+    findings = list(verifier.run(read_catalog, on_progress))
     findings.sort(key=lambda each: each.severity is not Severity.ERROR)
     if record:
         for uri, paths in verifier.files.find_unrecorded().items():
@@ -109,7 +111,9 @@ class _Verifier:
         self.branches_checked = 0
         self._broken: set[_Lineage] = set()
 
-    def run(self, read_catalog: Callable[[], Catalog]) -> Iterator[Finding]:
+    def run(
+        self, read_catalog: Callable[[], Catalog], on_progress: OnProgress | None
+    ) -> Iterator[Finding]:
         self.files.inspect()
         yield from self._sidecars()
         catalog = None
@@ -118,7 +122,8 @@ class _Verifier:
                 catalog = read_catalog()
         except UNREADABLE as error:
             yield Finding("schema", "the schema", f"cannot be read: {reason_of(error)}", SCHEMA)
-        for branch in self.environment.coordinator.branches():
+        branches = self.environment.coordinator.branches()
+        for branch in track(branches, on_progress, _name_branch, "files"):
             try:
                 snapshot, commits = self._read_branch(branch)
             except UNREADABLE as error:
@@ -316,6 +321,10 @@ class _Verifier:
         self, key: str, snapshot: Snapshot, handles: Mapping[str, TableHandle]
     ) -> pa.Table | None:
         return self.columns.get(_lineage(snapshot.entries[key])) if key in handles else None
+
+
+def _name_branch(branch: str) -> str:
+    return f"branch '{branch}'"
 
 
 def _lineage(entry: TableEntry) -> _Lineage:
