@@ -39,6 +39,7 @@ READS = {
     "history",
     "log",
     "nodes",
+    "picture",
     "plan_schema",
     "query",
     "recoveries",
@@ -50,6 +51,9 @@ READS = {
     "snapshot",
     "snapshot_at_version",
     "tags",
+    "to_arrays",
+    "to_igraph",
+    "to_networkx",
     "uri",
 }
 WRITES = {
