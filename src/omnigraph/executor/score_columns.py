@@ -62,9 +62,14 @@ def _distances(
     if query is None:
         return np.full(len(positions), np.nan)
     vectors = view.values([name], positions)[name]
+    return distances_of(vectors, to_query_vector(query, dimension))
+
+
+def distances_of(vectors: pa.Array, query: np.ndarray) -> np.ndarray:
+    """The distance of every vector to a query; NaN where there is no vector."""
     known = vectors.is_valid().to_numpy(zero_copy_only=False)
-    distances = np.full(len(positions), np.nan)
-    components = to_components(vectors.filter(vectors.is_valid()), dimension)
-    difference = components.astype(np.float64) - to_query_vector(query, dimension)
+    distances = np.full(len(vectors), np.nan)
+    components = to_components(vectors.filter(vectors.is_valid()), len(query))
+    difference = components.astype(np.float64) - query
     distances[known] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     return distances

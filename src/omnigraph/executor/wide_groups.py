@@ -93,7 +93,7 @@ class WideGroups:
         if collect.is_distinct:
             # Of a variable entities are told apart, and not their ids.
             codes, _ = _tell_apart(collect.argument, values, self.rows)
-            order = _first_of_equal(codes, order, of_row)
+            order = first_in_order(codes, order, of_row)
         return collect_lists(collect, values, order, of_row, self.groups.count)
 
     def _of_row(self) -> IntArray:
@@ -115,7 +115,8 @@ def collect_lists(
     return pa.ListArray.from_arrays(pa.array(offsets), items)
 
 
-def _first_of_equal(codes: IntArray, order: IntArray, of_row: IntArray) -> IntArray:
+def first_in_order(codes: IntArray, order: IntArray, of_row: IntArray) -> IntArray:
+    """Of the rows of a group with one code the first, in the order that is given."""
     space = int(codes.max(initial=0)) + 1
     _, first = np.unique(of_row[order] * space + codes[order], return_index=True)
     kept: IntArray = order[np.sort(first)]

@@ -16,7 +16,6 @@ from omnigraph.executor.values import properties_of
 from omnigraph.graph.session import Session
 from omnigraph.index import open_tables
 from omnigraph.ir.query import AntiJoin, Expand, NodeScan, Operator, QueryIR
-from omnigraph.ir.spark_support import not_on_spark
 from omnigraph.manifest import Snapshot
 from omnigraph.nonblocking import may_block
 from omnigraph.pipeline.engine import SparkUse
@@ -99,8 +98,6 @@ def choose_engine(
     """`local` or `spark`: with `auto` this process, while what the read decodes fits its cache."""
     if engine != "auto":
         return engine
-    if not_on_spark(ir) is not None:
-        return "local"
     tables = open_tables(snapshot, catalog, session.store.tables, session.cache)
     read = {(variable, name) for variable, name in _properties(ir)}
     held = 0

@@ -250,6 +250,8 @@ def _spark_type(type_: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
         return pa.list_(_spark_type(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([(each.name, _spark_type(each.type)) for each in type_])
     return type_
 
 
@@ -262,6 +264,13 @@ def _spark_column(column: pa.Array, type_: pa.DataType) -> pa.Array:
     if pa.types.is_date64(column.type):
         # Date64 counts milliseconds; a cast would cut the time of day off.
         return pc.cast(column.view(pa.timestamp("ms", tz="UTC")), type_)
+    if pa.types.is_struct(type_):
+        parts = [_spark_column(column.field(n), each.type) for n, each in enumerate(type_)]
+        return pa.StructArray.from_arrays(parts, fields=list(type_), mask=column.is_null())
+    if pa.types.is_list(column.type) and column.type != type_:
+        values = _spark_column(column.values, type_.value_type)
+        mask = column.is_null() if column.null_count else None
+        return pa.ListArray.from_arrays(column.offsets, values, mask=mask)
     return column if column.type == type_ else pc.cast(column, type_)
 
 

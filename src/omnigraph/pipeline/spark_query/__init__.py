@@ -20,9 +20,12 @@ the same Arrow table that the local engine gives.
     walk.py       `{m,n}` → frontiers: looked up while they are small, joined when they are not
     paths.py      walks that keep what they followed; shortest paths
     stages.py     the best rows of a first match, from which the next goes on
-    group.py      groups and aggregates
+    computed.py   expressions as columns, by the functions of the local engine
+    shown.py      whatever is projected, as a column of a frame
+    group.py      groups by keys; aggregates.py and lists.py say what each of them has
+    finish.py     `having`, columns over groups, distinct rows
     order.py      order, ties, limit
-    rank.py       rows in the order of a search
+    rank.py       rows in the order of a search, and scores as columns
     explain.py    Spark's plan below ours
     failures.py   what Spark says when it fails, in our words
 

@@ -35,11 +35,16 @@ def add_block(
     """The rows with what a block adds to them."""
     catalog = run.local.catalog
     keys = identities_of(catalog, outer, block.outer)
+    rows = rows.keep(run.cut(rows.frame))
     seeds = seeds_of(rows, block.outer)
     own = frozenset(ref for ref in needs if ref.variable in block.variables)
     parts = [_match(run, outer, block, plan, seeds, own) for plan in block.plans]
     read = [name for name in block.variables if all(name in plan.read for plan in block.plans)]
-    added = _list_added(parts[0].frame.columns, read)
+    # An alternative may read more of a variable for itself than is read of it outside.
+    shared = [
+        each for each in parts[0].frame.columns if all(each in p.frame.columns for p in parts)
+    ]
+    added = _list_added(shared, read)
     frames = [part.frame.select(*_quote([*keys, *added, *_weights(part)])) for part in parts]
     found = frames[0]
     if not block.is_optional:

@@ -7,6 +7,7 @@ p:age       a property of it
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,11 @@ def property_of(variable: str, name: str) -> str:
 def variable_of(column: str) -> str:
     """The variable that a column belongs to."""
     return column.partition(":")[0]
+
+
+def name_by_content(kind: str, expression: object) -> str:
+    """The column of what an expression makes: equal expressions have one."""
+    return f"*{kind} {sha256(repr(expression).encode()).hexdigest()[:16]}"
 
 
 def to_struct(schema: pa.Schema) -> StructType:
@@ -62,6 +68,9 @@ def to_local(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> Any:
         # A cast to a date would cut the time of day off.
         ticks = pc.cast(column, pa.timestamp("ms", tz="UTC")).view(pa.int64())
         return ticks.view(pa.date64())
+    if pa.types.is_struct(wanted):
+        fields = [to_local(column.field(n), field.type) for n, field in enumerate(wanted)]
+        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=_mask(column))
     if pa.types.is_list(wanted):
         values = to_local(column.values, wanted.value_type)
         plain = pa.ListArray.from_arrays(column.offsets, values, mask=_mask(column))
@@ -69,5 +78,5 @@ def to_local(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> Any:
     return pc.cast(column, wanted)
 
 
-def _mask(column: pa.ListArray) -> pa.BooleanArray | None:
+def _mask(column: pa.Array) -> pa.BooleanArray | None:
     return column.is_null() if column.null_count else None

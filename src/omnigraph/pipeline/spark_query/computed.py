@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from hashlib import sha256
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -26,21 +25,20 @@ from omnigraph.ir.expressions import (
 from omnigraph.ir.variables import expression_refs
 from omnigraph.pipeline.datasource import spark_batch, spark_schema
 from omnigraph.pipeline.spark_query.checks import BatchColumns, Filled, fill_values
-from omnigraph.pipeline.spark_query.columns import property_of, to_local, to_struct
+from omnigraph.pipeline.spark_query.columns import name_by_content, property_of, to_local, to_struct
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.pipeline.spark_query.values import scalar_to_literal
-from omnigraph.planner.plan import Plan
 
 COMPUTED = (Null, Arithmetic, Minus, Call, Case, Truth)
 
 
 def computed_column(expression: Computed) -> str:
     """The column of a frame that holds an expression."""
-    return f"*value {sha256(repr(expression).encode()).hexdigest()[:16]}"
+    return name_by_content("value", expression)
 
 
 def with_computed(
-    run: SparkRun, plan: Plan, frame: DataFrame, expressions: Sequence[Projected | SortKey]
+    run: SparkRun, frame: DataFrame, expressions: Sequence[Projected | SortKey]
 ) -> DataFrame:
     """The frame with a column for each of the expressions that is computed and not there yet."""
     wanted: dict[str, Computed] = {}

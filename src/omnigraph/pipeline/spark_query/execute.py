@@ -1,56 +1,44 @@
 """Execute: the plan of the local engine, run as DataFrames.
 
-What is built here is lazy: Spark runs when rows are asked for. Walks and rankings are the
-exception: they run jobs of their own while the frame is built, and `notes` says which.
+What is built here is lazy: Spark runs when rows are asked for. Exceptions run jobs while the frame
+is built: walks and rankings, which `notes` name, and rows that a block or stage starts from.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 from weakref import finalize
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as fn
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.embed import EmbedSource
-from omnigraph.errors import BadRequestError
 from omnigraph.executor.counts import cut, fill_counts
 from omnigraph.executor.execute import asked_of_counted, prepare_query
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
 from omnigraph.index import RuntimeCache
-from omnigraph.ir.expressions import (
-    Aggregate,
-    Bm25,
-    Constant,
-    Nearest,
-    NodeRef,
-    Param,
-    Projected,
-    PropertyRef,
-    Rrf,
-)
+from omnigraph.ir.expressions import Bm25, Nearest, Projected, Rrf
 from omnigraph.ir.query import QueryIR
-from omnigraph.ir.spark_support import not_on_spark
 from omnigraph.manifest.model import Snapshot
 from omnigraph.pipeline.spark_query.columns import to_local
-from omnigraph.pipeline.spark_query.computed import COMPUTED, computed_column, with_computed
+from omnigraph.pipeline.spark_query.computed import with_computed
 from omnigraph.pipeline.spark_query.failures import spark_failures
-from omnigraph.pipeline.spark_query.group import aggregate_column, group_rows, key_column
+from omnigraph.pipeline.spark_query.finish import finish_groups
+from omnigraph.pipeline.spark_query.group import group_rows
 from omnigraph.pipeline.spark_query.match import Matcher
 from omnigraph.pipeline.spark_query.needs import needs_of_plan
 from omnigraph.pipeline.spark_query.order import order_groups, order_rows
-from omnigraph.pipeline.spark_query.rank import order_by_ranking
-from omnigraph.pipeline.spark_query.rows import Payload
+from omnigraph.pipeline.spark_query.rank import order_by_ranking, with_scores
+from omnigraph.pipeline.spark_query.rows import Payload, Rows
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.pipeline.spark_query.session import query_session
+from omnigraph.pipeline.spark_query.shown import shown_column, with_shown
 from omnigraph.pipeline.spark_query.stages import run_stages
-from omnigraph.pipeline.spark_query.values import to_literal
 from omnigraph.planner import Plan
 from omnigraph.storage.tables import TableStorage
 
@@ -99,14 +87,7 @@ def build_answer(
     cache: RuntimeCache,
     embedder: EmbedSource | None = None,
 ) -> SparkAnswer:
-    """Make the frame of a read at a snapshot. `params` has every parameter bound.
-
-    Raises:
-        BadRequestError: It asks for something that only the local engine has.
-    """
-    missing = not_on_spark(ir)
-    if missing is not None:
-        raise BadRequestError(f"not supported yet on engine spark: {missing}")
+    """Make the frame of a read at a snapshot. `params` has every parameter bound."""
     prepared = prepare_query(ir, snapshot, catalog, cache)
     local = Run(snapshot, catalog, tables, cache, Values(prepared.values, params), embedder)
     plan = fill_counts(prepared.plan, local.values)
@@ -125,35 +106,35 @@ def _answer(run: SparkRun, plan: Plan) -> DataFrame:
     needs = needs_of_plan(plan)
     seeds = run_stages(run, plan, needs)
     rows = Matcher(run, plan.match, needs, payload).match(seeds)
-    keys = [plan.resolve_alias(item.expression) for item in plan.order]
-    rows = rows.keep(with_computed(run, plan, rows.frame, keys))
+    shown = [item.expression for item in plan.returns]
     if plan.is_grouped:
         frame = order_groups(plan, group_rows(run, plan, rows))
-    elif plan.order and isinstance(plan.order[0].expression, (Nearest, Bm25, Rrf)):
-        frame = order_by_ranking(run, plan, plan.order[0].expression, rows)
+        if plan.finish is not None:
+            groups = frame.select(*_numbered(run, shown))
+            return finish_groups(run, plan, plan.finish, groups)
     else:
-        frame = order_rows(plan, rows)
+        frame = _order(run, plan, rows)
     first, _ = cut(plan)
     # Of rows in order: to leave some out keeps the order of the others.
     frame = frame.offset(first) if first else frame
-    frame = with_computed(run, plan, frame, [item.expression for item in plan.returns])
-    shown = [
-        _column(run, plan, item.expression).alias(f"c{place}")
-        for place, item in enumerate(plan.returns)
-    ]
-    return frame.select(*shown)
+    return with_shown(run, frame, shown).select(*_numbered(run, shown))
 
 
-def _column(run: SparkRun, plan: Plan, expression: Projected) -> Column:
+def _order(run: SparkRun, plan: Plan, rows: Rows) -> DataFrame:
+    """The rows in order, with the scores that are shown."""
+    scores = [each.expression for each in plan.returns]
+    rankings = [each for each in scores if isinstance(each, (Nearest, Bm25))]
+    rows = rows.keep(with_scores(run, plan, rows.frame, rankings))
+    if plan.order:
+        first = plan.order[0].expression
+        if isinstance(first, (Nearest, Bm25, Rrf)):
+            return order_by_ranking(run, plan, first, rows)
+    keys = [plan.resolve_alias(item.expression) for item in plan.order]
+    return order_rows(plan, rows.keep(with_computed(run, rows.frame, keys)))
 
-    if isinstance(expression, (Constant, Param)):
-        return to_literal(run, expression)
-    if isinstance(expression, Aggregate):
-        return fn.col(aggregate_column(expression, plan))
-    if isinstance(expression, COMPUTED):
-        return fn.col(f"`{computed_column(expression)}`")
-    assert isinstance(expression, (PropertyRef, NodeRef))
-    return fn.col(key_column(expression))
+
+def _numbered(run: SparkRun, expressions: Sequence[Projected]) -> list[Column]:
+    return [shown_column(run, each).alias(f"c{n}") for n, each in enumerate(expressions)]
 
 
 def in_job_group(spark: Any, work: Callable[[], _T]) -> _T:

@@ -1,7 +1,8 @@
 """Identity: the columns that tell entities apart, and joins by them.
 
 A node of a type is its id. Of an interface two nodes may share one, so that rows hold the name of
-the type beside it: `x:#type`. A variable that may be null is equal to itself where it is null.
+the type beside it: `x:#type`. A score is its value. A variable that may be null is equal to itself
+where it is null.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.ir.expressions import TYPE_PROPERTY
+from omnigraph.ir.expressions import SCORE_PROPERTY, TYPE_PROPERTY
+from omnigraph.ir.query import SCORE
 from omnigraph.pipeline.spark_query.columns import id_of, property_of
 from omnigraph.planner.pattern import Pattern
 
@@ -26,6 +28,8 @@ def is_interface(catalog: Catalog, pattern: Pattern, variable: str) -> bool:
 
 def identity_of(catalog: Catalog, pattern: Pattern, variable: str) -> list[str]:
     """The columns that tell what a variable is bound to; ties are broken by them in this order."""
+    if pattern.edge_types().get(variable) == SCORE:
+        return [property_of(variable, SCORE_PROPERTY)]
     found = [id_of(variable)]
     if is_interface(catalog, pattern, variable):
         found.append(property_of(variable, TYPE_PROPERTY))

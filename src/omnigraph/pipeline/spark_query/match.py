@@ -312,7 +312,7 @@ class Matcher:
 
     def _count_ends(self, hop: Hop, near: str, parent: str) -> Rows:
         """A message about a child of which nothing is asked: no more than its number."""
-        filters = self.pattern.filters.get(hop.edge_variable or "", ())
+        filters = (*self.pattern.filters.get(hop.edge_variable or "", ()), *hop.conditions)
         is_set = hop.edge_variable is None and not self.exists
         at = self._named_end(hop)
         counts = self.run.count_ends(hop, near, filters, distinct=is_set, at=at)

@@ -16,11 +16,11 @@ def needs_of_plan(plan: Plan) -> frozenset[PropertyRef]:
 
 
 def _needs_of_part(plan: Plan) -> Iterator[PropertyRef]:
-    keys = (plan.resolve_alias(item.expression) for item in plan.order)
+    keys = [plan.resolve_alias(item.expression) for item in plan.order]
+    shown = [item.expression for item in plan.returns]
     # A ranking reads the table itself.
-    order = tuple(key for key in keys if not isinstance(key, (Nearest, Bm25, Rrf)))
-    shown = tuple(item.expression for item in plan.returns)
-    yield from (*properties_of(shown), *properties_of(order), *needs_of_match(plan.match))
+    read = tuple(each for each in (*shown, *keys) if not isinstance(each, (Nearest, Bm25, Rrf)))
+    yield from (*properties_of(read), *needs_of_match(plan.match))
     pattern = plan.match.pattern
     for name in (*pattern.outer, *pattern.outer_edges):
         # What is required of the rows of a stage is decided on them.

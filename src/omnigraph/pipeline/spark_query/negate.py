@@ -31,10 +31,11 @@ def without_masked(run: SparkRun, outer: Pattern, rows: Rows, negation: Negation
 
 def without_matches(run: SparkRun, outer: Pattern, rows: Rows, negation: NegationPlan) -> Rows:
     """Rows for whose outer variables the inner pattern has no match."""
-    seeds = seeds_of(rows, negation.outer)
-    if not seeds.bindings():
+    if not seeds_of(rows, negation.outer).bindings():
         found = _matcher(run, negation).match().frame.limit(1).select(fn.lit(1).alias("*any"))
         return rows.keep(rows.frame.join(found, fn.col("*any") == fn.lit(1), "left_anti"))
+    rows = rows.keep(run.cut(rows.frame))
+    seeds = seeds_of(rows, negation.outer)
     inner = negation.plan.pattern
     entered = seeds.keep(enter_types(run.local.catalog, outer, inner, seeds.frame))
     return _without(run, outer, rows, _matcher(run, negation).match(entered), negation)

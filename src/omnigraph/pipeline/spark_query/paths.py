@@ -47,6 +47,7 @@ def path_ends(
 ) -> DataFrame:
     """The ends of a hop from these starts, with its path; one row for each path."""
     walk = _PathWalk(run, hop, needs, from_source)
+    starts = run.cut(starts)
     if hop.weight is not None:
         return walk.show(walk.cheapest(starts))
     answer: DataFrame | None = None

@@ -7,6 +7,7 @@ that are fused are global, so they are numbered after the merge.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from pyspark.sql import functions as fn
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.ranking import fusion_constant, query_of
+from omnigraph.executor.score_columns import distances_of
 from omnigraph.executor.search import check_fusion_constant
 from omnigraph.ir.expressions import Bm25, Nearest, Ranking, Rrf
 from omnigraph.ir.variables import ranking_variable
@@ -23,6 +25,7 @@ from omnigraph.pipeline.spark_query.columns import id_of
 from omnigraph.pipeline.spark_query.order import limit_frame, tie_columns, unfold
 from omnigraph.pipeline.spark_query.rows import Rows
 from omnigraph.pipeline.spark_query.run import SparkRun
+from omnigraph.pipeline.spark_query.shown import shown_name
 from omnigraph.pipeline.spark_query.source import TableRead, map_parts
 from omnigraph.pipeline.spark_query.texts import TextTotals, count_texts, score_texts
 from omnigraph.planner.plan import Plan
@@ -42,10 +45,27 @@ def order_by_ranking(run: SparkRun, plan: Plan, ranking: Ranking, rows: Rows) ->
     else:
         scores, best = _scores(run, plan, ranking), _best(ranking, column)
     frame = unfold(rows, plan.limit).join(scores, [column])
+    if isinstance(ranking, Rrf):
+        frame = frame.withColumn(shown_name(ranking), fn.col(SCORE))
     edges = plan.match.pattern.edge_types()
     names = [name for name in plan.match.pattern.visible_variables() if name in rows.variables]
     names.sort(key=lambda name: name not in edges)
-    return limit_frame(plan, frame.orderBy(*best, *map(fn.col, tie_columns(frame, names))))
+    return limit_frame(frame.orderBy(*best, *map(fn.col, tie_columns(frame, names))), plan.limit)
+
+
+def with_scores(
+    run: SparkRun, plan: Plan, frame: DataFrame, rankings: Iterable[Nearest | Bm25]
+) -> DataFrame:
+    """The frame with the score of each row; null without a vector, 0 without a word in common."""
+    for ranking in dict.fromkeys(rankings):
+        column, name = id_of(ranking_variable(ranking)), shown_name(ranking)
+        scores = _scores(run, plan, ranking, is_shown=True).withColumnRenamed(SCORE, name)
+        frame = frame.join(scores, [column], "left")
+        if isinstance(ranking, Bm25):
+            is_bound = fn.col(column).isNotNull()
+            score = fn.coalesce(fn.col(f"`{name}`"), fn.when(is_bound, fn.lit(0.0)))
+            frame = frame.withColumn(name, score)
+    return frame
 
 
 def _best(ranking: Nearest | Bm25, column: str) -> list[Column]:
@@ -88,16 +108,18 @@ def _ranks(
     column = id_of(arm.target.variable)
     scores = _scores(run, plan, arm).join(candidates, [column], "left_semi")
     if isinstance(arm, Nearest) and plan.limit is not None:
-        scores = limit_frame(plan, scores.orderBy(*_best(arm, column)))
+        scores = limit_frame(scores.orderBy(*_best(arm, column)), plan.limit)
     number = fn.row_number().over(Window.orderBy(*_best(arm, column)))
     return scores.select(column, number.alias(name))
 
 
-def _scores(run: SparkRun, plan: Plan, ranking: Nearest | Bm25) -> DataFrame:
-    """The score of every node that can be ranked."""
+def _scores(
+    run: SparkRun, plan: Plan, ranking: Nearest | Bm25, *, is_shown: bool = False
+) -> DataFrame:
+    """The score of every node that can be ranked; distances are squares unless they are shown."""
     pattern = plan.match.pattern
     target = ranking.target
-    table_key = f"node:{pattern.nodes[target.variable]}"
+    table_key = f"node:{pattern.node_type(target.variable)}"
     query = query_of(run.local, pattern, ranking)
     shown = id_of(target.variable)
     schema = pa.schema([(shown, pa.utf8()), (SCORE, pa.float64())])
@@ -121,7 +143,8 @@ def _scores(run: SparkRun, plan: Plan, ranking: Nearest | Bm25) -> DataFrame:
         return map_parts(run.spark, read, parts, partial(map, score), schema)
     assert target.type.dimension is not None
     vector = to_query_vector(query, target.type.dimension)
-    return map_parts(run.spark, read, parts, partial(map, _Distance(schema, vector)), schema)
+    distance = _Distance(schema, vector, is_shown)
+    return map_parts(run.spark, read, parts, partial(map, distance), schema)
 
 
 def _count(
@@ -170,13 +193,21 @@ class _Relevance:
 
 @dataclass(frozen=True, slots=True)
 class _Distance:
-    """Scores a batch of vectors; those with a null or NaN component are left out."""
+    """Scores a batch of vectors; those with a null or NaN component are left out.
+
+    Squares at the width of what is stored order rows; what is shown is computed wider.
+    """
 
     schema: pa.Schema
     query: np.ndarray
+    is_shown: bool
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        distances = square_distances(to_components(batch.column(1), len(self.query)), self.query)
+        vectors = batch.column(1)
+        if self.is_shown:
+            distances = distances_of(vectors, self.query)
+        else:
+            distances = square_distances(to_components(vectors, len(self.query)), self.query)
         return _scored(batch, distances, ~np.isnan(distances), self.schema)
 
 

@@ -17,6 +17,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.ir.expressions import Aggregate, PropertyRef
 from omnigraph.pipeline.spark_query.columns import WEIGHT, property_of, variable_of
 from omnigraph.syntax.query_tree import AggregateFunction
+from omnigraph.types import PropertyType
 
 _OTHER = "*other"
 
@@ -90,7 +91,7 @@ def take_in(rows: Rows, payload: Payload) -> Rows:
     added: dict[str, Column] = {}
     for ref in fresh.sums:
         value = fn.col(property_of(ref.variable, ref.property))
-        added[sum_name(ref)] = summand(value, rows.weight(), ref)
+        added[sum_name(ref)] = summand(value, rows.weight(), ref.type)
         added[known_name(ref)] = fn.when(value.isNotNull(), rows.weight()).otherwise(fn.lit(0))
     for each in fresh.extremes:
         ref = _argument(each)
@@ -99,10 +100,10 @@ def take_in(rows: Rows, payload: Payload) -> Rows:
     return replace(rows, frame=frame, carried=rows.carried | fresh)
 
 
-def summand(value: Column, weight: Column, ref: PropertyRef) -> Column:
+def summand(value: Column, weight: Column, type_: PropertyType) -> Column:
     """What a row adds to a sum; what is no number is summed as nothing."""
 
-    if not ref.type.is_numeric:
+    if not type_.is_numeric:
         return fn.lit(0.0)
     return fn.coalesce(value.cast("double"), fn.lit(0.0)) * weight.cast("double")
 

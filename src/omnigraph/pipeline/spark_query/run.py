@@ -9,7 +9,6 @@ from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -125,10 +124,12 @@ class SparkRun:
         With `at`, an end and its ids, those of the edges at these nodes.
         """
         looked_up = _look_up(hop, at)
-        columns = {"src": FROM, "dst": TO, **edge_columns}
+        ends = {"src": FROM, "dst": TO}
         frames = []
         for checks, may_repeat in self._cut_edges(hop, distinct, looked_up):
-            along = self.read(f"edge:{hop.edge}", columns, filters, looked_up, checks)
+            along = self.read(f"edge:{hop.edge}", edge_columns | ends, filters, looked_up, checks)
+            shown = [fn.col(ends.get(name, to)).alias(to) for name, to in edge_columns.items()]
+            along = along.select(FROM, TO, *shown)
             frame = _turn(along, hop.direction, list(edge_columns.values()))
             frames.append(frame.select(FROM, TO).distinct() if may_repeat else frame)
         return reduce(DataFrame.union, frames)
@@ -204,14 +205,12 @@ class SparkRun:
             found = self._parts[table_key] = cut_parts(self.local.tables, self.handle(table_key))
         return found
 
-    def hold(self, frame: DataFrame) -> DataFrame:
-        """Compute a frame once and keep it, on the disks of the executors, until the run ends."""
-        kept = frame.persist(StorageLevel.DISK_ONLY)
-        self.held.append(kept.unpersist)
-        return kept
-
     def cut(self, frame: DataFrame) -> DataFrame:
-        """Compute a frame now and forget how: plans would double with every round that uses it."""
+        """Compute a frame now and forget how. What is used more than once has to be cut.
+
+        A plan holds a frame as often as it is used: three blocks, each of which starts from the
+        rows so far and is joined to them, would be eight times as large as what they start from.
+        """
         found: DataFrame = frame.localCheckpoint(eager=True)
         # Spark lets go of its rows only when Java happens to collect what refers to them.
         self.held.append(partial(found._jdf.queryExecution().logical().rdd().unpersist, False))

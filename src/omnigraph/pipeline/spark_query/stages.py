@@ -48,7 +48,7 @@ def _run(
         frame, score = order_by_ranking(run, plan, key, found), _ranking_score(key)
     else:
         keys = [each.expression for each in plan.order]
-        frame = order_rows(plan, found.keep(with_computed(run, plan, found.frame, keys)))
+        frame = order_rows(plan, found.keep(with_computed(run, found.frame, keys)))
         score = _key_score(plan)
     names = {*plan.match.pattern.visible_variables()} | (seeds.variables if seeds else set())
     kept = [f"`{name}`" for name in found.bindings() if variable_of(name) in names]
@@ -56,7 +56,7 @@ def _run(
     if stage.score is not None:
         shown = [score.alias(property_of(stage.score, SCORE_PROPERTY))]
         names.add(stage.score)
-    return Rows(run.hold(frame.select(*kept, *shown)), frozenset(names))
+    return Rows(run.cut(frame.select(*kept, *shown)), frozenset(names))
 
 
 def _ranking_score(ranking: Ranking) -> Column:

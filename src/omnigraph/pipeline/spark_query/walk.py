@@ -73,7 +73,7 @@ class _Walk:
         """The pairs of each distance, from 0 on, until there are none."""
         few = starts.limit(LOOKED_UP_PAIRS + 1).toArrow().column(0)
         if len(few) > LOOKED_UP_PAIRS or None in self.pushed:
-            frame = starts.toDF(START).withColumn(NODE, fn.col(START))
+            frame = self.run.cut(starts).toDF(START).withColumn(NODE, fn.col(START))
             yield from self._join_on(frame, frame, 0, most)
             return
         frontier = seen = pa.table({START: few, NODE: few})
@@ -131,7 +131,7 @@ class _Walk:
         yield _Reached(distance, frontier)
         while distance < most:
             pairs = frontier.join(steps, [NODE]).select(START, NEXT).distinct().toDF(START, NODE)
-            frontier = self.run.hold(pairs.join(seen, [START, NODE], "left_anti"))
+            frontier = self.run.cut(pairs.join(seen, [START, NODE], "left_anti"))
             distance += 1
             count = frontier.count()
             self.run.note(f"walked {self.hop.edge} to distance {distance}: {count} pairs")
