@@ -78,7 +78,7 @@ def test_load_counts_and_says_where_it_writes(team: Path, tmp_path: Path) -> Non
     assert outcome.code == 0
     said, note = outcome.err.splitlines()
     assert said == f"omnigraph load → {team} (direct, local)"
-    assert "1 edges had no id and were added" in note
+    assert "1 edge had no id and was added" in note
     assert outcome.out == (
         f"loaded {team} on branch main with merge: 3 entities across 1 node types and "
         "1 edge types\n"
@@ -97,6 +97,29 @@ def test_load_as_json_has_table_and_entity_words(team: Path, tmp_path: Path) -> 
     assert report["nodes"] == [{"name": "Person", "entities_loaded": 2, "rows_loaded": 2}]
     assert report["total_entities"] == 3
     assert report["commit"]["graph_commit_id"] == commits(team)[0]["graph_commit_id"]
+
+
+def test_a_load_without_rows_says_that_nothing_changed(team: Path, tmp_path: Path) -> None:
+    (tmp_path / "Person.csv").write_text("slug,name\n")
+
+    outcome = run("load", team, "--data", tmp_path / "Person.csv", "--mode", "merge")
+
+    assert outcome.code == 0
+    assert outcome.out.endswith("nothing changed: no commit\n")
+
+
+def test_an_export_to_a_store_is_refused_and_makes_no_directory(
+    team: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    outcomes = [
+        run("export", team, "--out", "s3://bucket/out", *more) for more in ((), ("--format", "csv"))
+    ]
+
+    assert [each.code for each in outcomes] == [1, 1]
+    assert "an export is written to this machine" in outcomes[0].err
+    assert not (tmp_path / "s3:").exists()
 
 
 def test_load_can_create_its_branch(team: Path, tmp_path: Path) -> None:

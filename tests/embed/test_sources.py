@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 import omnigraph as og
 from omnigraph.config.project import EMBEDDING, load_project
 from omnigraph.embed import EmbedSource, Provider, config_from_environment
-from omnigraph.embed.sentence import SentenceEmbedder, load_model
+from omnigraph.embed.sentence import SentenceEmbedder, load_model, name_model
 from omnigraph.embed.source import GRAPH_SETTINGS, read_settings
 from omnigraph.errors import BadRequestError, EmbeddingFailed, EmbeddingNotConfigured
 from tests.cli.running import run
@@ -176,6 +178,7 @@ def stand_in(loaded: list[tuple[str, bool]]) -> ModuleType:
         def __init__(self, name: str, *, local_files_only: bool) -> None:
             if name == "absent":
                 raise OSError("not on this machine")
+            time.sleep(0.02)  # long enough for another thread to begin
             loaded.append((name, local_files_only))
 
         def encode(self, texts: list[str], **options: Any) -> np.ndarray:
@@ -204,6 +207,38 @@ def test_a_model_of_sentence_transformers_is_loaded_from_disk_only(
     assert query == documents[0, ::-1].tolist()
     with pytest.raises(EmbeddingNotConfigured, match="download it first"):
         SentenceEmbedder("absent").embed_query("abc", 2)
+
+
+def test_a_model_in_a_folder_is_named_by_what_is_in_it(tmp_path: Path) -> None:
+    """A moved model is the same one; other weights or another pooling in its place are not."""
+    for name in ("here", "there"):
+        (tmp_path / name / "1_Pooling").mkdir(parents=True)
+        (tmp_path / name / "model.safetensors").write_bytes(b"weights")
+        (tmp_path / name / "1_Pooling" / "config.json").write_text("{}")
+    (tmp_path / "there" / "README.md").write_text("read me")
+    here, there = (SentenceEmbedder(str(tmp_path / name)).model for name in ("here", "there"))
+    name_model.cache_clear()
+    (tmp_path / "there" / "1_Pooling" / "config.json").write_text("{ }")
+    (tmp_path / "here" / "model.safetensors").write_bytes(b"others")
+    others = [SentenceEmbedder(str(tmp_path / name)).model for name in ("here", "there")]
+
+    assert here == there
+    assert here.startswith("sentence-transformers:")
+    assert len({here, *others}) == 3
+    assert SentenceEmbedder("all-MiniLM-L6-v2").model == "all-MiniLM-L6-v2"
+
+
+def test_threads_load_a_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[tuple[str, bool]] = []
+    monkeypatch.setitem(sys.modules, "sentence_transformers", stand_in(loaded))
+    load_model.cache_clear()
+    embedder = SentenceEmbedder("./mini")
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda text: embedder.embed_query(text, 2), ["abc"] * 8))
+
+    assert loaded == [("./mini", True)]
+    assert found == [found[0]] * 8
 
 
 def test_without_the_package_or_a_model_the_provider_says_so(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import omnigraph as og
 from omnigraph.pipeline.spooled import SpooledFiles
 from omnigraph.server.jobs import Upload
 from omnigraph.server.settings import Limits
@@ -157,6 +158,8 @@ def test_several_files_are_one_commit_and_a_dry_run_is_none(own: Served) -> None
         ([("Person", ("a.csv", GOOD)), ("data", ("b.jsonl", b""))], 400, "all of them by type"),
         ([("person", ("a.csv", GOOD))], 400, "field 'person', expected the name of a type"),
         ([("Person", (None, b"slug"))], 400, "is no file, or has no name"),
+        ([("models", ("_embedding_models.json", b"{}"))], 400, "the form has no file"),
+        ([("models", ("../_embedding_models.json", b"{}"))], 400, "not the name of a file"),
         ([("Person", ("a.csv", GOOD * 100))], 413, "upload_request_bytes"),
     ],
 )
@@ -238,6 +241,30 @@ def test_vectors_are_made_over_a_server_as_in_a_store(
     )
     assert there == here
     assert here[0][1] == "embedded 2 vectors on branch main in 1 commits\n"
+
+
+@pytest.mark.parametrize("file_format", ["jsonl", "parquet"])
+def test_an_export_that_is_sent_brings_the_model_of_its_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
+) -> None:
+    """The server records it, as a store does, and refuses vectors of another model."""
+    monkeypatch.chdir(tmp_path)
+    schema = 'node Doc { slug: String @key  text: String  vec: Vector(64)? @embed("text") }'
+    record = {"type": "Doc", "data": {"slug": "a", "text": "sea"}}
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
+    with og.init(tmp_path / "made", schema=schema) as made:
+        made.load([record], mode="append")
+        made.export("out.jsonl" if file_format == "jsonl" else "out", format=file_format)
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "local")
+    Path("new.csv").write_text("slug,text\nb,sky\n")
+    data = "out.jsonl" if file_format == "jsonl" else "out"
+    with served(single(new_graph(tmp_path / "served", schema, []))) as server:
+        call = ("load", "--server", server.url, "--mode", "merge")
+        sent = run(*call, "--data", data)
+        mixed = run(*call, "--type", "Doc", "--data", "new.csv")
+
+    assert sent.code == 0, sent.err
+    assert "'Doc.vec' holds vectors of model 'mock'" in mixed.err
 
 
 def test_standard_input_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,6 +196,21 @@ def test_damaged_files_get_one_line_that_names_them(alone: Loads) -> None:
         assert "nothing was written" in str(caught.value), name
 
 
+def test_a_damaged_page_is_named_by_the_name_that_was_given(
+    alone: Loads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The footer of the file is whole, so only a task that reads its rows meets the damage."""
+    good = alone.directory / "good.parquet"
+    pq.write_table(pa.table({"name": [f"p{n}" for n in range(1000)]}), good)
+    data = bytearray(good.read_bytes())
+    data[4:60] = bytes(56)
+    alone.file("bad.parquet", bytes(data))
+    monkeypatch.chdir(alone.directory)
+
+    with pytest.raises(BadRequestError, match=r"^cannot read 'bad.parquet': it is no Parquet"):
+        alone.load({"Person": "bad.parquet"})
+
+
 def test_a_column_of_another_type_is_refused_by_its_schema(alone: Loads) -> None:
     path = alone.directory / "people.parquet"
     pq.write_table(pa.table({"name": ["a"], "age": ["1"], "tags": [[1]]}), path)

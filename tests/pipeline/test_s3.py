@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, EmbeddingModelMismatch
 from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
 from omnigraph.pipeline.input_files import matching
 from omnigraph.write.bad_rows import BadRowsError
@@ -171,3 +171,26 @@ def test_spark_frames_are_loaded_into_a_graph_on_s3(
     assert rejected.quarantine == f"{uri}/__quarantine/{str(rejected.quarantine)[-32:]}"
     assert [key for key in bucket.names() if "/__load/" in key] == []
     assert [key for key in bucket.names() if "/__quarantine/" in key] != []
+
+
+def test_an_export_on_s3_brings_the_model_of_its_vectors(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a directory, and beside a file of records."""
+    schema = 'node Doc { slug: String @key  text: String  vec: Vector(64)? @embed("text") }'
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
+    made = og.init(tmp_path / "made", schema=schema)
+    made.load([{"type": "Doc", "data": {"slug": "a", "text": "sea"}}], mode="append")
+    made.export(tmp_path / "dir", format="parquet")
+    made.export(tmp_path / "file" / "all.jsonl.gz")
+    for path in (each for each in tmp_path.rglob("*") if each.parent.name in ("dir", "file")):
+        bucket.put_bytes(f"{path.parent.name}/{path.name}", path.read_bytes())
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "local")
+
+    for name in ("dir/", "file/all.jsonl.gz"):
+        graph = og.init(
+            tmp_path / f"copy-{name[:3]}", schema=schema, storage_options=bucket.options
+        )
+        graph.load(f"{bucket.uri}/{name}", mode="append")
+        with pytest.raises(EmbeddingModelMismatch, match=r"'Doc.vec'.*'mock'"):
+            graph.load([{"type": "Doc", "data": {"slug": "b", "text": "sky"}}], mode="append")

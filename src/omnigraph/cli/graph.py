@@ -226,7 +226,7 @@ def _load_lines(report: Json) -> Iterator[str]:
         f"{report['total_entities']} entities across {report['node_types_loaded']} node types "
         f"and {report['edge_types_loaded']} edge types"
     )
-    if report["commit"] is None and report["total_entities"]:
+    if report["commit"] is None:
         yield "nothing changed: no commit"
     if report["branch_created"]:
         yield f"branch {report['branch']} created from {report['base_branch']}"

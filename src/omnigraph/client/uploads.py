@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
 from omnigraph.errors import BadRequestError
+from omnigraph.pipeline.exported_models import find_models
 from omnigraph.pipeline.formats.table import JSON, ending_format
 from omnigraph.pipeline.input_files import is_directory, open_raw, size_of
 from omnigraph.pipeline.mapping import list_patterns
@@ -38,7 +39,10 @@ def open_parts(data: Files, mapping: str | None) -> Iterator[list[Part]]:
             size_of(path, {})
             return field, (_name(path), opened.enter_context(open_raw(path, {})))
 
-        parts = [part(field, path) for field, path in _list_files(data, mapping)]
+        files = list(_list_files(data, mapping))
+        parts = [part(field, path) for field, path in files]
+        beside = find_models([path for field, path in files if field != "mapping"], {})
+        parts += [("models", (_name(path), text)) for path, text in beside.items()]
         if mapping is not None and data:
             [directory] = data
             parts.append(("directory", (None, _name(directory))))

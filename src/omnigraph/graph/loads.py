@@ -75,9 +75,11 @@ def preview_load_request(session: Session, request: LoadRequest, base: str | Non
 
 
 def _describe_added(count: int) -> str:
+    what = "1 edge had no id and was" if count == 1 else f"{count} edges had no id and were"
+    them = "it" if count == 1 else "them"
     return (
-        f"{count} edges had no id and were added; with an id, or a key on the edge type "
-        "(`@key(src, dst)`), a merge replaces them"
+        f"{what} added; with an id, or a key on the edge type (`@key(src, dst)`), a merge "
+        f"replaces {them}"
     )
 
 

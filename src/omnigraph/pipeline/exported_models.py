@@ -17,10 +17,12 @@ from contextlib import suppress
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError
 from omnigraph.manifest.vector_models import VectorModels
-from omnigraph.pipeline.input_files import is_object
+from omnigraph.pipeline.input_files import Options, is_object, open_raw, plain_name
 from omnigraph.pipeline.output_files import writing
 
 _NAME = "embedding_models.json"
+_RECORD_ENDINGS = (".jsonl", ".ndjson", ".json")
+_ABSENT = ("FileNotFoundError", "NotFoundError", "PermissionDeniedError")
 
 
 def name_models(catalog: Catalog, models: VectorModels, keys: Iterable[str]) -> dict[str, str]:
@@ -49,23 +51,32 @@ def write_models(path: str, models: Mapping[str, str]) -> None:
             os.remove(beside)
 
 
-def read_models(paths: Iterable[str]) -> dict[str, str]:
-    """What is said of the vectors of some files.
+def read_models(paths: Iterable[str], options: Options) -> dict[str, str]:
+    """What is said of the vectors of some files. `options` are for an object store.
 
     Raises:
         BadRequestError: It cannot be read, or two files say different things.
     """
-    local = [path for path in paths if not is_object(path)]
-    folders = dict.fromkeys(map(os.path.dirname, local))
     found: dict[str, str] = {}
-    for beside in [*map(_beside_directory, folders), *map(_beside_file, local)]:
-        for label, model in _read(beside).items():
+    for beside, text in find_models(paths, options).items():
+        for label, model in _parse(beside, text).items():
             if found.setdefault(label, model) != model:
                 raise BadRequestError(
                     f"'{label}' would hold vectors of model '{found[label]}' and, by {beside}, of "
                     f"'{model}' — leave out the vectors of one of them; nothing was written"
                 )
     return found
+
+
+def find_models(paths: Iterable[str], options: Options) -> dict[str, bytes]:
+    """The files beside some data that say which models made its vectors, with their content."""
+    given = list(paths)
+    folders = dict.fromkeys(map(os.path.dirname, given))
+    # Only records are exported to one file: no other is asked for, since each is a request.
+    alone = [path for path in given if plain_name(path).lower().endswith(_RECORD_ENDINGS)]
+    names = [*map(_beside_directory, folders), *map(_beside_file, alone)]
+    found = ((name, _read(name, options)) for name in names)
+    return {name: text for name, text in found if text is not None}
 
 
 def _beside_directory(folder: str) -> str:
@@ -76,13 +87,23 @@ def _beside_file(path: str) -> str:
     return os.path.join(os.path.dirname(path), f"_{os.path.basename(path)}.{_NAME}")
 
 
-def _read(path: str) -> dict[str, str]:
+def _read(path: str, options: Options) -> bytes | None:
+    """A file; None when there is none. A store that lists nothing denies what is not there."""
+    if not is_object(path) and not os.path.lexists(path):
+        return None
     try:
-        with open(path, encoding="utf-8") as file:
-            value = json.load(file)
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError):
+        with open_raw(path, options) as file:
+            return file.read()
+    except BadRequestError as error:
+        if is_object(path) and type(error.__cause__).__name__ in _ABSENT:
+            return None
+        raise
+
+
+def _parse(path: str, text: bytes) -> dict[str, str]:
+    try:
+        value = json.loads(text)
+    except ValueError:
         value = None
     if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
         return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -12,16 +13,25 @@ from omnigraph.errors import BadRequestError, StorageError
 from omnigraph.pipeline.input_files import COMPRESSIONS, OTHER_COMPRESSIONS
 
 _LEVEL = 6
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def check_output(path: str) -> None:
     """Refuse a name that no file can have, or that promises what would not be in it.
 
     Raises:
-        BadRequestError: It has a NUL, or the ending of a compression that is not known here.
+        BadRequestError: It has a NUL, is an address of a store, or has the ending of a compression
+            that is not known here.
     """
     if "\0" in path:
         raise BadRequestError("cannot write a file: its name has a NUL — nothing was written")
+    # A path that was normalised has one slash left.
+    scheme = _SCHEME.match(path)
+    if scheme is not None:
+        raise BadRequestError(
+            f"cannot write '{path}': an export is written to this machine — give a path, and copy "
+            f"the files to {scheme[1]}:// afterwards; nothing was written"
+        )
     ending = next((each for each in OTHER_COMPRESSIONS if path.endswith(each)), None)
     if ending is not None:
         raise BadRequestError(

@@ -16,6 +16,7 @@ from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.pipeline.binding import RowRules
+from omnigraph.pipeline.embed import has_vectors
 from omnigraph.pipeline.exported_models import read_models
 from omnigraph.pipeline.formats.json_file import plan_json
 from omnigraph.pipeline.formats.model import PlannedFile, TypedFile
@@ -111,8 +112,12 @@ class _Planner:
             file_bytes=weight,
             parts=len(ranges),
             notes=notes,
-            models=read_models([file.path for file in found]),
+            models=self._read_models([file.path for file in found]),
         )
+
+    def _read_models(self, paths: Sequence[str]) -> dict[str, str]:
+        """What made the vectors of the files, for a graph that has some: others are not asked."""
+        return read_models(paths, self.options) if has_vectors(self.catalog) else {}
 
     def _plan_file(self, file: FoundFile) -> PlannedFile:
         path, rules = file.path, file.rules

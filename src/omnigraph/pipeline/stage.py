@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from omnigraph.catalog import EntityType, arrow_schema
+from omnigraph.errors import BadRequestError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.pipeline.blocks import LinesBlock, read_blocks
 from omnigraph.pipeline.embed import FillCounts, add_counts
@@ -41,9 +42,22 @@ from omnigraph.storage.scratch import refuse_gone
 from omnigraph.storage.unattached import UnattachedFragment, write_unattached
 from omnigraph.write.bad_rows import SHOWN_MAX
 
+_FILES = (LineRange, StreamRange, RowsRange)
+
 
 def stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     """Parse, check and write the records of one range."""
+    try:
+        return _stage_range(plan, task)
+    except BadRequestError as error:
+        given, found = task.range, _find_input(plan, task)
+        if isinstance(given, _FILES) and isinstance(found, _FILES):
+            # The file by the name that its user gave it.
+            error.change_text(lambda text: text.replace(found.path, given.path))
+        raise
+
+
+def _stage_range(plan: LoadPlan, task: RangeTask) -> RangeResult:
     seen: dict[str, int] = defaultdict(int)
     dropped = _list_dropped(plan, task)
     parts: list[StagedPart] = []

@@ -61,7 +61,8 @@ _FORM: dict[str, Any] = {
     "type": "object",
     "minProperties": 1,
     "description": "Files: each field is named after the type of its rows, or is `data` or "
-    "`mapping`. `directory` is where the files of a mapping are.",
+    "`mapping`. `directory` is where the files of a mapping are, `models` what made the vectors "
+    "of an export.",
     "properties": {"directory": {"type": "string"}},
     "additionalProperties": {"type": "string", "format": "binary"},
 }

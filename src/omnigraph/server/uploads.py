@@ -4,6 +4,7 @@
     data=@papers.jsonl   a file whose records, or whose name, tell their types
     mapping=@load.yaml   a mapping, with the files it names as `data` beside it
     directory=files      with a mapping: the directory its files are in
+    models=@_embedding_models.json   what made the vectors of an export, from beside its files
 
 No file is ever whole in memory, and none is stored outside the directory of the upload.
 """
@@ -27,7 +28,8 @@ FORM = "multipart/form-data"
 UPLOAD_BYTES = "upload_request_bytes"
 FILES_MAX = 1_000
 _TEXT_BYTES_MAX = 4_096
-_FIELDS = (UNTYPED, "mapping", "directory")
+_MODELS = "models"
+_FIELDS = (UNTYPED, "mapping", "directory", _MODELS)
 
 
 async def receive_upload(call: Call, spooled: SpooledFiles) -> Upload:
@@ -66,6 +68,7 @@ class FormParser:
         self._field = ""
         self._text = b""
         self._is_ended = False
+        self._file_count = 0
         self._parser = MultipartParser(
             boundary,
             {
@@ -122,12 +125,15 @@ class FormParser:
             )
         if self._field == "directory":
             return
-        if len(self.upload.files) >= FILES_MAX:
+        self._file_count += 1
+        if self._file_count > FILES_MAX:
             raise BadRequestError(f"the form has more than {FILES_MAX} files — send fewer at once")
         name = options.get(b"filename", b"").decode(errors="replace")
         if not name:
             raise BadRequestError(f"the field '{self._field[:80]}' is no file, or has no name")
         self._file = self.upload.spooled.create(name)
+        if self._field == _MODELS:
+            return  # the load finds it where it is: beside its files
         if self._field != "mapping":
             self.upload.files.append((self._field, self._file.name))
         elif self.upload.mapping is None:

@@ -24,14 +24,19 @@ _ROWS_MIN, _ROWS_MAX = 1024, 1 << 20
 @contextmanager
 def reading_columns(path: str, kind: str) -> Iterator[None]:
     """Turn an error of Arrow about a file into one that names the file."""
+    damaged = BadRequestError(
+        f"cannot read '{path}': it is no {kind} file, or damaged or cut off — nothing was written"
+    )
     try:
         with reading(path):
-            yield
+            try:
+                yield
+            except OSError as error:
+                if error.errno is not None:
+                    raise
+                raise damaged from error  # of Arrow, which says so of pages it cannot decode
     except (pa.ArrowException, UnicodeDecodeError, ValueError) as error:
-        raise BadRequestError(
-            f"cannot read '{path}': it is no {kind} file, or damaged or cut off "
-            "— nothing was written"
-        ) from error
+        raise damaged from error
 
 
 def refuse_packed(path: str, kind: str) -> None:
