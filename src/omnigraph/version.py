@@ -2,5 +2,5 @@
 
 __version__ = "0.1.0"
 
-INTERNAL_SCHEMA_VERSION = 4
-"""The stamp of the manifest format. A graph with a newer one is refused, an older one migrated."""
+INTERNAL_SCHEMA_VERSION = 5
+"""The newest manifest format that is read. A graph with a newer stamp is refused."""

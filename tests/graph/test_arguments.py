@@ -93,8 +93,11 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "nodes": {"type": "Person"},
     "optimize": {},
-    "apply_schema": {"text": "", "allow_data_loss": False, "actor": None},
-    "plan_schema": {"text": "node A", "allow_data_loss": False},
+    # Not valid, and removing anything for good is refused: there is another branch.
+    "apply_schema": {"text": "node", "branch": "main", "allow_data_loss": True, "actor": None},
+    "plan_schema": {"text": "node A", "branch": "main", "allow_data_loss": False},
+    "branch_schema": {"branch": "main"},
+    "branch_catalog": {"branch": "main"},
     "query": {
         "source": READ, "name": "q", "params": {}, "branch": "main", "commit": None,
         "version": None, "at": None, "engine": "local",

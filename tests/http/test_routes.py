@@ -190,7 +190,7 @@ def test_health_says_what_the_server_speaks_and_stores(client: Client) -> None:
 
     assert body["status"] == "ok"
     assert body["version"].count(".") == 2
-    assert body["internal_schema_version"] == 4
+    assert body["internal_schema_version"] == 5
 
 
 def test_a_request_id_comes_back_and_a_strange_one_is_replaced(client: Client) -> None:

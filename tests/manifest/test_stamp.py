@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import InvariantViolated, StorageError
-from omnigraph.manifest.stamp import STAMP, migrate, read_stamp
+from omnigraph.manifest.stamp import COMMON_VERSION, STAMP, migrate, read_stamp
 from omnigraph.storage.control import ControlTable
 from omnigraph.testing.inside import inside
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
@@ -38,7 +38,7 @@ def graph(tmp_path: Path) -> og.Graph:
 
 
 def test_a_new_graph_is_born_current(graph: og.Graph) -> None:
-    assert read_stamp(manifest_of(graph)) == INTERNAL_SCHEMA_VERSION == 4
+    assert read_stamp(manifest_of(graph)) == COMMON_VERSION == 4
     assert migrate(manifest_of(graph)) is False
 
 
@@ -51,7 +51,7 @@ def test_a_read_write_open_sweeps_the_staging_branches_of_old_runs(graph: og.Gra
     again = reopen(graph)
 
     assert again.branches() == ["main", "keep"]
-    assert read_stamp(manifest_of(again)) == INTERNAL_SCHEMA_VERSION
+    assert read_stamp(manifest_of(again)) == COMMON_VERSION
     assert names(again) == ["ann"]
     again.create_branch("__run__x")
     assert "__run__x" in reopen(again).branches()
@@ -76,7 +76,7 @@ def test_a_write_on_a_handle_opened_before_migrates_as_well(graph: og.Graph) -> 
 
     add(graph, "person", name="bob")
 
-    assert read_stamp(manifest_of(graph)) == INTERNAL_SCHEMA_VERSION
+    assert read_stamp(manifest_of(graph)) == COMMON_VERSION
     assert graph.branches() == ["main"]
     assert names(graph) == ["ann", "bob"]
 
@@ -119,7 +119,7 @@ def test_a_manifest_without_a_key_gets_one(graph: og.Graph) -> None:
     again = reopen(graph)
 
     assert manifest_of(again).primary_key() == ["object_id"]
-    assert read_stamp(manifest_of(again)) == INTERNAL_SCHEMA_VERSION
+    assert read_stamp(manifest_of(again)) == COMMON_VERSION
     assert add(again, "person", name="bob").affected_nodes == 1
     assert names(again) == ["ann", "bob"]
 

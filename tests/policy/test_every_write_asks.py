@@ -40,6 +40,8 @@ READS = {
     "log",
     "nodes",
     "picture",
+    "branch_catalog",
+    "branch_schema",
     "plan_schema",
     "query",
     "recoveries",

@@ -73,8 +73,10 @@ class Surface(Protocol):
 
     def export(self, branch: str = "main", types: list[str] | None = None) -> Answer: ...
     def snapshot(self, branch: str = "main") -> Answer: ...
-    def schema(self) -> Answer: ...
-    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer: ...
+    def schema(self, branch: str | None = None) -> Answer: ...
+    def apply_schema(
+        self, text: str, *, branch: str = "main", allow_data_loss: bool = False
+    ) -> Answer: ...
     def branches(self) -> Answer: ...
     def create_branch(self, name: str, source: str = "main") -> Answer: ...
     def delete_branch(self, name: str) -> Answer: ...
@@ -154,12 +156,14 @@ class Library:
     def snapshot(self, branch: str = "main") -> Answer:
         return self._answer(lambda graph: self._local(graph).snapshot(branch))
 
-    def schema(self) -> Answer:
-        return self._answer(lambda graph: {"schema_source": graph.schema})
+    def schema(self, branch: str | None = None) -> Answer:
+        return self._answer(lambda graph: {"schema_source": graph.branch_schema(branch or "main")})
 
-    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer:
+    def apply_schema(
+        self, text: str, *, branch: str = "main", allow_data_loss: bool = False
+    ) -> Answer:
         def call(graph: og.Graph) -> Json:
-            result = graph.apply_schema(text, allow_data_loss=allow_data_loss)
+            result = graph.apply_schema(text, branch=branch, allow_data_loss=allow_data_loss)
             return wire.schema_applied_to_json(result, str(self.path))
 
         return self._answer(call)
@@ -289,14 +293,17 @@ class CommandLine:
     def snapshot(self, branch: str = "main") -> Answer:
         return self._answer("snapshot", "--branch", branch)
 
-    def schema(self) -> Answer:
-        return self._answer("schema", "show")
+    def schema(self, branch: str | None = None) -> Answer:
+        return self._answer("schema", "show", *([] if branch is None else ["--branch", branch]))
 
-    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer:
+    def apply_schema(
+        self, text: str, *, branch: str = "main", allow_data_loss: bool = False
+    ) -> Answer:
         file = self.folder / "next.pg"
         file.write_text(text, encoding="utf-8")
         loss = ["--allow-data-loss"] if allow_data_loss else []
-        return self._answer("schema", "apply", "--schema", str(file), *loss)
+        options = ["--schema", str(file), "--branch", branch, *loss]
+        return self._answer("schema", "apply", *options)
 
     def branches(self) -> Answer:
         return self._answer("branch", "list")
@@ -435,11 +442,14 @@ class Http:
     def snapshot(self, branch: str = "main") -> Answer:
         return self._send("GET", "/snapshot", params={"branch": branch})
 
-    def schema(self) -> Answer:
-        return self._send("GET", "/schema")
+    def schema(self, branch: str | None = None) -> Answer:
+        return self._send("GET", "/schema" if branch is None else f"/schema?branch={branch}")
 
-    def apply_schema(self, text: str, *, allow_data_loss: bool = False) -> Answer:
-        return self._post("/schema/apply", schema_source=text, allow_data_loss=allow_data_loss)
+    def apply_schema(
+        self, text: str, *, branch: str = "main", allow_data_loss: bool = False
+    ) -> Answer:
+        facts = {"branch": branch, "allow_data_loss": allow_data_loss}
+        return self._post("/schema/apply", schema_source=text, **facts)
 
     def branches(self) -> Answer:
         return self._send("GET", "/branches")

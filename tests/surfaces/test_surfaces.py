@@ -524,11 +524,23 @@ def test_a_schema_change_that_cannot_be_says_why(surface: Surface) -> None:
     surface.apply_schema(SCHEMA.replace("age: I32?", "age: String?")).refused(400, "[OG-")
     surface.apply_schema("node person { }").refused(400, "parse error: ")
     surface.create_branch("dev").done()
-    surface.apply_schema(SCHEMA.replace("age: I32?", "age: I32?  mail: String?")).refused(
-        409, "branch"
+    surface.apply_schema(SCHEMA.replace("  born: Date?", ""), allow_data_loss=True).refused(
+        409, "branch 'dev' has rows that this change would remove for good"
     )
+    surface.apply_schema(SCHEMA, branch="nope").refused(404, "nope")
 
     assert surface.schema().json == {"schema_source": SCHEMA}
+
+
+def test_a_branch_has_a_schema_of_its_own(surface: Surface) -> None:
+    wider = SCHEMA.replace("age: I32?", "age: I32?  mail: String?")
+    surface.create_branch("dev").done()
+
+    assert surface.apply_schema(wider, branch="dev").json["applied"]
+
+    assert surface.schema("dev").json == {"schema_source": wider}
+    assert surface.schema().json == surface.schema("main").json == {"schema_source": SCHEMA}
+    surface.schema("nope").refused(404, "nope")
 
 
 def test_a_drop_says_what_it_takes(surface: Surface) -> None:

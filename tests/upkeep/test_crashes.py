@@ -4,6 +4,7 @@ a schema change dies                      it ends     its audit row
 before its sidecar                        old         none
 with its sidecar, before its files        old         RolledBack
 with its files, before its publish        new         RolledForward
+the same on a branch, by its confirmation
 after its publish, with a sidecar         new         RolledForward
 
 `make test` runs cells that show every writer, point and end; `make torture` runs all of them.
@@ -29,6 +30,12 @@ pytestmark = [pytest.mark.slow, *([] if IS_TORTURE else [pytest.mark.xdist_group
 
 WORK = "tests.upkeep.work"
 BACK, FORWARD = "RolledBack", "RolledForward"
+PAPERWORK = (
+    Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+    Point.RECOVERY_AFTER_PUBLISH,
+    Point.RECOVERY_RECORD_AUDIT,
+    Point.RECOVERY_SIDECAR_DELETE,
+)
 
 
 @dataclass(frozen=True)
@@ -93,20 +100,42 @@ def schema_cells() -> Iterator[Cell]:
         yield Cell("metadata", Point.SCHEMA_APPLY_AFTER_FILE_PROMOTED, nth, "new")
 
 
+def branch_cells() -> Iterator[Cell]:
+    """Changes of a branch, which has no files: the sidecar is confirmed instead."""
+    tables = {"rewrite": 2, "alter": 1, "grow": 3, "rename": 1, "add": 2, "drop": 1, "all": 4}
+    for change, count in tables.items():
+        writer = f"{work.ON_BRANCH}{change}"
+        yield Cell(writer, Point.SCHEMA_APPLY_AFTER_LOCK)
+        if change in ("rewrite", "grow"):
+            yield Cell(writer, Point.FORK_AFTER_CREATE)
+        yield Cell(writer, Point.RECOVERY_SIDECAR_WRITE)
+        yield Cell(writer, Point.COMMIT_AFTER_SIDECAR, audit=BACK)
+        for nth in range(1, count + 1):
+            yield Cell(writer, Point.SCHEMA_APPLY_AFTER_TABLE, nth, audit=BACK)
+        yield Cell(writer, Point.RECOVERY_SIDECAR_CONFIRM, audit=BACK)
+        for point in (
+            Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+            Point.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+            Point.RECOVERY_SIDECAR_DELETE,
+        ):
+            yield Cell(writer, point, ends="new", audit=FORWARD)
+        yield Cell(writer, Point.RECOVERY_AFTER_SIDECAR_DELETE, ends="new")
+    writer = f"{work.ON_BRANCH}all"
+    for step in (Point.RECOVERY_AFTER_CLASSIFY, Point.RECOVERY_AFTER_RESTORE, *PAPERWORK):
+        yield Cell(writer, Point.RECOVERY_SIDECAR_CONFIRM, audit=BACK, recovery_point=step)
+    for step in (Point.RECOVERY_AFTER_CLASSIFY, *PAPERWORK):
+        death = Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT
+        yield Cell(writer, death, ends="new", audit=FORWARD, recovery_point=step)
+
+
 def recovery_cells() -> Iterator[Cell]:
     """The recovery of a schema change dies in its turn."""
-    paperwork = (
-        Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
-        Point.RECOVERY_AFTER_PUBLISH,
-        Point.RECOVERY_RECORD_AUDIT,
-        Point.RECOVERY_SIDECAR_DELETE,
-    )
     back, forward = Point.SCHEMA_APPLY_BEFORE_STAGING_WRITE, Point.SCHEMA_APPLY_AFTER_STAGING_WRITE
-    for step in (Point.RECOVERY_AFTER_CLASSIFY, Point.RECOVERY_AFTER_RESTORE, *paperwork):
+    for step in (Point.RECOVERY_AFTER_CLASSIFY, Point.RECOVERY_AFTER_RESTORE, *PAPERWORK):
         yield Cell("all", back, audit=BACK, recovery_point=step)
     for step in (
         Point.RECOVERY_AFTER_CLASSIFY,
-        *paperwork,
+        *PAPERWORK,
         Point.SCHEMA_APPLY_AFTER_FILE_PROMOTED,
     ):
         yield Cell("all", forward, ends="new", audit=FORWARD, recovery_point=step)
@@ -136,7 +165,7 @@ def upkeep_cells() -> Iterator[Cell]:
     yield Cell("retention", Point.CLEANUP_AFTER_LAST_TABLE)
 
 
-CELLS = [*schema_cells(), *recovery_cells(), *upkeep_cells()]
+CELLS = [*schema_cells(), *recovery_cells(), *branch_cells(), *upkeep_cells()]
 
 
 def features(cell: Cell) -> set[Hashable]:
@@ -169,9 +198,13 @@ class Cellar:
 
     def fresh(self, writer: str) -> str:
         kind = "unindexed" if writer == "ensure" else "built"
+        if work.branch_of(writer) != "main":
+            kind = "branched"
         saved = self.folder / kind
         if not saved.exists():
             work.build(str(saved))
+            if kind == "branched":
+                work.add_branch(str(saved))
             if kind == "unindexed":
                 work.unindexed(str(saved))
         self._places += 1
@@ -204,7 +237,10 @@ def test_a_death_leaves_the_old_graph_or_the_new_one(cellar: Cellar, cell: Cell)
         again = cellar.run("recover", path=place, arm=f"{cell.recovery_point}=kill")
         assert again.was_killed, f"unreached: {cell}\n{again.error}"
 
-    reader, found = work.look(place), work.inspect(place)
+    branch = work.branch_of(cell.writer)
+    before = None if branch == "main" else work.look(cellar.fresh(cell.writer))["rows"]
+    reader, found = work.look(place, branch), work.inspect(place, branch)
+    assert before in (None, found["main"]), "another branch stays as it is"
     assert {"schema": found["schema"], "rows": found["rows"]} == expected
     assert found["pins"] == found["heads"], "every pin is its HEAD"
     assert found["left"] == [], "nothing of it is left"

@@ -371,16 +371,6 @@ def test_an_unsupported_change_says_its_code_and_does_nothing(library: og.Graph)
     is_whole(library)
 
 
-def test_other_branches_are_refused(library: og.Graph) -> None:
-    library.create_branch("review")
-
-    with pytest.raises(ConflictError, match="requires a graph with only main"):
-        library.apply_schema(RENAMED)
-
-    library.delete_branch("review")
-    assert library.apply_schema(RENAMED).applied
-
-
 def test_while_a_change_runs_everything_else_that_writes_is_refused(library: og.Graph) -> None:
     other = reopen(library)
     refused: dict[str, str] = {}

@@ -11,6 +11,7 @@ from typing import Any
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.graph import Graph
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.testing.inside import inside
 from omnigraph.upkeep import retention
 from omnigraph.write.fork import open_pin
@@ -39,6 +40,10 @@ DESIRED = {
     .replace("age: I32?", "email: String?"),
 }
 
+BRANCH = "side"
+ON_BRANCH = f"{BRANCH} "
+"""What the name of a schema change begins with that is applied to a branch."""
+
 SEED = """
 query seed() {
     insert Person { name: "ann", age: 1, note: "by the river" }
@@ -64,6 +69,18 @@ def build(path: str) -> None:
     graph.mutate('query q() { delete Person where name = "more 1" }')
 
 
+def add_branch(path: str) -> None:
+    """A branch with a fork of its own, beside a main that has moved on."""
+    graph = open_graph(path)
+    graph.create_branch(BRANCH)
+    graph.mutate('query q() { insert Person { name: "aside", age: 9 } }', branch=BRANCH)
+    graph.mutate('query q() { insert City { name: "ahead" } }')
+
+
+def branch_of(writer: str) -> str:
+    return BRANCH if writer.startswith(ON_BRANCH) else "main"
+
+
 def open_graph(path: str, **options: Any) -> Graph:
     return og.open(path, **{"durability": "process", "self_care": False, **options})
 
@@ -81,7 +98,12 @@ def write(path: str, writer: str, arm: str = "") -> str:
         case "retention":
             clean_by_self_care(path)
         case _:
-            graph.apply_schema(DESIRED[writer], allow_data_loss=writer == "hard", actor="worker")
+            graph.apply_schema(
+                DESIRED[writer.removeprefix(ON_BRANCH)],
+                branch=branch_of(writer),
+                allow_data_loss=writer == "hard",
+                actor="worker",
+            )
     return "done"
 
 
@@ -119,40 +141,44 @@ def recover(path: str, arm: str = "") -> str:
     return "opened"
 
 
-def rows_of(graph: Graph) -> dict[str, list[str]]:
+def rows_of(graph: Graph, branch: str = "main") -> dict[str, list[str]]:
     tables = inside(graph).store.tables
     found = {}
-    for key, entry in graph.snapshot().entries.items():
+    for key, entry in graph.snapshot(branch).entries.items():
         rows = tables.reads.scan(open_pin(tables, entry)).to_pylist()
         found[key] = sorted(json.dumps(row, sort_keys=True) for row in rows)
     return found
 
 
-def look(path: str) -> dict[str, Any]:
+def look(path: str, branch: str = "main") -> dict[str, Any]:
     """What a reader sees; the schema and the rows."""
     graph = open_graph(path, mode="r")
-    return {"schema": graph.schema, "rows": rows_of(graph)}
+    return {"schema": graph.branch_schema(branch), "rows": rows_of(graph, branch)}
 
 
 def look_around(path: str, writer: str) -> dict[str, Any]:
     """What a reader sees before a writer, and after the whole of it."""
-    old = look(path)
+    branch = branch_of(writer)
+    old = look(path, branch)
     write(path, writer)
-    return {"old": old, "new": look(path)}
+    return {"old": old, "new": look(path, branch)}
 
 
-def inspect(path: str) -> dict[str, Any]:
+def inspect(path: str, branch: str = "main") -> dict[str, Any]:
     """Open read-write, which recovers; look; write again."""
     graph = open_graph(path)
     tables = inside(graph).store.tables
-    entries = graph.snapshot().entries
+    entries = graph.snapshot(branch).entries
     top = Path(path)
     found: dict[str, Any] = {
-        "schema": graph.schema,
-        "rows": rows_of(graph),
+        "schema": graph.branch_schema(branch),
+        "rows": rows_of(graph, branch),
+        "main": rows_of(graph),
         "pins": {key: entry.version for key, entry in entries.items()},
         "heads": {
-            key: tables.head_version(tables.root.table(entry.table_path))
+            key: tables.head_version(tables.root.table(entry.table_path, entry.table_branch))
+            if owns_lineage(branch, entry.table_branch)
+            else entry.version
             for key, entry in entries.items()
         },
         "left": sorted(each.name for each in top.glob("*.staging"))
@@ -161,10 +187,12 @@ def inspect(path: str) -> dict[str, Any]:
         "audit": [each.kind.value for each in graph.recoveries()],
         "verify": [str(each) for each in graph.verify().errors],
     }
-    second = rows_of(open_graph(path))
+    second = rows_of(open_graph(path), branch)
     assert second == found["rows"], "a second open changes nothing"
-    graph.mutate('query q() { insert Person { name: "next" } }')
+    graph.mutate('query q() { insert Person { name: "next" } }', branch=branch)
     graph.optimize()
-    found["after"] = [str(each) for each in graph.verify().findings]
-    found["next"] = len(rows_of(open_graph(path))["node:Person"])
+    verified = graph.verify()
+    # What a branch has written is not indexed before main has it.
+    found["after"] = [str(e) for e in (verified.findings if branch == "main" else verified.errors)]
+    found["next"] = len(rows_of(open_graph(path), branch)["node:Person"])
     return found

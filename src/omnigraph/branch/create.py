@@ -11,11 +11,17 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from omnigraph.errors import BranchNotFound, CommitStateGone, ConflictError
-from omnigraph.manifest import ManifestState
+from omnigraph.manifest import MAIN, ManifestState
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.revisions import find_revision, is_plain
+from omnigraph.manifest.schemas import load_schema
 from omnigraph.storage.queues import Guard
-from omnigraph.write.environment import BRANCHES_QUEUE, HISTORY_QUEUE, WriteEnvironment
+from omnigraph.write.environment import (
+    BRANCHES_QUEUE,
+    HISTORY_QUEUE,
+    WriteEnvironment,
+    publish_turn,
+)
 
 
 def branch_turn(environment: WriteEnvironment) -> Guard:
@@ -50,15 +56,29 @@ def create_branch(environment: WriteEnvironment, name: str, source: str) -> Mani
         return _create_in_past(environment, name, source)
 
 
+def _admit_schema(environment: WriteEnvironment, origin: ManifestState) -> None:
+    """Let a branch start in an earlier schema than that of main, if that schema is known.
+
+    Raises:
+        ConflictError: It is not.
+    """
+    name, commit = origin.schema_name, origin.head
+    if name == environment.coordinator.fresh(MAIN).schema_name:
+        return
+    if name is None or load_schema(environment.texts, name) is None:
+        raise ConflictError(
+            f"no branch can start at commit '{commit.commit_id}': it is in an earlier schema whose "
+            "text is not kept — it can still be read by the names that are the same today"
+        )
+    with publish_turn(environment, MAIN):
+        environment.coordinator.admit_branch_schemas()
+
+
 def _create_in_past(environment: WriteEnvironment, name: str, source: str) -> ManifestState:
     coordinator = environment.coordinator
     origin = coordinator.find_origin(find_revision(coordinator, source).head)
     commit = origin.head
-    if environment.schema_hash not in (None, origin.schema_hash):
-        raise ConflictError(
-            f"no branch can start at commit '{commit.commit_id}': it is in an earlier schema, and "
-            "all branches are in the present one — it can still be read, compared and restored from"
-        )
+    _admit_schema(environment, origin)
     made = coordinator.create_branch(name, origin)
     if not coordinator.has_tables(made.snapshot()):
         # Removed before the turn was taken, or by a process that shares no locks with this one.

@@ -232,6 +232,7 @@ def _join(
     if histories.bases[0].commit_id == theirs.head.commit_id:
         return _Joined(theirs, ours, base, histories, MergeOutcome.ALREADY_UP_TO_DATE)
     is_fast_forward = histories.bases[0].commit_id == ours.head.commit_id
+    _refuse_other_schemas(coordinator, theirs, ours, base)
     three = Snapshots(base, theirs.snapshot(), ours.snapshot(), _base_reader(coordinator))
     outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
     plan = plan_merge(environment.tables, catalog, three)
@@ -241,6 +242,20 @@ def _join(
     models = merge_models(three, result.plans)
     result = replace(result, conflicts=(*result.conflicts, *models.conflicts))
     return _Joined(theirs, ours, base, histories, outcome, result, models.changed)
+
+
+def _refuse_other_schemas(
+    coordinator: Coordinator, theirs: ManifestState, ours: ManifestState, base: Base
+) -> None:
+    """Refuse to compare rows of different columns."""
+    bases = [_base_reader(coordinator)(each).schema_name for each in commits_of(base)]
+    names = {theirs.schema_name, ours.schema_name, *bases}
+    if len(names - {None}) > 1:
+        raise ConflictError(
+            f"branches '{theirs.branch}' and '{ours.branch}' are in different schemas, or were "
+            "when they parted, and cannot be merged; nothing was written — export the rows "
+            "to bring over and load them with mode merge"
+        )
 
 
 def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:

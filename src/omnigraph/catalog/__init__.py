@@ -29,6 +29,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
 
 from omnigraph.catalog.accepted import catalog_from_json, catalog_to_json
 from omnigraph.catalog.build import build_catalog
+from omnigraph.catalog.identity import FIRST_ID
 from omnigraph.catalog.layout import arrow_schema, index_kind, list_declared_indexes
 from omnigraph.catalog.migration import MigrationPlan, plan_migration
 from omnigraph.catalog.model import (
@@ -70,6 +71,7 @@ from omnigraph.catalog.steps import (
 from omnigraph.catalog.type_changes import Tier
 
 __all__ = [
+    "FIRST_ID",
     "AddConstraint",
     "AddProperty",
     "AddType",

@@ -129,12 +129,20 @@ class LocalGraph:
         )
         yield from map(_to_line, records)
 
-    def schema(self) -> Json:
-        return {"schema_source": self.graph.schema}
+    def schema(self, branch: str | None = None) -> Json:
+        return {"schema_source": self.graph.branch_schema(branch or "main")}
 
-    def apply_schema(self, text: str, *, allow_data_loss: bool, note: CommitNote = NO_NOTE) -> Json:
+    def apply_schema(
+        self,
+        text: str,
+        *,
+        branch: str | None,
+        allow_data_loss: bool,
+        note: CommitNote = NO_NOTE,
+    ) -> Json:
         result = self.graph.apply_schema(
             text,
+            branch=branch or "main",
             allow_data_loss=allow_data_loss,
             message=note.message,
             metadata=note.metadata,

@@ -12,7 +12,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.options import MessageOption, MetaOption, parse_note
+from omnigraph.cli.options import BranchOption, MessageOption, MetaOption, parse_note
 from omnigraph.cli.output import read_text_file, write_new_file
 from omnigraph.cli.step_text import describe_step
 
@@ -95,10 +95,10 @@ def infer(
 
 @app.command()
 @command("schema show", Capability.ANY, uri="argument")
-def show(call: Call) -> None:
-    """Print the schema of a graph."""
+def show(call: Call, branch: BranchOption = None) -> None:
+    """Print the schema of a graph, or of one of its branches."""
     with call.open_graph("r") as graph:
-        source = graph.schema()["schema_source"]
+        source = graph.schema(branch)["schema_source"]
     call.print_result({"schema_source": source}, [source.removesuffix("\n")])
 
 
@@ -123,6 +123,7 @@ def plan(
     new: Annotated[
         Path | None, typer.Option("--to", help="Without a graph: the new schema file.")
     ] = None,
+    branch: BranchOption = None,
     allow_data_loss: DataLossFlag = False,
 ) -> None:
     """Print the steps from one schema to another, without changing anything.
@@ -137,7 +138,7 @@ def plan(
     location = call.target
     text = read_valid_text(schema)
     with call.open_store("r", doing="planning") as graph:
-        plan = graph.plan_schema(text, allow_data_loss=allow_data_loss)
+        plan = graph.plan_schema(text, branch=branch or "main", allow_data_loss=allow_data_loss)
     _print_plan(call, plan, {"uri": location}, location, [str(plan)])
 
 
@@ -164,15 +165,16 @@ def _print_plan(
 def apply(
     call: Call,
     schema: Annotated[Path, typer.Option("--schema", help="The new schema of the graph.")],
+    branch: BranchOption = None,
     allow_data_loss: DataLossFlag = False,
     message: MessageOption = None,
     meta: MetaOption = None,
 ) -> None:
-    """Change the schema of a graph and migrate its tables, as one commit."""
+    """Change the schema of a branch and migrate its tables, as one commit; others stay as is."""
     text, note = read_valid_text(schema), parse_note(message, meta)
     call.announce()
     with call.open_graph("rw", doing="applying") as graph:
-        result = graph.apply_schema(text, allow_data_loss=allow_data_loss, note=note)
+        result = graph.apply_schema(text, branch=branch, allow_data_loss=allow_data_loss, note=note)
     call.print_result(result, _apply_lines(result))
 
 

@@ -194,11 +194,19 @@ class RemoteGraph:
         body = _drop_missing(branch=branch, type_names=list(types), table_keys=list(table_keys))
         return self.http.lines("POST", "/export", json=body)
 
-    def schema(self) -> Json:
-        return self.http.call("GET", "/schema")
+    def schema(self, branch: str | None = None) -> Json:
+        return self.http.call("GET", "/schema", params=_drop_missing(branch=branch))
 
-    def apply_schema(self, text: str, *, allow_data_loss: bool, note: CommitNote = NO_NOTE) -> Json:
-        body = {"schema_source": text, "allow_data_loss": allow_data_loss, **note.to_json()}
+    def apply_schema(
+        self,
+        text: str,
+        *,
+        branch: str | None,
+        allow_data_loss: bool,
+        note: CommitNote = NO_NOTE,
+    ) -> Json:
+        facts = {"schema_source": text, "allow_data_loss": allow_data_loss, **note.to_json()}
+        body = {**facts, **_drop_missing(branch=branch)}
         return self.http.call("POST", "/schema/apply", body=body)
 
     def branches(self) -> Json:

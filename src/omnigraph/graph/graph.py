@@ -13,7 +13,6 @@ from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from omnigraph.catalog import Catalog
 from omnigraph.compiler import require_read
 from omnigraph.errors import BadRequestError, OmnigraphError, SchemaMoved
 from omnigraph.executor import QueryResult
@@ -25,7 +24,7 @@ from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.graph.upkeep import UpkeepCalls
-from omnigraph.graph.versions import VersionCalls
+from omnigraph.graph.versions import SchemaCalls, VersionCalls
 from omnigraph.index import open_tables
 from omnigraph.manifest import MAIN, CommitLog, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from omnigraph.pipeline.progress import Listener
     from omnigraph.pipeline.scan import TableScan
     from omnigraph.pipeline.sources import Source
-    from omnigraph.upkeep.apply_schema import SchemaResult
-    from omnigraph.upkeep.schema_plan import SchemaPlan
     from omnigraph.write.audit import RecoveryRecord
 
 
@@ -63,7 +60,7 @@ def _load_argument_types() -> dict[str, Any]:
 
 
 @check_calls(_load_argument_types)
-class Graph(VersionCalls, PictureCalls, UpkeepCalls):
+class Graph(VersionCalls, SchemaCalls, PictureCalls, UpkeepCalls):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
     def __init__(self, session: Session) -> None:
@@ -72,16 +69,6 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
     @property
     def uri(self) -> str:
         return self._session.uri
-
-    @property
-    def schema(self) -> str:
-        """The accepted schema, as it was written."""
-        return self._session.read_contract().source
-
-    @property
-    def catalog(self) -> Catalog:
-        """The types of the accepted schema."""
-        return self._session.read_contract().catalog
 
     def refresh(self) -> None:
         """Look again at what was read before; finish or undo what dead writers left."""
@@ -579,6 +566,7 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
         """
         from omnigraph.commit_note import read_note
         from omnigraph.graph.loads import (
+            find_load_schema,
             parse_option,
             permit_load,
             preview_load_request,
@@ -590,7 +578,7 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
         from omnigraph.pipeline.spooled import showing_names
 
         who = permit_load(self._session, branch, base, actor)
-        catalog = self._session.require_writable()
+        catalog = find_load_schema(self._session, branch, base).catalog
         options = storage_options or self._session.store.tables.storage_options
         note = read_note(message, metadata)
         with showing_names():
@@ -641,13 +629,14 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
 
         An edge frame has `src` and `dst`, or `from` and `to`.
         """
-        from omnigraph.graph.loads import permit_load
+        from omnigraph.graph.loads import find_load_schema, permit_load
         from omnigraph.pipeline.frames import table_key
 
         if (type is None) == (edge is None):
             raise BadRequestError("name the type of the rows: give one of `type` and `edge`")
-        permit_load(self._session, *(options.get(each) for each in ("branch", "base", "actor")))
-        catalog = self._session.require_writable()
+        branch, base, actor = (options.get(each) for each in ("branch", "base", "actor"))
+        permit_load(self._session, branch, base, actor)
+        catalog = find_load_schema(self._session, branch or MAIN, base).catalog
         kind = "node" if edge is None else "edge"
         key = table_key(catalog, str(type if edge is None else edge), kind=kind)
         return self.load_dataframes({key: df}, mode=mode, **options)
@@ -676,14 +665,20 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
             PreconditionFailed: `if_commit` is given and is not the head of the branch.
         """
         from omnigraph.commit_note import read_note
-        from omnigraph.graph.loads import parse_option, permit_load, run_load_request
+        from omnigraph.graph.loads import (
+            find_load_schema,
+            parse_option,
+            permit_load,
+            run_load_request,
+        )
         from omnigraph.pipeline.engine import uses_spark
         from omnigraph.pipeline.frames import Frames, spool_frames, table_key
         from omnigraph.pipeline.loader import LoadRequest, part_bytes
         from omnigraph.pipeline.model import LoadMode, OnError
 
         who = permit_load(self._session, branch, base, actor)
-        catalog, note = self._session.require_writable(), read_note(message, metadata)
+        catalog = find_load_schema(self._session, branch, base).catalog
+        note = read_note(message, metadata)
         by_key = Frames(
             {table_key(catalog, name): frame for name, frame in frames.items()}, catalog
         )
@@ -763,9 +758,8 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
         session, made = self._session, canonical_branch(name)
         source = session.find_branch_of(from_)
         session.permit(Action.BRANCH_CREATE, actor=actor, branch=source, target_branch=made)
-        catalog = session.require_writable()
-        environment = replace(session.environment(), schema_hash=catalog.shape_hash)
-        return create_branch(environment, name, from_).snapshot()
+        session.require_writable()
+        return create_branch(session.environment(), name, from_).snapshot()
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Remove a branch and what only it holds."""
@@ -833,7 +827,7 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
         names = branch, target = canonical_branch(source), canonical_branch(into)
         session, environment = self._session, self._session.environment()
         if preview:
-            catalog = session.read_contract().catalog
+            catalog = session.read_schema(target).catalog
             return preview_merge(environment, catalog, *names, resolution=resolve)
         who = session.permit(Action.BRANCH_MERGE, actor=actor, branch=branch, target_branch=target)
         if delete_branch:
@@ -843,7 +837,7 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
         seen = session.coordinator.last_seen(target)
         queues = queue_keys(frozenset(seen.entries), seen.branch)
         session.recover(wait_for=queues)
-        catalog = session.require_writable()
+        catalog = session.require_writable(target).catalog
         result = retry_after_recovery(
             environment,
             queues,
@@ -993,49 +987,6 @@ class Graph(VersionCalls, PictureCalls, UpkeepCalls):
         snapshot = find_snapshot(session.coordinator, target)
         catalog, shown = session.view_in_own_schema(snapshot, session.read_contract())
         return State(shown, catalog)
-
-    # The schema
-
-    def plan_schema(self, text: str, *, allow_data_loss: bool = False) -> SchemaPlan:
-        """What applying a schema would do, step by step and table by table. Changes nothing."""
-        from omnigraph.upkeep.schema_plan import plan_schema
-
-        catalog, snapshot = self._session.read((MAIN, None, None, None))
-        return plan_schema(
-            self._session.store.tables, snapshot, catalog, text, allow_data_loss=allow_data_loss
-        )
-
-    def apply_schema(
-        self,
-        text: str,
-        *,
-        allow_data_loss: bool = False,
-        actor: str | None = None,
-        message: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-    ) -> SchemaResult:
-        """Make `text` the schema of the graph, as one commit, or change nothing.
-
-        Raises:
-            MigrationError: A step is not supported.
-            ConflictError: There are other branches, or another change is in progress.
-        """
-        from omnigraph.commit_note import read_note
-        from omnigraph.upkeep.apply_schema import apply_schema
-
-        who = self._session.permit(Action.SCHEMA_APPLY, actor=actor, target_branch=MAIN)
-        self._session.require_writable()
-        environment, note = self._session.environment(), read_note(message, metadata)
-        self._session.recover()
-        result = retry_after_recovery(
-            environment,
-            None,
-            lambda: apply_schema(
-                environment, text, allow_data_loss=allow_data_loss, actor=who, note=note
-            ),
-        )
-        self._session.read_contract()
-        return result
 
 
 def get_session(graph: Graph) -> Session:

@@ -12,6 +12,7 @@ from omnigraph.graph.results import EmbedResult, LoadResult
 from omnigraph.graph.session import Session
 from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.pipeline.embed_rows import EmbedRequest, embed_rows
 from omnigraph.pipeline.loader import LoadRequest, preview_load, run_load
 from omnigraph.pipeline.preview import LoadPreview
@@ -29,20 +30,18 @@ def run_load_request(
     Raises:
         PreconditionFailed: `if_commit` is given and is not the head of the branch.
     """
-    catalog = session.require_writable()
-    if base is None:
-        session.coordinator.last_seen(request.branch)
+    schema = find_load_schema(session, request.branch, base)
     created = False
 
     def write(change: WriteRequest) -> GraphCommit | None:
         nonlocal created
         created = base is not None and _create_if_missing(session, request, base)
-        return session.write(replace(change, if_commit=if_commit), catalog)
+        return session.write(replace(change, if_commit=if_commit), schema)
 
     def see() -> Snapshot:
         return _look_at_target(session, request, base)
 
-    outcome = run_load(session.environment(), catalog, request, write, see)
+    outcome = run_load(session.environment(), schema.catalog, request, write, see)
     notes = (*request.input.notes, *outcome.notes)
     if outcome.edges_added:
         notes = (*notes, _describe_added(outcome.edges_added))
@@ -64,13 +63,13 @@ def run_load_request(
 
 def preview_load_request(session: Session, request: LoadRequest, base: str | None) -> LoadPreview:
     """Count what a load would do, and write nothing."""
-    catalog = session.require_writable()
+    schema = find_load_schema(session, request.branch, base)
 
     def see() -> Snapshot:
         return _look_at_target(session, request, base)
 
     see()
-    preview = preview_load(session.environment(), catalog, request, see)
+    preview = preview_load(session.environment(), schema.catalog, request, see)
     return replace(preview, notes=request.input.notes)
 
 
@@ -85,9 +84,9 @@ def _describe_added(count: int) -> str:
 
 def run_embed_request(session: Session, request: EmbedRequest) -> EmbedResult:
     """Embed what a permitted request asks for."""
-    catalog = session.require_writable()
+    schema = session.require_writable(request.branch)
     outcome = embed_rows(
-        session.environment(), catalog, request, lambda change: session.write(change, catalog)
+        session.environment(), schema.catalog, request, lambda change: session.write(change, schema)
     )
     return EmbedResult(
         branch=request.branch,
@@ -98,6 +97,21 @@ def run_embed_request(session: Session, request: EmbedRequest) -> EmbedResult:
         notes=tuple(outcome.notes),
         engine=outcome.engine,
     )
+
+
+def find_load_schema(session: Session, branch: str, base: str | None) -> AcceptedSchema:
+    """The schema of the branch to load into, or of the one it will be created from.
+
+    Raises:
+        BranchNotFound: There is neither.
+    """
+    name = canonical_branch(branch)
+    try:
+        return session.require_writable(name)
+    except BranchNotFound:
+        if base is None:
+            raise
+        return session.require_writable(canonical_branch(base))
 
 
 def _look_at_target(session: Session, request: LoadRequest, base: str | None) -> Snapshot:

@@ -43,7 +43,8 @@ def run_mutation(
 ) -> MutationResult:
     """Run a mutation that is permitted. Raises SchemaMoved when it was checked too early."""
     started = perf_counter()
-    catalog = session.require_writable()
+    schema = session.require_writable(branch)
+    catalog = schema.catalog
     ir = require_mutation(compile_source(source, catalog, name))
     bound = bind_all(ir.params, params)
     affected = Affected()
@@ -75,7 +76,7 @@ def run_mutation(
             properties=lambda: noted,
             inserts=Inserts(inserted.list_ids(), prepare) if ir.is_insert_only else None,
         ),
-        catalog,
+        schema,
     )
     version = commit.manifest_version if commit else session.coordinator.last_seen(branch).version
     result = MutationResult(

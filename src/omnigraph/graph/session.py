@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 from omnigraph.catalog import Catalog
 from omnigraph.embed import EmbedSource
 from omnigraph.embed.source import read_settings
-from omnigraph.errors import BadRequestError, BranchNotFound, ConflictError, OmnigraphError
+from omnigraph.errors import BadRequestError, BranchNotFound, OmnigraphError
 from omnigraph.graph.commit_observers import Prefetcher
 from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
@@ -39,7 +39,7 @@ from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.freshness import CommitObserver
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.schema_view import project_to_schema
-from omnigraph.manifest.schemas import find_catalog, keep_accepted
+from omnigraph.manifest.schemas import AcceptedSchema, find_catalog, keep_accepted, read_schema
 from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.queues import QueueKey
@@ -63,7 +63,6 @@ _T = TypeVar("_T")
 
 log = logging.getLogger("omnigraph")
 
-_SCHEMA_ATTEMPTS_MAX = 3
 _SCHEMAS = ("commit", "current")
 
 
@@ -156,20 +155,30 @@ class Session:
             self.contract = contract
         return contract
 
+    def read_schema(self, branch: str) -> AcceptedSchema:
+        """The schema that a branch is in now.
+
+        Raises:
+            BranchNotFound: There is no such branch.
+        """
+        current = self.read_contract()
+        return read_schema(self.store.texts, self.coordinator.fresh(branch), current)
+
     def view_in_own_schema(
         self, snapshot: Snapshot, current: SchemaContract
     ) -> tuple[Catalog, Snapshot]:
-        """A snapshot in the schema it was made under, in that of today when its text is gone."""
+        """A snapshot in the schema it was made under, in that of main when its text is gone."""
         own = find_catalog(self.store.texts, snapshot, current)
         if own is not None:
             return own, snapshot
         return current.catalog, project_to_schema(snapshot, None, current.catalog)
 
     def view_in_current_schema(self, snapshot: Snapshot) -> tuple[Catalog, Snapshot]:
-        """A snapshot in the schema of today, through identities."""
-        current = self.read_contract()
-        own = find_catalog(self.store.texts, snapshot, current)
-        return current.catalog, project_to_schema(snapshot, own, current.catalog)
+        """A snapshot in the schema of its branch today, of main if that is gone, by identities."""
+        own = find_catalog(self.store.texts, snapshot, self.read_contract())
+        is_there = self.coordinator.has_branch(snapshot.branch)
+        today = self.read_schema(snapshot.branch if is_there else MAIN).catalog
+        return today, project_to_schema(snapshot, own, today)
 
     # Reading
 
@@ -220,12 +229,9 @@ class Session:
         return MAIN, branch, None, None
 
     def _read_now(self, branch: str) -> tuple[Catalog, Snapshot]:
-        for _ in range(_SCHEMA_ATTEMPTS_MAX):
-            catalog = self.read_contract().catalog
-            snapshot = self.coordinator.fresh(branch).snapshot()
-            if snapshot.schema_hash in (None, catalog.shape_hash):
-                return catalog, snapshot
-        raise ConflictError("the schema keeps changing — try again")
+        current = self.read_contract()
+        snapshot = self.coordinator.fresh(branch).snapshot()
+        return read_schema(self.store.texts, snapshot, current).catalog, snapshot
 
     def read_as(
         self, moment: Moment, schema: str, ask: Callable[[Catalog, Snapshot], _T]
@@ -275,11 +281,14 @@ class Session:
             self.policy.require(action, actor=who, branch=branch, target_branch=target_branch)
         return who
 
-    def require_writable(self) -> Catalog:
-        """The schema that a write is checked against.
+    def require_writable(self, branch: str = MAIN) -> AcceptedSchema:
+        """The schema that a write to a branch is checked against.
+
+        That of main is told by the schema files, which were just looked at; a branch has none.
 
         Raises:
             BadRequestError: The session is closed, or open for reading only.
+            BranchNotFound: There is no such branch.
             ConflictError: A schema change is in progress.
         """
         if self.mode == "r":
@@ -293,24 +302,27 @@ class Session:
                 # A schema change died close to its end: what comes now is checked against it.
                 self.recover(full=False)
             refuse_while_applying(environment)
-        return self.read_contract().catalog
+        current = self.read_contract()
+        find = self.coordinator.last_seen if branch == MAIN else self.coordinator.fresh
+        return read_schema(self.store.texts, find(branch), current)
 
     def recover(self, *, full: bool = False, wait_for: Collection[QueueKey] | None = None) -> None:
         """Finish or undo what dead writers left; `full` says that this is an open."""
         recover_all(self.environment(), full=full, wait_for=wait_for)
 
-    def recover_for_upkeep(self) -> Catalog:
-        """Recover all that can be recovered now; returns the schema afterwards."""
+    def recover_for_upkeep(self, branch: str = MAIN) -> Catalog:
+        """Recover all that can be recovered now; returns the schema of a branch afterwards."""
         self.require_writable()
         self.recover()
-        return self.require_writable()
+        self.require_writable()
+        return self.read_schema(branch).catalog
 
     def environment(self) -> WriteEnvironment:
         return self.store.environment(self.coordinator)
 
-    def write(self, request: WriteRequest, catalog: Catalog) -> GraphCommit | None:
+    def write(self, request: WriteRequest, schema: AcceptedSchema) -> GraphCommit | None:
         """Recover what stands in the way, commit, and have compacted what is due for it."""
-        environment = replace(self.environment(), schema_hash=catalog.shape_hash)
+        environment = replace(self.environment(), schema_name=schema.name)
         self.recover(wait_for=queue_keys(request.touched.all, request.branch))
         run = run_write if request.inserts is None else self.groups.run
         commit = run(environment, request)
@@ -342,8 +354,9 @@ class Session:
         """Decode for queries what a branch is about to show, or only what few rows change."""
         try:
             before = self.coordinator.last_seen(branch).snapshot()
+            catalog = read_schema(self.store.texts, before, self.contract).catalog
             with self.cache.prefetching():
-                where = (self.contract.catalog, self.store.tables, self.cache)
+                where = (catalog, self.store.tables, self.cache)
                 prefetch(before, pins, *where, all_of_it=all_of_it)
         except Exception as error:  # the write is whole; the next query pays for the decoding
             log.warning("could not read ahead of a commit to '%s'", branch, exc_info=error)

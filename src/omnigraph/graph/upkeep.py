@@ -41,8 +41,9 @@ class UpkeepCalls:
         """Build every declared index that is missing on a branch; answers do not change."""
         from omnigraph.upkeep.ensure_indices import ensure_indices
 
-        catalog = self._begin_upkeep(Action.OPTIMIZE, actor)
-        environment, target = self._session.environment(), canonical_branch(branch)
+        target = canonical_branch(branch)
+        catalog = self._begin_upkeep(Action.OPTIMIZE, actor, target)
+        environment = self._session.environment()
         return retry_after_recovery(
             environment, None, lambda: ensure_indices(environment, catalog, target, on_progress)
         )
@@ -133,16 +134,16 @@ class UpkeepCalls:
         spark = self._session.settings.spark
         return verify_graph(
             self._session.environment(),
-            lambda: self._session.read_contract().catalog,
+            self._session.read_contract,
             content=content,
             record=record,
             spread=choose_spread(spark) if content else spread_over_threads,
             on_progress=on_progress,
         )
 
-    def _begin_upkeep(self, action: Action, actor: str | None) -> Catalog:
+    def _begin_upkeep(self, action: Action, actor: str | None, branch: str = MAIN) -> Catalog:
         self._session.permit(action, actor=actor)
-        return self._session.recover_for_upkeep()
+        return self._session.recover_for_upkeep(branch)
 
 
 def run_upkeep(

@@ -33,7 +33,7 @@ def verify_at(
     torn = _find_torn_manifest(store)
     found = verify_graph(
         environment,
-        lambda: load_accepted_contract(store.texts, environment.coordinator, None).catalog,
+        lambda: load_accepted_contract(store.texts, environment.coordinator, None),
         content=content,
     )
     return replace(found, findings=(*torn, *found.findings))

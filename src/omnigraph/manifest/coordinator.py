@@ -49,7 +49,7 @@ from omnigraph.manifest.model import (
 from omnigraph.manifest.pin_history import PinnedCommit, list_pinned_commits
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
-from omnigraph.manifest.stamp import migrate
+from omnigraph.manifest.stamp import admit_branch_schemas, migrate
 from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.location import TableLocation, version_file
@@ -211,6 +211,11 @@ class Coordinator:
         # A stamp is a new version as well: without a new version there is none to read.
         self._stamped_version = None if is_migrated else latest
         return is_migrated
+
+    def admit_branch_schemas(self) -> None:
+        """From now on branches may be in different schemas. The caller holds main's turn."""
+        if admit_branch_schemas(self._control):
+            self._stamped_version = None
 
     def merge(
         self,

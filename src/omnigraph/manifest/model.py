@@ -185,6 +185,11 @@ class ManifestState:
     pinned: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     vector_models: Mapping[int, str] = field(default_factory=dict)
 
+    @property
+    def schema_name(self) -> str | None:
+        """What the schema of the branch is kept under; None when the manifest does not say."""
+        return self.schema_id or self.schema_hash
+
     def snapshot(self) -> Snapshot:
         return Snapshot(
             self.branch,

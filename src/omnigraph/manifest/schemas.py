@@ -1,5 +1,7 @@
 """Schemas: the texts of every schema a graph has had, so that each commit is read in its own.
 
+A branch is in the schema that its manifest names, which need not be that of main.
+
     __schemas/{id}.json   {"source": …, "ir": …}
 
 The id is a hash of both texts, identities included: two schemas of one shape differ in it when a
@@ -13,14 +15,24 @@ import json
 from collections.abc import Iterable
 from functools import lru_cache
 
-from omnigraph.catalog import Catalog, catalog_from_json
-from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.catalog import FIRST_ID, Catalog, catalog_from_json
+from omnigraph.dataclass import dataclass
+from omnigraph.errors import ConflictError, OmnigraphError, StorageError
 from omnigraph.manifest.contract import SchemaContract, schema_id, schema_text, text_id
-from omnigraph.manifest.model import ManifestState, Snapshot
+from omnigraph.manifest.model import MAIN, ManifestState, Snapshot
 from omnigraph.storage.graph_texts import GraphTexts
 
 DIRECTORY = "__schemas"
 CATALOGS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedSchema:
+    """The schema a state is in, and what its manifest calls it; None when that does not say."""
+
+    source: str
+    catalog: Catalog
+    name: str | None
 
 
 def keep_schema(texts: GraphTexts, source: str, catalog: Catalog, name: str | None = None) -> str:
@@ -37,7 +49,7 @@ def keep_schema(texts: GraphTexts, source: str, catalog: Catalog, name: str | No
 
 def keep_accepted(texts: GraphTexts, state: ManifestState, contract: SchemaContract) -> None:
     """Keep the schema the graph has now, unless it is kept or the files are about to change."""
-    name = state.snapshot().schema_name
+    name = state.schema_name
     if name in (contract.schema_id, contract.catalog.shape_hash):
         keep_schema(texts, contract.source, contract.catalog, name)
 
@@ -61,20 +73,77 @@ def find_catalog(texts: GraphTexts, snapshot: Snapshot, current: SchemaContract)
     return kept
 
 
+def read_schema(
+    texts: GraphTexts, snapshot: Snapshot | ManifestState, current: SchemaContract
+) -> AcceptedSchema:
+    """The schema that the tables of a branch are in; `current` is that of main.
+
+    Raises:
+        ConflictError: Its text is gone or damaged.
+    """
+    name = snapshot.schema_name
+    kept = None
+    if name is not None and name != current.schema_id:
+        kept = load_schema(texts, name)
+        if kept is None and not _is_of(current, snapshot):
+            raise ConflictError(
+                f"the schema of branch '{snapshot.branch}' cannot be read: "
+                f"'{schema_path(name)}' is missing or damaged — restore it from a backup"
+            )
+    return kept or AcceptedSchema(current.source, current.catalog, name)
+
+
+def _is_of(current: SchemaContract, snapshot: Snapshot | ManifestState) -> bool:
+    """Whether the schema files at the root are those of a state whose kept text is not there."""
+    is_named = snapshot.schema_name == current.catalog.shape_hash
+    is_main = snapshot.branch == MAIN and snapshot.schema_hash == current.catalog.shape_hash
+    return is_named or is_main
+
+
 def _load_catalog(texts: GraphTexts, name: str) -> Catalog | None:
+    kept = load_schema(texts, name)
+    return None if kept is None else kept.catalog
+
+
+def load_schema(texts: GraphTexts, name: str) -> AcceptedSchema | None:
+    """A schema that is kept; None when its text is gone or damaged."""
     text = texts.read_text_if_exists(schema_path(name))
     if text is None:
         return None
     try:
-        return _parse_catalog(text)
+        source, catalog = _parse_schema(text)
+        return AcceptedSchema(source, catalog, name)
     except (ValueError, KeyError, TypeError, StorageError):
         return None  # damaged: as good as not there
 
 
 @lru_cache(maxsize=CATALOGS_MAX)
-def _parse_catalog(text: str) -> Catalog:
+def _parse_schema(text: str) -> tuple[str, Catalog]:
     """One catalogue per text, so that what is cached by its identity is found again."""
-    return catalog_from_json(json.loads(text)["ir"])
+    kept = json.loads(text)
+    return str(kept["source"]), catalog_from_json(kept["ir"])
+
+
+def find_next_id(texts: GraphTexts) -> int:
+    """The first identity that no schema of the graph has handed out, on whichever branch.
+
+    Every schema is kept before a manifest names it, so those that are kept are all there can be.
+
+    Raises:
+        ConflictError: A schema that is kept cannot be read, so its identities are not known.
+    """
+    first = FIRST_ID
+    for file in texts.list_dir(DIRECTORY):
+        if not file.endswith(".json"):
+            continue
+        kept = load_schema(texts, file.removesuffix(".json"))
+        if kept is None:
+            raise ConflictError(
+                f"'{DIRECTORY}/{file}' cannot be read, so a new type or property could get an "
+                "identity that is in use — restore the file from a backup; nothing was changed"
+            )
+        first = max(first, kept.catalog.next_id)
+    return first
 
 
 def find_damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, str]:

@@ -4,6 +4,10 @@
     2  `object_id` is the primary key
     3  no `__run__*` staging branches left
     4  rows of a table that is not at the default path of its key say where it is
+    5  branches may be in different schemas
+
+A graph is brought up to 4 when it is opened to write. It gets 5 when a branch first gets a schema
+of its own, so that a graph that does without is still read by the Omnigraph before.
 
 Nothing outside this module reads the stamp. Migration is idempotent: a crash in the middle, or two
 processes at the same time, end in the same state.
@@ -16,12 +20,15 @@ from omnigraph.storage.control import ControlTable
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 STAMP = "omnigraph:internal_schema_version"
+COMMON_VERSION = 4
+"""The format of a graph whose branches are all in one schema."""
+BRANCH_SCHEMAS_VERSION = 5
 _LEGACY_RUN_PREFIX = "__run__"
 
 
 def fresh_stamp() -> dict[str, str]:
     """The schema metadata a new manifest is born with."""
-    return {STAMP: str(INTERNAL_SCHEMA_VERSION)}
+    return {STAMP: str(COMMON_VERSION)}
 
 
 def read_stamp(control: ControlTable) -> int:
@@ -42,7 +49,7 @@ def read_stamp(control: ControlTable) -> int:
 def migrate(control: ControlTable) -> bool:
     """Bring a manifest up to the current format; whether anything was done."""
     stamp = read_stamp(control)
-    if stamp == INTERNAL_SCHEMA_VERSION:
+    if stamp >= COMMON_VERSION:
         return False
     if stamp < 2:
         _mark_primary_key(control)
@@ -51,6 +58,17 @@ def migrate(control: ControlTable) -> bool:
     if stamp < 4:
         # No such row is there yet; an Omnigraph that would not understand one has to keep out.
         control.set_metadata({STAMP: "4"})
+    return True
+
+
+def admit_branch_schemas(control: ControlTable) -> bool:
+    """Keep out an Omnigraph that takes all branches for one schema; whether anything was done.
+
+    The caller holds the turn to publish on main.
+    """
+    if read_stamp(control) >= BRANCH_SCHEMAS_VERSION:
+        return False
+    control.set_metadata({STAMP: str(BRANCH_SCHEMAS_VERSION)})
     return True
 
 

@@ -208,7 +208,8 @@ TOOLS: tuple[Tool, ...] = (
         "schema_get",
         "The schema of the graph: node and edge types, their properties and keys. Read it first.",
         "getSchema",
-        _get("schema"),
+        _get("schema", "branch"),
+        {"branch": _BRANCH},
     ),
     Tool(
         "snapshot",

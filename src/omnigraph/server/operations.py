@@ -256,7 +256,10 @@ OPERATIONS: tuple[Operation, ...] = (
         "getSnapshot", "/snapshot", routes_reads.get_snapshot, answered.SnapshotOutput,
         parameters=(_BRANCH,)
     ),
-    _get("getSchema", "/schema", routes_schema.get_schema, answered.SchemaOutput),
+    _get(
+        "getSchema", "/schema", routes_schema.get_schema, answered.SchemaOutput,
+        parameters=(_BRANCH,)
+    ),
     _write(
         "applySchema", "/schema/apply", routes_schema.apply_schema, sent.SchemaApplyRequest,
         answered.SchemaApplyOutput, action=Action.SCHEMA_APPLY

@@ -154,6 +154,7 @@ class SchemaApplyRequest(NotedModel):
     """The schema that the graph should have."""
 
     schema_source: str = Field(description="The text of the schema.")
+    branch: str | None = Field(None, description="The branch to change; `main` by default.")
     allow_data_loss: bool = Field(False, description="Whether drops erase old versions too.")
 
 

@@ -82,13 +82,15 @@ async def answer(call: Call, wanted: Change) -> Response:
 
 def _reads_rows(graph: Graph, wanted: Change) -> bool:
     """Whether rows of the graph decide what is written, or come back."""
-    ir = require_mutation(compile_query(wanted.source, graph.catalog, wanted.name))
+    ir = require_mutation(
+        compile_query(wanted.source, graph.branch_catalog(wanted.branch), wanted.name)
+    )
     return ir.match is not None or ir.returned is not None
 
 
 def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
     """Mutate, held to what the branch showed when the request arrived."""
-    catalog = graph.catalog
+    catalog = graph.branch_catalog(wanted.branch)
     compiled = require_mutation(compile_query(wanted.source, catalog, wanted.name))
 
     def mutate(if_commit: str | None) -> MutationResult:

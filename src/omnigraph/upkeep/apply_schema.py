@@ -1,4 +1,4 @@
-"""Apply a schema: bring the tables of a graph in line with another schema, or change nothing.
+"""Apply a schema: bring the tables of a branch in line with another schema, or change nothing.
 
     phase   what happens                                  a crash here leaves
             lock, plan, check rows, stage tables          the lock, which the next open removes
@@ -12,11 +12,18 @@
 Recovery decides from the sidecar, the staged files and the manifest which side of the publish a
 change died on. A change that touches no table needs no sidecar: the manifest alone says whether
 it was published.
+
+The schema files at the root are those of main. A change of another branch confirms its sidecar
+instead of staging them; its schema is the one that its manifest names, kept in `__schemas/`.
+Other branches stay as they are, and so do their tables: a branch changes a table on a fork of its
+own, and a new one lies at a path that no other has. Changes take turns across the whole graph, so
+that no two of them hand out the same identity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from omnigraph.catalog import (
@@ -31,10 +38,10 @@ from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import MAIN, ManifestState, Tombstone, load_contract
+from omnigraph.manifest import MAIN, ManifestState, Tombstone, load_accepted_contract
 from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
-from omnigraph.manifest.schemas import keep_schema
+from omnigraph.manifest.schemas import find_next_id, keep_accepted, keep_schema, read_schema
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
 from omnigraph.upkeep.new_tables import create_empty, free_path, open_head
@@ -52,8 +59,14 @@ from omnigraph.upkeep.table_changes import (
     table_changes,
 )
 from omnigraph.write.drift import check_heads
-from omnigraph.write.environment import BRANCHES_QUEUE, HISTORY_QUEUE, WriteEnvironment, queue_keys
-from omnigraph.write.fork import open_pin
+from omnigraph.write.environment import (
+    BRANCHES_QUEUE,
+    HISTORY_QUEUE,
+    WriteEnvironment,
+    publish_turn,
+    queue_keys,
+)
+from omnigraph.write.fork import fork_for_write, open_pin
 from omnigraph.write.intent import Intent, NewTable, TableCommits, mint_commit, to_commit_step
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.purge import purge_history
@@ -85,51 +98,82 @@ def apply_schema(
     environment: WriteEnvironment,
     source: str,
     *,
+    branch: str = MAIN,
     allow_data_loss: bool = False,
     actor: str | None = None,
     note: CommitNote = NO_NOTE,
 ) -> SchemaResult:
-    """Make `source` the schema of the graph. The caller has recovered what dead writers left.
+    """Make `source` the schema of a branch. The caller has recovered what dead writers left.
 
     Raises:
         SourceError: The schema is not valid, or a rename hint cannot be followed.
         MigrationError: A step is not supported, or rows do not fit; the first one is named.
-        ConflictError: Other branches exist, another change is in progress, a table has drift, or a
-            tag keeps what is to be removed for good.
+        ConflictError: Another change is in progress, a table has drift, or a tag or another branch
+            keeps what is to be removed for good.
     """
     root = environment.tables.root
     turns = [(HISTORY_QUEUE, None), (BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]
     with environment.queues.acquire_many(turns):
         # Staged files of a change that died before its sidecar must not be taken for ours.
         reconcile_staging(environment.texts, environment.coordinator)
-        accepted = load_contract(environment.texts).catalog
+        accepted = _read_accepted(environment, branch)
         plan = plan_migration(accepted, parse_schema(source), allow_data_loss=allow_data_loss)
         desired = plan.require_supported()
         if not plan.steps:
-            version = environment.coordinator.fresh(MAIN).version
+            version = environment.coordinator.fresh(branch).version
             return SchemaResult(True, False, version, ())
-        _refuse_branches(environment)
         # We hold the queue: on a local disk a lock that is there belongs to a dead process.
         environment.coordinator.lock_schema(is_stale=root.is_local)
         try:
             hit(Failpoint.SCHEMA_APPLY_AFTER_LOCK)
-            _refuse_branches(environment)
-            change = _Change(
-                environment, source, accepted, desired, plan, actor, note, allow_data_loss
-            )
-            return change.run()
+            _admit_branches(environment, branch)
+            facts = (branch, source, accepted, desired, plan, actor, note, allow_data_loss)
+            return _Change(environment, *facts).run()
         finally:
             environment.coordinator.unlock_schema()
 
 
-def _refuse_branches(environment: WriteEnvironment) -> None:
-    others = [branch for branch in environment.coordinator.branches() if branch != MAIN]
-    if others:
-        named = ", ".join(f"'{branch}'" for branch in others[:3])
+def _read_accepted(environment: WriteEnvironment, branch: str) -> Catalog:
+    """The schema of a branch, to go on from with identities that no branch has handed out."""
+    texts, coordinator = environment.texts, environment.coordinator
+    current = load_accepted_contract(texts, coordinator, None)
+    keep_accepted(texts, coordinator.fresh(MAIN), current)
+    accepted = read_schema(texts, coordinator.fresh(branch), current).catalog
+    return replace(accepted, next_id=max(accepted.next_id, find_next_id(texts)))
+
+
+def _admit_branches(environment: WriteEnvironment, branch: str) -> None:
+    """Make sure that every other branch says which schema it is in, before one goes its own way.
+
+    Raises:
+        ConflictError: Branches of an early Omnigraph do not: they would follow main.
+    """
+    coordinator = environment.coordinator
+    others = [each for each in coordinator.branches() if each != branch]
+    if not others:
+        return
+    if branch == MAIN and coordinator.fresh(MAIN).schema_name is None:
+        named = ", ".join(f"'{each}'" for each in others[:3])
         raise ConflictError(
-            f"a schema change requires a graph with only main, but there is {named} — merge or "
-            "delete the other branches first"
+            f"the manifest of {named} does not say which schema it is in: it is of an early "
+            "Omnigraph — merge or delete the other branches before this first schema change"
         )
+    with publish_turn(environment, MAIN):
+        coordinator.admit_branch_schemas()
+
+
+def _refuse_shared(environment: WriteEnvironment, branch: str, purged: Sequence[str]) -> None:
+    """Refuse to remove for good what other branches have, or had and may be merged with."""
+    others = environment.coordinator.branches() if purged else []
+    for other in others:
+        if other == branch:
+            continue
+        state = environment.coordinator.fresh(other)
+        if not {*state.paths.values(), *state.hidden_paths}.isdisjoint(purged):
+            raise ConflictError(
+                f"branch '{other}' has rows that this change would remove for good — merge and "
+                "delete that branch first, or drop without data loss"
+            )
 
 
 def _refuse_tagged(environment: WriteEnvironment, purged: Sequence[str]) -> None:
@@ -148,6 +192,7 @@ class _Change:
     """One schema change, from plan to acknowledgement. The caller holds the schema lock."""
 
     environment: WriteEnvironment
+    branch: str
     source: str
     accepted: Catalog
     desired: Catalog
@@ -160,14 +205,14 @@ class _Change:
         changes = table_changes(self.accepted, self.desired)
         entities = (*self.accepted.entities(), *self.desired.entities())
         keys = {entity.table_key for entity in entities}
-        with self.environment.queues.acquire_many(queue_keys(keys, MAIN)):
-            state = self.environment.coordinator.fresh(MAIN)
+        with self.environment.queues.acquire_many(queue_keys(keys, self.branch)):
+            state = self.environment.coordinator.fresh(self.branch)
             moved = {
                 each.old.table_key: state.entries[each.old.table_key]
                 for each in changes
                 if not isinstance(each, AddTable)
             }
-            check_heads(self.environment, MAIN, moved)
+            check_heads(self.environment, self.branch, moved)
             tables = self.environment.tables
             check = RowCheck(tables, state.entries, self.accepted, self.desired)
             check.refuse_broken(self.plan.steps)
@@ -179,9 +224,14 @@ class _Change:
     def _commit(self, state: ManifestState, changes: Sequence[TableChange]) -> ManifestState:
         environment, purged = self.environment, self._paths_to_purge(state, changes)
         _refuse_tagged(environment, purged)
+        _refuse_shared(environment, self.branch, purged)
+        is_main = self.branch == MAIN
+        if not is_main:
+            # Durable before the sidecar: from its confirmation on, recovery names this schema.
+            keep_schema(environment.texts, self.source, self.desired)
         intent = Intent(
             kind=WriterKind.SCHEMA_APPLY,
-            branch=MAIN,
+            branch=self.branch,
             branch_id=state.branch_id,
             tables=(
                 *(work for each in changes for work in self._work(state, each)),
@@ -195,11 +245,16 @@ class _Change:
             schema_hash=self.desired.shape_hash,
             schema_id=schema_id(self.source, self.desired),
             purged=purged,
+            confirms=not is_main,
             after_table=Failpoint.SCHEMA_APPLY_AFTER_TABLE,
-            before_publish=self._stage_schema_files,
-            after_publish=lambda published: self._promote_schema_files(published, purged),
-            withdraw=lambda: reconcile_staging(environment.texts, environment.coordinator),
         )
+        if is_main:
+            intent = replace(
+                intent,
+                before_publish=self._stage_schema_files,
+                after_publish=lambda published: self._promote_schema_files(published, purged),
+                withdraw=lambda: reconcile_staging(environment.texts, environment.coordinator),
+            )
         return carry_out(environment, intent)
 
     def _stage_schema_files(self) -> None:
@@ -224,18 +279,9 @@ class _Change:
             case AlterTable(old, new):
                 yield self._alter(state, old, new)
             case RenameTable(old, new):
-                entry = state.entries[old.table_key]
-                if has_other_rows(old, new):
-                    yield self._rewrite(state, old, new)
-                elif arrow_schema(old) != arrow_schema(new):
-                    yield self._alter(state, old, new)
-                location = tables.root.table(entry.table_path)
-                # The table stays at its path: only its key changes.
-                yield NewTable(
-                    new.table_key, entry.table_path, lambda _: open_head(tables, location)
-                )
+                yield from self._rename(state, old, new)
             case AddTable(new):
-                path = free_path(state, new)
+                path = free_path(tables, state, new)
                 location = tables.root.table(path)
                 yield NewTable(new.table_key, path, lambda _: create_empty(tables, location, new))
             case DropTable():
@@ -243,14 +289,35 @@ class _Change:
             case _:
                 assert_never(each)
 
+    def _rename(
+        self, state: ManifestState, old: EntityType, new: EntityType
+    ) -> Iterator[TableCommits | NewTable]:
+        """The table stays at its path: only its key changes, and its rows where they have to."""
+        tables, entry = self.environment.tables, state.entries[old.table_key]
+        if not has_other_rows(old, new) and arrow_schema(old) == arrow_schema(new):
+            shown = open_pin(tables, entry)
+            place = (entry.table_branch, entry.version)
+            yield NewTable(new.table_key, entry.table_path, lambda _: shown, *place)
+            return
+        change = self._rewrite if has_other_rows(old, new) else self._alter
+        moved = change(state, old, new)
+        location = moved.handle.location
+        yield moved
+        yield NewTable(
+            new.table_key,
+            entry.table_path,
+            lambda _: open_head(tables, location),
+            location.branch,
+        )
+
     def _rewrite(self, state: ManifestState, old: EntityType, new: EntityType) -> TableCommits:
         tables = self.environment.tables
-        handle = open_pin(tables, state.entries[old.table_key])
+        handle = fork_for_write(self.environment, state.entries[old.table_key], self.branch)
         staged = stage_rewrite(tables, handle, old, new)
         return TableCommits(old.table_key, handle, (to_commit_step(staged),))
 
     def _alter(self, state: ManifestState, old: EntityType, new: EntityType) -> TableCommits:
-        handle = open_pin(self.environment.tables, state.entries[old.table_key])
+        handle = fork_for_write(self.environment, state.entries[old.table_key], self.branch)
         staged = stage_alter(self.environment.tables, handle, new)
         return TableCommits(old.table_key, handle, (to_commit_step(staged),))
 

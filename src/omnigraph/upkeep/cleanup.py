@@ -166,7 +166,7 @@ def _clean(
     forks, errors = reclaim_forks(environment, states, kept, is_dry_run=not confirm)
     garbage = Garbage(environment.tables.storage_options)
     job = _Job(environment, policy, needed, garbage, confirm, grace)
-    paths = _paths(states)
+    paths = {key: path for path, key in _list_paths(states)}
     rows = [
         job.clean_table(key, paths[key], error=errors.get(key))
         for key in track(paths, on_progress, str, MANIFEST)
@@ -277,19 +277,23 @@ def _keep_tagged(coordinator: Coordinator, needed: _Needed) -> list[Snapshot]:
     return tagged
 
 
-def _paths(states: Mapping[str, ManifestState]) -> dict[str, str]:
-    """Table key → path, of every table that is shown, and of those that were and are not.
+def _list_paths(states: Mapping[str, ManifestState]) -> list[tuple[str, str]]:
+    """Path and table key of every table that is shown, and of those that were and are not.
 
-    A table whose key is another's by now is called by its path.
+    A table is called as on main, where it is there. One whose key is another's is called by its
+    path.
     """
-    paths = {key: entry.table_path for s in states.values() for key, entry in s.entries.items()}
-    known = set(paths.values())
+    keys: dict[str, str] = {}
     for state in states.values():
-        last = {path: key for key, path in sorted(state.paths.items()) if key not in paths}
-        for path in state.hidden_paths - known:
-            paths[last.get(path, path)] = path
-            known.add(path)
-    return dict(sorted(paths.items()))
+        for key, entry in state.entries.items():
+            if entry.table_path not in keys:
+                keys[entry.table_path] = entry.table_path if key in keys.values() else key
+    for state in states.values():
+        last = {path: key for key, path in sorted(state.paths.items())}
+        for path in sorted(state.hidden_paths - keys.keys()):
+            key = last.get(path, path)
+            keys[path] = path if key in keys.values() else key
+    return sorted(keys.items(), key=lambda each: each[::-1])
 
 
 @dataclass(frozen=True, slots=True)

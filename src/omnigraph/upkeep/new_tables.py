@@ -9,14 +9,16 @@ from omnigraph.storage.location import TableLocation, table_path
 from omnigraph.storage.tables import TableStorage
 
 
-def free_path(state: ManifestState, entity: EntityType) -> str:
+def free_path(tables: TableStorage, state: ManifestState, entity: EntityType) -> str:
     """A path that no manifest has ever named: that of the type's name, unless a table had it.
 
     A renamed type keeps its path and a dropped one its history, so that a name that is used again
-    needs another path. Incarnations are never used twice.
+    needs another path. Another branch may have a type of that name, which only its table says.
+    Incarnations are never used twice, on whichever branch.
     """
     path = table_path(entity.kind, entity.name)
-    if path not in {*state.paths.values(), *state.hidden_paths}:
+    is_known = path in {*state.paths.values(), *state.hidden_paths}
+    if not is_known and not tables.exists(tables.root.child(path)):
         return path
     return f"{path}-{entity.incarnation_id:x}"
 
@@ -24,7 +26,9 @@ def free_path(state: ManifestState, entity: EntityType) -> str:
 def create_empty(tables: TableStorage, location: TableLocation, entity: EntityType) -> TableHandle:
     """Make the empty table of a type at a free path."""
     if tables.exists(location.uri):
-        tables.delete_table(location.uri)  # of an unfinished change: no manifest names it
+        # Of an unfinished change. A schema that a manifest names is kept, and what is kept has its
+        # incarnations for good, so no manifest names this path.
+        tables.delete_table(location.uri)
     tables.create_table(location, arrow_schema(entity))
     return open_head(tables, location)
 

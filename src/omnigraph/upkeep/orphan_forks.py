@@ -35,16 +35,22 @@ def reclaim_forks(
     """
     removed: list[str] = []
     errors: dict[str, str] = {}
-    paths = {key: e.table_path for state in states.values() for key, e in state.entries.items()}
-    for key, path in sorted(paths.items()):
+    for path, key in sorted(_list_tables(states.values()).items(), key=lambda each: each[::-1]):
         uri = environment.tables.root.child(path)
         try:
-            owned = set(_list_owned(states.values(), key))
+            owned = set(_list_owned(states.values(), path))
+            past = {each.branch for each in states.values() if path in each.hidden_paths}
             forks = children_first(environment.tables.forks.list(uri))
-            suspects = [each for each in forks if (path, each) not in kept and each not in owned]
+            suspects = [
+                each
+                for each in forks
+                if (path, each) not in kept
+                and each not in owned
+                and branch_of_fork(each) not in past
+            ]
             for start in range(0, len(suspects), FORKS_AT_ONCE):
                 some = suspects[start : start + FORKS_AT_ONCE]
-                found = _reclaim(environment, key, uri, some, is_dry_run=is_dry_run)
+                found = _reclaim(environment, key, path, some, is_dry_run=is_dry_run)
                 removed += [f"{key}:{fork}" for fork in found]
         except OmnigraphError as error:
             errors[key] = error.message
@@ -52,20 +58,30 @@ def reclaim_forks(
 
 
 def _reclaim(
-    environment: WriteEnvironment, key: str, uri: str, forks: Sequence[str], *, is_dry_run: bool
+    environment: WriteEnvironment, key: str, path: str, forks: Sequence[str], *, is_dry_run: bool
 ) -> Sequence[str]:
     queues = [(key, branch_of_fork(fork)) for fork in forks]
     with environment.queues.acquire_many(queues):
         hit(Failpoint.CLEANUP_RECONCILE_FORK)
         coordinator = environment.coordinator
-        owned = set(_list_owned(map(coordinator.fresh, coordinator.branches()), key))
+        owned = set(_list_owned(map(coordinator.fresh, coordinator.branches()), path))
         orphans = [each for each in forks if each not in owned]
+        uri = environment.tables.root.child(path)
         return orphans if is_dry_run else environment.tables.forks.delete_unused(uri, orphans)
 
 
-def _list_owned(states: Iterable[ManifestState], key: str) -> Iterator[str]:
-    """The forks of a table that some branch shows."""
+def _list_tables(states: Iterable[ManifestState]) -> dict[str, str]:
+    """Path → table key of every table that is shown. Branches may call one table differently."""
+    tables: dict[str, str] = {}
     for state in states:
-        entry = state.entries.get(key)
-        if entry is not None and entry.table_branch is not None:
-            yield entry.table_branch
+        for key, entry in state.entries.items():
+            tables.setdefault(entry.table_path, key)
+    return tables
+
+
+def _list_owned(states: Iterable[ManifestState], path: str) -> Iterator[str]:
+    """The forks of a table that some branch shows, under whichever key."""
+    for state in states:
+        for entry in state.entries.values():
+            if entry.table_path == path and entry.table_branch is not None:
+                yield entry.table_branch

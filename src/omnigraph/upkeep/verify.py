@@ -30,9 +30,10 @@ import pyarrow as pa
 
 from omnigraph.catalog import Catalog, EdgeType, EntityType, arrow_schema, list_declared_indexes
 from omnigraph.errors import NotFoundError, OmnigraphError, StorageError
-from omnigraph.manifest import MAIN, GraphCommit, Snapshot, TableEntry
+from omnigraph.manifest import MAIN, GraphCommit, SchemaContract, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.manifest.rows import commits_newest_first
+from omnigraph.manifest.schemas import read_schema
 from omnigraph.storage.content import Spread, spread_over_threads
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import ref_file
@@ -67,7 +68,7 @@ RELOAD = "correct the rows with `omnigraph mutate` or `omnigraph load --mode mer
 
 def verify_graph(
     environment: WriteEnvironment,
-    read_catalog: Callable[[], Catalog],
+    read_contract: Callable[[], SchemaContract],
     *,
     content: bool = False,
     record: bool = False,
@@ -77,10 +78,10 @@ def verify_graph(
     """Check every branch, every pinned table, every row and, with `content`, every byte of it.
 
     With `record` files that have no checksum get one, as they are now: the only thing written.
-    The bytes of large tables are read through `spread`.
+    The bytes of large tables are read through `spread`. The contract is the schema of main.
     """
     verifier = _Verifier(environment, content=content, spread=spread)
-    findings = list(verifier.run(read_catalog, on_progress))
+    findings = list(verifier.run(read_contract, on_progress))
     findings.sort(key=lambda each: each.severity is not Severity.ERROR)
     if record:
         for uri, paths in verifier.files.find_unrecorded().items():
@@ -95,8 +96,8 @@ def verify_graph(
     )
 
 
-_Lineage = tuple[str, str | None, int]
-"""A version of a table, checked once for all branches that share it."""
+_Lineage = tuple[str, str | None, int, str | None]
+"""A version of a table and its schema, checked once for all branches that share them."""
 
 
 class _Verifier:
@@ -110,16 +111,17 @@ class _Verifier:
         self.pending: list[Sidecar] = []
         self.branches_checked = 0
         self._broken: set[_Lineage] = set()
+        self._schema: str | None = None
 
     def run(
-        self, read_catalog: Callable[[], Catalog], on_progress: OnProgress | None
+        self, read_contract: Callable[[], SchemaContract], on_progress: OnProgress | None
     ) -> Iterator[Finding]:
         self.files.inspect()
         yield from self._sidecars()
-        catalog = None
+        contract = None
         try:
             if self.files.manifest_problem(MAIN) is None:
-                catalog = read_catalog()
+                contract = read_contract()
         except UNREADABLE as error:
             yield Finding("schema", "the schema", f"cannot be read: {reason_of(error)}", SCHEMA)
         branches = self.environment.coordinator.branches()
@@ -131,7 +133,7 @@ class _Verifier:
                 yield Finding("manifest", f"branch '{branch}'", message, BACKUP)
                 continue
             self.branches_checked += 1
-            for finding in self._branch(snapshot, commits, catalog):
+            for finding in self._branch(snapshot, commits, contract):
                 yield replace(finding, branch=None if branch == MAIN else branch)
         yield from self.files.findings()
 
@@ -162,9 +164,11 @@ class _Verifier:
                 yield Finding("sidecars", subject, message, RECOVER)
 
     def _branch(
-        self, snapshot: Snapshot, commits: list[GraphCommit], catalog: Catalog | None
+        self, snapshot: Snapshot, commits: list[GraphCommit], contract: SchemaContract | None
     ) -> Iterator[Finding]:
         yield from _commit_findings(commits)
+        catalog = yield from self._read_catalog(snapshot, contract)
+        self._schema = snapshot.schema_name
         handles: dict[str, TableHandle] = {}
         for key, entry in snapshot.entries.items():
             opened = yield from self._open(entry, snapshot.branch)
@@ -190,6 +194,18 @@ class _Verifier:
             found = self._edges(edge, snapshot, handles)
             yield from _guard(f"'{edge.table_key}'", found)
 
+    def _read_catalog(
+        self, snapshot: Snapshot, contract: SchemaContract | None
+    ) -> Generator[Finding, None, Catalog | None]:
+        """The schema that a branch is in, when it can be read."""
+        if contract is None:
+            return None
+        try:
+            return read_schema(self.environment.texts, snapshot, contract).catalog
+        except UNREADABLE as error:
+            yield Finding("schema", "the schema", f"cannot be read: {reason_of(error)}", BACKUP)
+            return None
+
     def _open(self, entry: TableEntry, branch: str) -> Generator[Finding, None, TableHandle | None]:
         """Open what a branch shows, unless that is known to be damaged."""
         subject, fork = f"'{entry.table_key}'", entry.table_branch
@@ -206,7 +222,7 @@ class _Verifier:
         try:
             handle = open_pin(self.tables, entry)
             if self.files.note(entry.table_key, branch, handle) is not None:
-                self._broken.add(_lineage(entry))
+                self._broken.add(self._lineage(entry))
         except UNREADABLE as error:
             missing = isinstance(error, NotFoundError)
             what = "is missing" if missing else f"cannot be opened: {reason_of(error)}"
@@ -220,7 +236,7 @@ class _Verifier:
         """Check one table; the value of the generator is its handle, when it can be read."""
         subject = f"'{entry.table_key}'"
         yield from _guard(subject, self._pin(entry, handle, branch))
-        lineage = _lineage(entry)
+        lineage = self._lineage(entry)
         if lineage in self.columns:
             return handle
         if lineage in self._broken:
@@ -320,15 +336,14 @@ class _Verifier:
     def _read(
         self, key: str, snapshot: Snapshot, handles: Mapping[str, TableHandle]
     ) -> pa.Table | None:
-        return self.columns.get(_lineage(snapshot.entries[key])) if key in handles else None
+        return self.columns.get(self._lineage(snapshot.entries[key])) if key in handles else None
+
+    def _lineage(self, entry: TableEntry) -> _Lineage:
+        return (entry.table_path, entry.table_branch, entry.version, self._schema)
 
 
 def _name_branch(branch: str) -> str:
     return f"branch '{branch}'"
-
-
-def _lineage(entry: TableEntry) -> _Lineage:
-    return (entry.table_path, entry.table_branch, entry.version)
 
 
 def _guard(subject: str, findings: Iterator[Finding]) -> Iterator[Finding]:

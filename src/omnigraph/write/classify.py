@@ -33,8 +33,8 @@ class Mode(StrEnum):
     CONFIRMED = "confirmed"
 
 
-def mode_of(kind: WriterKind, schema_version: int) -> Mode:
-    """The mode that the writer of a sidecar was under."""
+def mode_of(kind: WriterKind, schema_version: int, *, is_main: bool = True) -> Mode:
+    """The mode that the writer of a sidecar was under, on main or on another branch."""
     match kind:
         case WriterKind.MUTATION | WriterKind.MUTATION_GROUP | WriterKind.LOAD:
             return Mode.STRICT
@@ -42,6 +42,8 @@ def mode_of(kind: WriterKind, schema_version: int) -> Mode:
             # An older merge could not confirm. Taking that for "partial" would throw a finished
             # merge away, so it is believed; a partial one of that age looks the same.
             return Mode.CONFIRMED if schema_version >= CONFIRMATION_FLOOR else Mode.LOOSE
+        case WriterKind.SCHEMA_APPLY if not is_main:
+            return Mode.CONFIRMED  # on main its staged files say so
         case WriterKind.SCHEMA_APPLY | WriterKind.ENSURE_INDICES | WriterKind.OPTIMIZE:
             return Mode.LOOSE
         case _:

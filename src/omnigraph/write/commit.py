@@ -150,7 +150,7 @@ def refuse_other_schema(environment: WriteEnvironment, state: ManifestState) -> 
 
 
 def _is_in_other_schema(environment: WriteEnvironment, state: ManifestState) -> bool:
-    checked, accepted = environment.schema_hash, state.schema_hash
+    checked, accepted = environment.schema_name, state.schema_name
     return checked is not None and accepted is not None and checked != accepted
 
 

@@ -24,8 +24,8 @@ HISTORY_QUEUE = "__history__"
 class WriteEnvironment:
     """What a write works with. Holds no state of its own: all of it is in storage.
 
-    `audit` is where recovery records what it recovered. `schema_hash` names the schema that the
-    write was checked against, when that is known.
+    `audit` is where recovery records what it recovered. `schema_name` is that of the schema that
+    the write was checked against, when that is known.
     """
 
     tables: TableStorage
@@ -33,7 +33,7 @@ class WriteEnvironment:
     coordinator: Coordinator
     queues: WriterQueues
     audit: ControlTable
-    schema_hash: str | None = None
+    schema_name: str | None = None
 
     @property
     def has_system_locks(self) -> bool:

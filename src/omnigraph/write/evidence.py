@@ -109,7 +109,7 @@ def _look_at(
         is_ours=_is_ours(tables, location, pin, head, named),
         steps=named,
     )
-    mode = mode_of(sidecar.writer_kind, sidecar.schema_version)
+    mode = mode_of(sidecar.writer_kind, sidecar.schema_version, is_main=sidecar.branch is None)
     proof = _prove(tables, location, pin, shown) if is_claimed else None
     return Found(pin, location, seen, classify(mode, seen), proof)
 

@@ -61,11 +61,17 @@ class TableCommits:
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """A table that is written from nothing. `write` is given the operation id."""
+    """A table that is registered: written from nothing, or there already under another name.
+
+    `write` is given the operation id. `table_branch` and `version` say where a table is shown that
+    is there already; without a version, at the latest one of that lineage.
+    """
 
     table_key: str
     table_path: str
     write: Callable[[str], TableHandle]
+    table_branch: str | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ def _pin(table: TableCommits) -> SidecarPin:
 def _schema_of(intent: Intent) -> SchemaIntent:
     return SchemaIntent(
         registrations=tuple(
-            SidecarTable(each.table_key, each.table_path)
+            SidecarTable(each.table_key, each.table_path, each.table_branch, each.version)
             for each in intent.tables
             if isinstance(each, NewTable)
         ),

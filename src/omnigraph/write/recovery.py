@@ -120,7 +120,7 @@ def undo(environment: WriteEnvironment, sidecar: Sidecar) -> None:
     if state is None:
         actions.discard_orphan()
         return
-    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY and sidecar.branch is None:
         # First of all: tables that are restored beside a complete schema would look ready for it.
         discard(environment.texts)
     found = inspect_tables(environment.tables, state, sidecar)

@@ -32,7 +32,7 @@ from omnigraph.write.schema_recovery import (
     undo_schema_change,
 )
 from omnigraph.write.sidecar import Sidecar, SidecarSwitch, WriterKind
-from omnigraph.write.sidecar_files import delete_sidecar
+from omnigraph.write.sidecar_files import delete_sidecar, withdraw_confirmation
 
 RECOVERY_ACTOR = "omnigraph:recovery"
 
@@ -84,6 +84,9 @@ class RecoveryActions:
 
     def restore(self, found: Sequence[Found]) -> RecoveryRecord:
         """Bring back the pinned rows of every table that moved, and publish so that pin == HEAD."""
+        if self._is_schema_change and self.sidecar.branch is not None:
+            # New tables are removed: what is half undone must never be finished.
+            withdraw_confirmation(self.environment.texts, self.sidecar)
         moved = [each for each in found if each.table_class is not TableClass.NO_MOVEMENT]
         record = self._record(
             RecoveryKind.ROLLED_BACK,
@@ -133,7 +136,7 @@ class RecoveryActions:
             if record.kind is RecoveryKind.ROLLED_FORWARD:
                 complete_schema_change(environment, self.sidecar)
             else:
-                undo_schema_change(environment, environment.coordinator.fresh(MAIN), self.sidecar)
+                undo_schema_change(environment, self._state(), self.sidecar)
         record_recovery(environment.audit, record)
         delete_sidecar(environment.texts, self.sidecar.operation_id)
         log.info("sidecar %s: %s", self.sidecar.operation_id, record.kind)

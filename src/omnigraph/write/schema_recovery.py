@@ -1,11 +1,12 @@
 """Recovery of schema changes: decide first, then move files.
 
-A schema change lays its three files down after its last table and before its publish. So files
-that are there in full, under the hash that the sidecar names, prove that every table is ready;
-and the commit that the sidecar names, found in the manifest, proves that the publish happened.
+A schema change of main lays its three files down after its last table and before its publish. So
+files that are there in full, under the hash that the sidecar names, prove that every table is
+ready. One of another branch has no such files: its sidecar is confirmed instead. The commit that
+the sidecar names, found in the manifest, proves that the publish happened.
 
     the commit is published                     move the files, write it up
-    files in full, every table past its pin     publish, move the files
+    ready, every table past its pin             publish, move the files
     anything else                               restore the tables, remove files and new tables
 """
 
@@ -54,6 +55,8 @@ def decide_schema_change(
 
 
 def _is_complete(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
+    if sidecar.branch is not None:
+        return sidecar.is_confirmed
     if sidecar.schema.schema_hash is None:
         return has_staging(environment.texts)
     return read_staged_hash(environment.texts) == sidecar.schema.schema_hash
@@ -67,14 +70,16 @@ def schema_changes(
         if table.table_key not in state.entries:
             yield RegisterTable(table.table_key, table.table_path)
             location = environment.tables.root.table(table.table_path, table.table_branch)
-            head = environment.tables.head_version(location)
-            handle = environment.tables.open_at(location, head, incarnation=sidecar.operation_id)
+            version = table.version or environment.tables.head_version(location)
+            handle = environment.tables.open_at(location, version, incarnation=sidecar.operation_id)
             yield handle_to_pin(table.table_key, handle)
     yield from (each for each in sidecar.schema.tombstones if each.table_key in state.entries)
 
 
 def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> None:
     """The change is published: its files go into place, and what was to go for good, goes."""
+    if sidecar.branch is not None:
+        return
     # Some files moved while the rest waits: finish that. A whole set is another change's.
     is_half_moved = has_staging(environment.texts) and read_staged_hash(environment.texts) is None
     if is_half_moved or _is_complete(environment, sidecar):
@@ -89,7 +94,8 @@ def undo_schema_change(
     environment: WriteEnvironment, state: ManifestState, sidecar: Sidecar
 ) -> None:
     """The change did not happen: its files go, and so do tables that no manifest ever named."""
-    discard(environment.texts)
+    if sidecar.branch is None:
+        discard(environment.texts)
     known = {*state.paths.values(), *state.hidden_paths}
     for table in sidecar.schema.registrations:
         if table.table_path not in known:  # else it is a table that was to have another name

@@ -65,11 +65,15 @@ class SidecarSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SidecarTable:
-    """One table that a schema change adds, or writes anew under another name."""
+    """One table that a schema change adds, or shows under another name.
+
+    `version` is given for one that is there already and does not move.
+    """
 
     table_key: str
     table_path: str
     table_branch: str | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class Sidecar:
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
     same name. `earlier` are the commits of a group before its last one, which the fields without
     a list are about. `merge_source_branch` is where a merge reads rows: it holds the queues there
-    as well.
+    as well. `is_confirmed` says that every table is ready, new ones too.
     """
 
     operation_id: str
@@ -124,6 +128,7 @@ class Sidecar:
     schema: SchemaIntent = SchemaIntent()
     ancestors: tuple[GraphCommit, ...] = ()
     earlier: tuple[Lineage, ...] = ()
+    is_confirmed: bool = False
 
     @property
     def actors(self) -> str | None:
@@ -155,6 +160,7 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "lineage": _lineage_to_json(sidecar),
         "earlier_commits": [_commit_to_json(each) for each in sidecar.earlier] or None,
         "ancestors": [asdict(each) for each in sidecar.ancestors] or None,
+        "is_confirmed": sidecar.is_confirmed or None,
         **_schema_to_json(sidecar.schema),
     }
     kept = {"branch", "actor_id"}
@@ -266,6 +272,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
         schema=_schema_from_json(value),
         earlier=tuple(Lineage(**each) for each in _optional(value, "earlier_commits", list) or []),
         ancestors=tuple(GraphCommit(**each) for each in _optional(value, "ancestors", list) or []),
+        is_confirmed=value.get("is_confirmed") is True,
     )
 
 
@@ -276,6 +283,7 @@ def _schema_from_json(value: dict[str, Any]) -> SchemaIntent:
                 _field(each, "table_key", str),
                 _field(each, "table_path", str),
                 _optional(each, "table_branch", str),
+                _version(each, "version") if each.get("version") is not None else None,
             )
             for each in _optional(value, "additional_registrations", list) or []
         ),

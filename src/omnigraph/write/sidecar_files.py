@@ -75,9 +75,16 @@ def confirm_sidecar(store: GraphTexts, sidecar: Sidecar, achieved: Mapping[str, 
         )
     hit(Failpoint.RECOVERY_SIDECAR_CONFIRM)
     pins = (replace(pin, confirmed_version=achieved[pin.table_key]) for pin in sidecar.pins)
-    confirmed = replace(sidecar, pins=tuple(pins))
+    confirmed = replace(sidecar, pins=tuple(pins), is_confirmed=True)
     store.write_text(sidecar_path(sidecar.operation_id), sidecar_to_json(confirmed))
     return confirmed
+
+
+def withdraw_confirmation(store: GraphTexts, sidecar: Sidecar) -> None:
+    """The write will be undone: from here on no recovery takes it for complete."""
+    pins = (replace(pin, confirmed_version=None) for pin in sidecar.pins)
+    undone = replace(sidecar, pins=tuple(pins), is_confirmed=False)
+    store.write_text(sidecar_path(sidecar.operation_id), sidecar_to_json(undone))
 
 
 def delete_sidecar(store: GraphTexts, operation_id: str) -> None:
