@@ -35,12 +35,14 @@ from omnigraph.cli import (
     query,
     schema,
     servers,
+    shell,
     tag,
     upkeep,
 )
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, with_shared_flags
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.help_groups import GroupedHelp
 from omnigraph.cli.output import print_error, print_json, print_result, warn_deprecated
 from omnigraph.errors import AddressError, OmnigraphError
 from omnigraph.server.main import serve
@@ -49,6 +51,7 @@ from omnigraph.wire import error_to_json
 
 app = typer.Typer(
     name="omnigraph",
+    cls=GroupedHelp,
     help="A typed, versioned, branchable property graph on plain Lance tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -95,6 +98,7 @@ app.command("lint", short_help="Check the queries of a file against a schema.")(
 app.command("check", hidden=True)(deprecate("check", "lint", lint.lint))
 app.command("language", short_help="List what there is to write.")(language.language)
 app.command("lsp", short_help="Serve an editor.")(language.lsp)
+app.command("shell", short_help="Ask and change a graph at a prompt.")(shell.shell)
 app.command("mcp", short_help="Serve the tools of a graph to an agent.")(mcp.mcp)
 app.command("serve", short_help="Serve graphs over HTTP.")(serve)
 
