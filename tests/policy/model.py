@@ -23,7 +23,12 @@ SCOPED_BY = {
 
 
 def decide(
-    bundle: dict[str, Any], actor: str, action: str, branch: str | None, target: str | None
+    bundle: dict[str, Any],
+    actor: str,
+    action: str,
+    branch: str | None,
+    target: str | None,
+    type_name: str | None = None,
 ) -> tuple[bool, str, str | None]:
     """Whether it is allowed, in which words, and by which rule."""
     if not any(actor in members for members in bundle["groups"].values()):
@@ -34,10 +39,13 @@ def decide(
         if actor in bundle["groups"][rule["allow"]["actors"]["group"]]
         and action in rule["allow"]["actions"]
         and _reaches(rule["allow"], action, branch, target, bundle["protected_branches"])
+        and _covers(rule["allow"], type_name)
     ]
     if matching:
         return True, f"policy allowed action '{action}' for actor '{actor}'", min(matching)
     words = [f"policy denied action '{action}'"]
+    if type_name is not None:
+        words.append(f"of type '{type_name}'")
     if branch is not None:
         words.append(f"on branch '{branch}'")
     if target is not None:
@@ -60,3 +68,11 @@ def _reaches(
     if looked_at is None:
         return False
     return (looked_at in protected) == (scope == "protected")
+
+
+def _covers(allow: dict[str, Any], type_name: str | None) -> bool:
+    if type_name is None:
+        return True
+    if "types" in allow:
+        return type_name in allow["types"]
+    return type_name not in allow.get("except_types", [])

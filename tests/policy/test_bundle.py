@@ -85,6 +85,19 @@ def test_the_bundle_of_the_specification_is_valid() -> None:
             "or move the action to another rule",
         ),
         (
+            bundle_of(rule("actions: [read], types: [A], except_types: [B]")),
+            "line 4: rule 'r': has both types and except_types — keep one of them",
+        ),
+        (
+            bundle_of(rule("actions: [read, change], types: [A]")),
+            "line 4: rule 'r': types does not apply to 'change' — "
+            "remove it, or move the action to another rule",
+        ),
+        (
+            bundle_of(rule("actions: [read], except_types: []")),
+            "line 4: rule 'r': except_types is empty — name a type, or remove it",
+        ),
+        (
             bundle_of(rule("actions: [read, graph_list]")),
             "line 4: rule 'r': mixes actions of a graph and of a server — split it into two rules",
         ),
@@ -106,7 +119,7 @@ def test_the_bundle_of_the_specification_is_valid() -> None:
         (
             bundle_of(rule("actions: [read], branch_scoop: any")),
             "line 4: rule 'r': the key 'branch_scoop' is not one of actors, actions, branch_scope, "
-            "target_branch_scope — did you mean `branch_scope`?",
+            "target_branch_scope, types, except_types — did you mean `branch_scope`?",
         ),
         (
             bundle_of("- { id: r, deny: {}, allow: { actors: { group: g }, actions: [read] } }\n"),

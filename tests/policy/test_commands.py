@@ -144,6 +144,7 @@ def test_a_denial_is_a_result_and_ends_with_0(folder: Path) -> None:
         "action": "read",
         "branch": None,
         "target_branch": None,
+        "type": None,
         "matched_rule": None,
         "message": message,
     }

@@ -28,6 +28,7 @@ NAMES = [
     "${x}",
 ]
 BRANCHES = ["main", "release/1", "work", "review/ann", *NAMES[:6]]
+TYPES = ["Person", "Salary", *NAMES[:7]]
 BUNDLES = 100
 REQUESTS = 100
 
@@ -57,6 +58,10 @@ def random_allow(random: Random, groups: list[str]) -> dict[str, Any]:
         "actors": {"group": random.choice(groups)},
         "actions": random.sample(fitting, random.randint(1, 3)),
     }
+    if random.random() < 0.3:
+        allow["actions"] = random.sample(["read", "export"], random.randint(1, 2))
+        allow[random.choice(["types", "except_types"])] = random.sample(TYPES, random.randint(1, 3))
+        key = "branch_scope" if key is not None else None
     if key is not None:
         allow[key] = random.choice(["any", "protected", "unprotected"])
     return allow
@@ -74,11 +79,12 @@ def test_a_decision_is_the_one_of_the_model(seed: int) -> None:
         for _ in range(REQUESTS):
             actor, action = random.choice(NAMES), random.choice(list(Action))
             branch, target = (random.choice([None, *BRANCHES]) for _ in range(2))
+            type_name = random.choice([None, *TYPES])
 
-            found = policy.decide(Request(actor, action, branch, target))
+            found = policy.decide(Request(actor, action, branch, target, type_name))
 
-            expected = model.decide(bundle, actor, action.value, branch, target)
+            expected = model.decide(bundle, actor, action.value, branch, target, type_name)
             assert (found.allowed, found.message, found.matched_rule) == expected, bundle
             allowed += found.allowed
 
-    assert allowed > 50, "random bundles should allow something"
+    assert allowed > 25, "random bundles should allow something"

@@ -85,6 +85,9 @@ def explain(
     target_branch: Annotated[
         str | None, typer.Option("--target-branch", help="The branch that the action changes.")
     ] = None,
+    type_name: Annotated[
+        str | None, typer.Option("--type", help="The type that the action reads.")
+    ] = None,
     policy: PolicyOption = None,
     config: ConfigOption = None,
     graph: GraphOption = None,
@@ -97,7 +100,7 @@ def explain(
         requested = Action(action)
     except ValueError:
         raise typer.BadParameter(f"'{action}' is not one of {', '.join(Action)}") from None
-    request = Request(actor, requested, branch, target_branch)
+    request = Request(actor, requested, branch, target_branch, type_name)
     facts = explain_decision(request, _load(_choose(policy, config, graph)).decide(request))
     lines = (f"{name}: {fact}" for name, fact in facts.items() if fact is not None)
     print_result(as_json, facts, lines)

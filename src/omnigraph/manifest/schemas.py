@@ -100,6 +100,17 @@ def _is_of(current: SchemaContract, snapshot: Snapshot | ManifestState) -> bool:
     return is_named or is_main
 
 
+def list_kept(texts: GraphTexts) -> tuple[str, ...]:
+    """The names of every schema that is kept, those of branches too."""
+    return tuple(sorted(each.removesuffix(".json") for each in texts.list_dir(DIRECTORY)))
+
+
+def load_catalogs(texts: GraphTexts, names: Iterable[str]) -> list[Catalog]:
+    """The schemas that are kept under names; damaged ones are left out."""
+    found = (_load_catalog(texts, name) for name in names)
+    return [each for each in found if each is not None]
+
+
 def _load_catalog(texts: GraphTexts, name: str) -> Catalog | None:
     kept = load_schema(texts, name)
     return None if kept is None else kept.catalog

@@ -14,7 +14,7 @@ from omnigraph.yaml_fields import Fields, quote
 from omnigraph.yaml_text import Mark, Node, Problems, read_yaml
 
 _FILE_KEYS = ("version", "cases")
-_CASE_KEYS = ("id", "actor", "action", "branch", "target_branch", "expect")
+_CASE_KEYS = ("id", "actor", "action", "branch", "target_branch", "type", "expect")
 _REQUIRED_KEYS = ("id", "actor", "action", "expect")
 
 
@@ -82,6 +82,7 @@ def explain_decision(request: Request, decision: Decision) -> dict[str, str | No
         "action": request.action.value,
         "branch": request.branch,
         "target_branch": request.target_branch,
+        "type": request.type_name,
         "matched_rule": decision.matched_rule,
         "message": decision.message,
     }
@@ -100,7 +101,8 @@ def _case(fields: Fields, node: Node, place: str, taken: dict[str, Mark]) -> Cas
     action = fields.word(entries.get("action"), f"{where}: action", Action)
     branch = fields.text(entries.get("branch"), f"{where}: branch")
     target_branch = fields.text(entries.get("target_branch"), f"{where}: target_branch")
+    type_name = fields.text(entries.get("type"), f"{where}: type")
     expect = fields.word(entries.get("expect"), f"{where}: expect", Expectation)
     if case_id is None or actor is None or action is None or expect is None:
         return None
-    return Case(case_id, Request(actor, action, branch, target_branch), expect)
+    return Case(case_id, Request(actor, action, branch, target_branch, type_name), expect)

@@ -54,6 +54,8 @@ class CedarEngine:
                     "target_branch": well_formed(request.target_branch or ""),
                     "branch_is_protected": is_protected,
                     "target_branch_is_protected": target_is_protected,
+                    "has_type": request.type_name is not None,
+                    "type_name": well_formed(request.type_name or ""),
                 },
             },
             self._policies,

@@ -8,12 +8,15 @@ from functools import partial
 from omnigraph.errors import PolicyInvalid
 from omnigraph.policy.model import (
     BRANCH_SCOPE,
+    EXCEPT_TYPES,
     TARGET_BRANCH_SCOPE,
+    TYPES,
     Action,
     Bundle,
     Kind,
     Rule,
     Scope,
+    TypeScope,
 )
 from omnigraph.yaml_fields import Fields, quote
 from omnigraph.yaml_text import Mark, Node, Problems, Sequence, read_yaml
@@ -22,7 +25,7 @@ from omnigraph.yaml_text import Mark, Node, Problems, Sequence, read_yaml
 PERMITS_MAX = 10_000
 
 _BUNDLE_KEYS = ("version", "kind", "groups", "protected_branches", "rules")
-_ALLOW_KEYS = ("actors", "actions", BRANCH_SCOPE, TARGET_BRANCH_SCOPE)
+_ALLOW_KEYS = ("actors", "actions", BRANCH_SCOPE, TARGET_BRANCH_SCOPE, TYPES, EXCEPT_TYPES)
 
 
 def read_bundle(text: str, *, name: str, kind: Kind | None) -> Bundle:
@@ -121,7 +124,27 @@ class _Check:
             actions,
             scopes.get(BRANCH_SCOPE) or Scope.ANY,
             scopes.get(TARGET_BRANCH_SCOPE) or Scope.ANY,
+            self._types(allow, actions, where),
         )
+
+    def _types(
+        self, allow: Mapping[str, Node], actions: tuple[Action, ...], where: str
+    ) -> TypeScope | None:
+        """The types that a rule is limited to, if it is."""
+        keys = [key for key in (TYPES, EXCEPT_TYPES) if key in allow]
+        if not keys:
+            return None
+        node, key = allow[keys[0]], keys[0]
+        if len(keys) == 2:
+            self._note(node.mark, where, f"has both {TYPES} and {EXCEPT_TYPES} — keep one of them")
+        for action in actions:
+            if not action.has_types:
+                hint = "remove it, or move the action to another rule"
+                self._note(node.mark, where, f"{key} does not apply to '{action}' — {hint}")
+        names = self._fields.texts(node, f"{where}: {key}", "a type")
+        if isinstance(node, Sequence) and not node.items:
+            self._note(node.mark, where, f"{key} is empty — name a type, or remove it")
+        return TypeScope(frozenset(name.strip() for name in names), key == EXCEPT_TYPES)
 
     def _group(self, node: Node | None, where: str, groups: Mapping[str, frozenset[str]]) -> str:
         if node is None:

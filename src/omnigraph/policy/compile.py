@@ -11,7 +11,15 @@ import json
 from typing import Any
 
 from omnigraph.dataclass import dataclass
-from omnigraph.policy.model import BRANCH_SCOPE, TARGET_BRANCH_SCOPE, Action, Bundle, Kind, Scope
+from omnigraph.policy.model import (
+    BRANCH_SCOPE,
+    TARGET_BRANCH_SCOPE,
+    Action,
+    Bundle,
+    Kind,
+    Scope,
+    TypeScope,
+)
 
 NAMESPACE = "Omnigraph"
 SERVER_ID = "root"
@@ -36,7 +44,7 @@ def compile_bundle(bundle: Bundle, resource: str) -> CedarText:
     subject = (_RESOURCE_TYPES[bundle.kind], well_formed(resource))
     pairs = [(rule, action) for rule in bundle.rules for action in rule.actions]
     permits = [
-        _permit(rule.id, rule.group, action, subject, _condition(action, scope))
+        _permit(rule.id, rule.group, action, subject, _condition(action, scope, rule.types))
         for rule, action in pairs
         for scope in [_scope_of(action, rule.branch_scope, rule.target_branch_scope)]
     ]
@@ -68,12 +76,26 @@ def _scope_of(action: Action, branch: Scope, target_branch: Scope) -> Scope:
             return target_branch
 
 
-def _condition(action: Action, scope: Scope) -> str:
+def _condition(action: Action, scope: Scope, types: TypeScope | None) -> str:
+    return _branch_condition(action, scope) + _type_condition(types)
+
+
+def _branch_condition(action: Action, scope: Scope) -> str:
     if action.scope_key is None or scope is Scope.ANY:
         return ""
     prefix = _PREFIXES[action.scope_key]
     negation = "!" if scope is Scope.UNPROTECTED else ""
     return f" when {{ context.has_{prefix} && {negation}context.{prefix}_is_protected }}"
+
+
+def _type_condition(types: TypeScope | None) -> str:
+    """Limit a rule to types. A request about no type passes: each type is asked for by itself."""
+    if types is None:
+        return ""
+    listed = ", ".join(map(_literal, sorted(types.names)))
+    negation = "!" if types.is_except else ""
+    named = f"{negation}([{listed}].contains(context.type_name))"
+    return f" when {{ !context.has_type || {named} }}"
 
 
 def _permit(
@@ -124,6 +146,8 @@ def _schema() -> str:
             ("target_branch", "String"),
             ("branch_is_protected", "Bool"),
             ("target_branch_is_protected", "Bool"),
+            ("has_type", "Bool"),
+            ("type_name", "String"),
         ]
     )
     actions = "\n".join(

@@ -47,11 +47,17 @@ class Action(StrEnum):
         return Kind.SERVER if self is Action.GRAPH_LIST else Kind.GRAPH
 
     @property
+    def has_types(self) -> bool:
+        """Whether a rule may limit this action to types."""
+        return self in (Action.READ, Action.EXPORT)
+
+    @property
     def scope_key(self) -> str | None:
         """The key that limits this action to branches; None when nothing does."""
         return _SCOPE_KEYS.get(self)
 
 
+TYPES, EXCEPT_TYPES = "types", "except_types"
 BRANCH_SCOPE = "branch_scope"
 TARGET_BRANCH_SCOPE = "target_branch_scope"
 
@@ -67,14 +73,23 @@ _SCOPE_KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
+class TypeScope:
+    """Which types a rule lets be read: those that it names, or all but those."""
+
+    names: frozenset[str]
+    is_except: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """One `allow`: a group may do these actions, on branches of this scope."""
+    """One `allow`: a group may do these actions, on branches of this scope, to these types."""
 
     id: str
     group: str
     actions: tuple[Action, ...]
     branch_scope: Scope = Scope.ANY
     target_branch_scope: Scope = Scope.ANY
+    types: TypeScope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +106,21 @@ class Bundle:
         """The actors of all groups."""
         return frozenset().union(*self.groups.values())
 
+    @property
+    def types(self) -> frozenset[str]:
+        """The types that rules name."""
+        return frozenset().union(*(rule.types.names for rule in self.rules if rule.types))
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An actor asks to do something, on a branch, to a branch, or neither."""
+    """An actor asks to do something, on a branch, to a branch, or neither; to one type, or any."""
 
     actor: str
     action: Action
     branch: str | None = None
     target_branch: str | None = None
+    type_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

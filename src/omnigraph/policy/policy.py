@@ -13,7 +13,9 @@ from omnigraph.policy.model import Action, Bundle, Decision, Kind, Request
 Match: TypeAlias = Callable[[Request, bool, bool], list[str]]
 """The rules that allow a request, given whether its two branches are protected."""
 
-_Facts: TypeAlias = tuple[str, Action, bool, bool, bool, bool]
+_Facts: TypeAlias = tuple[str, Action, bool, bool, bool, bool, str | None]
+
+_OTHER_TYPE = ""  # stands for every type that no rule names
 
 _log = logging.getLogger("omnigraph.policy")
 
@@ -27,10 +29,17 @@ class Policy:
         self.actors = bundle.actors
         self._protected = bundle.protected_branches
         self._match = match
+        self._types = bundle.types
         # No permit looks at the name of a branch, only at whether there is one and whether it is
-        # protected: what was answered once holds for all requests that agree in these facts. The
-        # keys are bounded by actors times actions, since unknown actors never get here.
+        # protected, nor at the name of a type that no rule names: what was answered once holds for
+        # all requests that agree in these facts. The keys are bounded by actors times actions times
+        # named types, since unknown actors never get here.
         self._matched: dict[_Facts, str | None] = {}
+
+    @property
+    def limits_types(self) -> bool:
+        """Whether some rule speaks of types, so that each type that is read has to be asked for."""
+        return bool(self._types)
 
     def decide(self, request: Request) -> Decision:
         """Answer a request, and log the answer. What no rule allows is denied.
@@ -96,6 +105,7 @@ class Policy:
             is_protected,
             asked.target_branch is not None,
             target_is_protected,
+            _OTHER_TYPE if asked.type_name not in (None, *self._types) else asked.type_name,
         )
         if facts not in self._matched:
             rules = self._match(asked, is_protected, target_is_protected)
@@ -109,9 +119,10 @@ def _trim(branch: str | None) -> str | None:
 
 
 def _where(asked: Request) -> str:
+    of = "" if asked.type_name is None else f" of type '{asked.type_name}'"
     on = "" if asked.branch is None else f" on branch '{asked.branch}'"
     to = "" if asked.target_branch is None else f" targeting branch '{asked.target_branch}'"
-    return on + to
+    return of + on + to
 
 
 def _record(actor: str | None, asked: Request, decision: Decision) -> None:

@@ -8,7 +8,7 @@ merges never delay a read. Queries that do not block run on the event loop (quer
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -148,10 +148,23 @@ class Call:
         gate = self._graph.gate if self._graph is not None else self.serving.gate
         return gate.may(self.actor, action, self.bound)
 
-    def may_read(self, branch: str) -> bool:
+    def permit_types(
+        self, branch: str | None, type_names: Iterable[str], action: Action | None = None
+    ) -> None:
+        """Check the policy for each type that the request reads.
+
+        Raises:
+            PolicyError: The actor may not read one of them.
+        """
+        for name in sorted(set(type_names)):
+            wanted = action or self.operation.action
+            assert wanted is not None
+            self.graph.gate.require(self.actor, wanted, branch, type_name=name)
+
+    def may_read(self, branch: str, type_name: str | None = None) -> bool:
         """Whether the actor may read a branch, besides what the request is about."""
         try:
-            self.graph.gate.require(self.actor, Action.READ, branch)
+            self.graph.gate.require(self.actor, Action.READ, branch, type_name=type_name)
         except PolicyError:
             return False
         return True

@@ -32,6 +32,7 @@ class Gate:
         action: Action,
         branch: str | None = None,
         target_branch: str | None = None,
+        type_name: str | None = None,
     ) -> None:
         """Let the actor pass.
 
@@ -39,13 +40,18 @@ class Gate:
             PolicyError: The actor may not do that.
         """
         if self.policy is not None and actor is not None:
-            decision = self.policy.decide(Request(actor, action, branch, target_branch))
+            decision = self.policy.decide(Request(actor, action, branch, target_branch, type_name))
             if not decision.allowed:
                 raise PolicyError(decision.message)
         elif self.is_open and action is not Action.GRAPH_LIST:
             return
         elif self.policy is not None or self.is_open or action is not Action.READ:
             raise PolicyError(f"{_denial(actor, action)} — no policy allows it")
+
+    @property
+    def limits_types(self) -> bool:
+        """Whether the types that a request reads have to be asked for one by one."""
+        return self.policy is not None and self.policy.limits_types
 
     def may(self, actor: str | None, action: Action, bound: BranchBound | None = None) -> bool:
         """Whether the actor may do it on some branch. Nothing is done, so nothing is logged."""

@@ -126,6 +126,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
         case models:
             schema = {"anyOf": [_reference(model) for model in models]}
     content = {operation.gives_media: {"schema": schema}}
+    content |= {
+        media: {"schema": {"type": "string"}} for media in map(_bare, operation.other_media)
+    }
     text = STATUS_TEXTS.get(operation.success, "It is done.")
     responses: dict[str, Any] = {str(operation.success): {"description": text, "content": content}}
     for status in operation.other_successes:
@@ -159,3 +162,8 @@ def _schemas() -> dict[str, Any]:
 
 def _models(found: Iterable[type[BaseModel] | None]) -> list[type[BaseModel]]:
     return list(dict.fromkeys(model for model in found if model is not None))
+
+
+def _bare(media: str) -> str:
+    """A media type without its parameters."""
+    return media.partition(";")[0]

@@ -36,6 +36,7 @@ from omnigraph.server import (
 )
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import JSON
+from omnigraph.server.events import EVENTS
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
 Model: TypeAlias = type[BaseModel]
@@ -84,6 +85,8 @@ class Operation:
     is_body_required: bool = True
     takes_media: str = JSON
     gives_media: str = JSON
+    other_media: tuple[str, ...] = ()
+    """What it gives instead when it is asked to."""
     parameters: tuple[Parameter, ...] = ()
     success: int = 200
     other_successes: tuple[int, ...] = ()
@@ -277,7 +280,10 @@ OPERATIONS: tuple[Operation, ...] = (
         "previewMerge", "/branches/merge/preview", routes_branches.preview_merge,
         sent.MergePreviewRequest, answered.MergePreviewOutput, errors=(*READ_ERRORS, 409)
     ),
-    _get("diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=_DIFF),
+    _get(
+        "diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=_DIFF,
+        other_media=(routes_review.HTML, routes_loads.NDJSON)
+    ),
     _get("log", "/log", routes_review.log, answered.CommitsOutput, parameters=_LOG),
     _get(
         "history", "/history", routes_review.history, answered.HistoryOutput, parameters=_ENTITY
@@ -317,7 +323,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "pollChanges", "/changes", routes_changes.poll_changes, answered.ChangeFeed,
-        parameters=_POLL, errors=(*FEED_ERRORS, 429)
+        parameters=_POLL, errors=(*FEED_ERRORS, 429), other_media=(EVENTS,)
     ),
     _read(
         "captureChangeBaseline", "/changes/baseline", routes_changes.capture_baseline,

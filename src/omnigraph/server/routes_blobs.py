@@ -14,6 +14,7 @@ from omnigraph.graph.blob_reader import BlobReader
 from omnigraph.policy import Action
 from omnigraph.server.call import Call
 from omnigraph.server.http_errors import HttpError
+from omnigraph.server.readable_types import permit_selection
 from omnigraph.server.request_models import resolve_branch
 from omnigraph.server.states import permit_state
 from omnigraph.server.streaming import stream
@@ -64,10 +65,12 @@ async def _open(call: Call) -> tuple[BlobReader, dict[str, str]]:
     branch, snapshot = one_parameter(request, "branch"), one_parameter(request, "snapshot")
     if branch is not None and snapshot is not None:
         raise BadRequestError("request may specify branch or snapshot, not both")
+    shown_on = resolve_branch(branch)
     if snapshot is None:
-        call.permit(branch=resolve_branch(branch), action=Action.READ)
+        call.permit(branch=shown_on, action=Action.READ)
     else:
-        await permit_state(call, snapshot)
+        shown_on = (await permit_state(call, snapshot)).branch
+    await permit_selection(call, shown_on, [names[1]], action=Action.READ)
     return await call.run_read(_find, call, names, resolve_branch(branch), snapshot)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from omnigraph.errors import PolicyError
+from omnigraph.errors import MergeConflicts, PolicyError
 from omnigraph.graph import Graph
 from omnigraph.manifest.branch_names import is_internal
 from omnigraph.policy import Action
@@ -17,6 +17,7 @@ from omnigraph.server.call import Call
 from omnigraph.server.envelope import JSON, json_response
 from omnigraph.server.jobs import Merge
 from omnigraph.server.json_parts import encode_parts
+from omnigraph.server.readable_types import hide_conflicts, permit_selection
 from omnigraph.server.request_models import (
     BranchCreateRequest,
     BranchMergeRequest,
@@ -74,7 +75,10 @@ async def merge_branches(call: Call) -> Response:
         delete_refusal=_refuse_delete(call, source) if body.delete_branch else None,
     )
     with call.admit(BRANCH_WORK_BYTES):
-        return json_response(await call.run_job(job))
+        try:
+            return json_response(await call.run_job(job))
+        except MergeConflicts as error:
+            raise hide_conflicts(call, error, target) from None
 
 
 def _refuse_delete(call: Call, branch: str) -> str | None:
@@ -95,6 +99,7 @@ async def _preview(call: Call, body: MergePreviewRequest) -> Response:
     source, target = resolve_branch(body.source), resolve_branch(body.target)
     for branch in (source, target):
         call.permit(branch=branch, action=Action.READ)
+        await permit_selection(call, branch, None, action=Action.READ)
     work = partial(_encode_preview, call.graph.graph, source, target, body.resolve)
     return await stream(call, work, JSON)
 

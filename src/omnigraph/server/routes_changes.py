@@ -13,6 +13,7 @@ from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
 from omnigraph.server.events import EVENTS, LAST_EVENT, open_events, read_event_id
+from omnigraph.server.readable_types import permit_selection
 from omnigraph.server.request_models import BaselineRequest, resolve_branch
 from omnigraph.server.streaming import stream
 from omnigraph.server.url_parameters import (
@@ -34,6 +35,7 @@ async def get_commit_changes(call: Call) -> Response:
     # A commit is as readable as the branch it was made on.
     found = await call.run_read(graph.commit, commit_id)
     call.permit(branch=found.branch)
+    await _permit_types(call, found.branch)
     token, limit = one_parameter(request, "page_token"), integer_parameter(request, "limit")
     page = await call.run_read(
         graph.commit_changes, commit_id, page_token=token, limit=limit, **_read_filters(call)
@@ -47,6 +49,7 @@ async def poll_changes(call: Call) -> Response:
     check_parameters(request, ("branch", "limit", *PLACES, *FILTERS))
     branch = resolve_branch(one_parameter(request, "branch"))
     call.permit(branch=branch)
+    await _permit_types(call, branch)
     place = {name: one_parameter(request, name) for name in PLACES}
     limit = integer_parameter(request, "limit")
     poll = partial(call.graph.graph.poll_changes, branch, limit=limit, **_read_filters(call))
@@ -64,12 +67,18 @@ async def capture_baseline(call: Call) -> Response:
     body = await call.body(BaselineRequest, is_optional=True)
     branch = resolve_branch(body.branch)
     call.permit(branch=branch)
+    await permit_selection(call, branch, body.type, kinds=body.kind)
     wanted = {"kinds": body.kind, "types": body.type, "ops": body.op}
     return await stream(call, partial(_read_baseline, call.graph.graph, branch, wanted))
 
 
 def _read_baseline(graph: Graph, branch: str, wanted: dict[str, Any]) -> Iterator[bytes]:
     yield from map(to_line, graph.change_baseline(branch, **wanted).to_stream())
+
+
+async def _permit_types(call: Call, branch: str) -> None:
+    kinds, types = (list_parameter(call.request, name) for name in ("kind", "type"))
+    await permit_selection(call, branch, types, kinds=kinds)
 
 
 def _read_filters(call: Call) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from omnigraph.graph import Graph
 from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call
+from omnigraph.server.readable_types import permit_selection
 from omnigraph.server.request_models import ExportRequest, resolve_branch
 from omnigraph.server.streaming import stream
 
@@ -20,6 +21,7 @@ async def export(call: Call) -> Response:
     branch = resolve_branch(body.branch)
     call.permit(branch=branch)
     types = [*(body.type_names or []), *(body.table_keys or [])]
+    await permit_selection(call, branch, types)
     return await stream(call, partial(_export, call.graph.graph, branch, types))
 
 

@@ -15,6 +15,7 @@ from omnigraph.graph import Graph
 from omnigraph.policy import Action
 from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import JSON, json_response
+from omnigraph.server.readable_types import hide_tables, permit_query
 from omnigraph.server.request_models import QueryRequest, ReadRequest, resolve_branch
 from omnigraph.server.url_parameters import one_parameter
 from omnigraph.wire import frozen_read_to_json, read_target, read_to_json, snapshot_to_json
@@ -60,6 +61,10 @@ async def answer(call: Call, wanted: Read) -> Response:
         commit = await call.run_read(graph.commit, wanted.snapshot)
         branch, wanted = commit.branch, replace(wanted, snapshot=commit.commit_id)
     call.permit(branch=branch, action=Action.READ)
+    if call.graph.gate.limits_types:
+        await permit_query(
+            call, wanted.source, wanted.name, branch, wanted.snapshot, wanted.schema_of
+        )
     query_key = hash((wanted.source, wanted.name, branch, wanted.snapshot, wanted.schema_of))
     engine = call.serving.settings.query_engine
     data = await call.run_query(query_key, partial(run_read, graph, wanted, branch, engine))
@@ -86,7 +91,7 @@ async def get_snapshot(call: Call) -> Response:
     branch = resolve_branch(one_parameter(call.request, "branch"))
     call.permit(branch=branch)
     shown = await call.run_read(call.graph.graph.snapshot, branch)
-    return json_response(snapshot_to_json(shown))
+    return json_response(snapshot_to_json(await hide_tables(call, shown)))
 
 
 def mark_deprecated(response: Response, successor: str) -> Response:

@@ -16,6 +16,7 @@ from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import JSON, json_response
 from omnigraph.server.json_parts import encode_parts
+from omnigraph.server.readable_types import permit_query, permit_selection
 from omnigraph.server.request_models import ExplainRequest, resolve_branch
 from omnigraph.server.states import permit_state
 from omnigraph.server.streaming import NDJSON_UTF8, stream
@@ -44,6 +45,9 @@ async def diff(call: Call) -> Response:
     if form not in DIFF_FORMATS:
         raise BadRequestError(f"there is no format '{form}' — expected {', '.join(DIFF_FORMATS)}")
     states = [await permit_state(call, each) for each in names]
+    for state in states:
+        chosen, kinds = list_parameter(request, "type"), list_parameter(request, "kind")
+        await permit_selection(call, state.branch, chosen, kinds=kinds)
     wanted: dict[str, Any] = {
         f"{name}s": list_parameter(request, name) for name in ("kind", "type", "op")
     }
@@ -80,10 +84,10 @@ async def history(call: Call) -> Response:
 
     Changes on a branch that the caller may not read are left out, and the notes say so.
     """
-    asked = _read_entity(call)
+    asked = await _read_entity(call)
     found = await call.run_read(call.graph.graph.history, *asked[:2], branch=asked[2])
     branches = {each.commit.branch for each in found if each.commit is not None}
-    hidden = {each for each in branches if each != asked[2] and not call.may_read(each)}
+    hidden = {each for each in branches if each != asked[2] and not call.may_read(each, asked[0])}
     if hidden:
         shown = [each for each in found if each.commit and each.commit.branch not in hidden]
         found = EntityHistory(shown, [*found.notes, HIDDEN])
@@ -92,17 +96,18 @@ async def history(call: Call) -> Response:
 
 async def blame(call: Call) -> Response:
     """For each property of a node or edge, its value and the commit that wrote it."""
-    type_name, entity_id, branch = _read_entity(call)
+    type_name, entity_id, branch = await _read_entity(call)
     found = await call.run_read(call.graph.graph.blame, type_name, entity_id, branch=branch)
     return json_response(blame_to_json(found, type_name, entity_id, branch))
 
 
-def _read_entity(call: Call) -> tuple[str, str, str]:
+async def _read_entity(call: Call) -> tuple[str, str, str]:
     """The type, id and branch that a request names, once its caller may read there."""
     check_parameters(call.request, ("type", "id", "branch"))
     names = [require_parameter(call.request, name) for name in ("type", "id")]
     branch = resolve_branch(one_parameter(call.request, "branch"))
     call.permit(branch=branch)
+    await permit_selection(call, branch, [names[0]])
     return names[0], names[1], branch
 
 
@@ -111,9 +116,11 @@ async def explain(call: Call) -> Response:
     body = await call.body(ExplainRequest)
     branch = resolve_branch(body.branch)
     call.permit(branch=branch)
+    source = query_text(body.query)
+    await permit_query(call, source, body.name, branch, None, "commit")
     explained = await call.run_read(
         call.graph.graph.explain,
-        query_text(body.query),
+        source,
         body.name,
         body.params,
         branch=branch,

@@ -19,6 +19,7 @@ from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import json_response
 from omnigraph.server.fence import mutate_as_seen, with_heads
 from omnigraph.server.jobs import find_commit
+from omnigraph.server.readable_types import permit_mutation
 from omnigraph.server.request_models import ChangeRequest, resolve_branch
 from omnigraph.server.routes_reads import mark_deprecated
 from omnigraph.wire import change_to_json
@@ -75,6 +76,7 @@ async def answer(call: Call, wanted: Change) -> Response:
     graph = call.graph.graph
     if await call.run_read(_reads_rows, graph, wanted):
         call.permit(branch=wanted.branch, action=Action.READ)
+        await permit_mutation(call, wanted.source, wanted.name, wanted.branch)
     with call.admit(len(wanted.source) + len(orjson.dumps(wanted.params))):
         seen = await call.run_read(graph.snapshot, wanted.branch)
         return json_response(await call.run_write(run_change, graph, wanted, seen))
