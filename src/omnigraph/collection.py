@@ -1,11 +1,13 @@
-"""Collection: the garbage collector stays out of the way while modules are loaded.
+"""Collection: the garbage collector stays out of the way while modules are loaded, and at the end.
 
-Loading makes hundreds of thousands of objects that stay. The collector looks at all of them again
-and again and finds nothing: a tenth of what a short program takes.
+Loading makes tens of thousands of objects that stay. The collector looks at all of them again and
+again and finds nothing, and three times more when the process ends: a quarter of what a short
+program takes.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +15,25 @@ from contextlib import contextmanager
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Collect nothing while the block runs, in any thread."""
+    """Collect nothing while the block runs, in any thread.
+
+    What is there at its end counts as old, so that no collection of young objects looks at it.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        # Freezing moves every object out of the way, thawing moves it to the old ones. A program
+        # that has frozen its own objects keeps them so.
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
+
+
+def leave_the_end_alone() -> None:
+    """Do not look for garbage when the process ends. For a process that is ours from its start:
+    an object in a cycle is not told that it goes."""
+    atexit.register(gc.freeze)

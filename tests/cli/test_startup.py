@@ -44,6 +44,30 @@ def test_help_loads_nothing_heavy(command: tuple[str, ...]) -> None:
     assert not modules_after(*command) & HEAVY
 
 
+@pytest.mark.parametrize(("command", "threads"), [("version", "1"), ("serve", None)])
+def test_a_short_command_ends_at_once_and_starts_no_threads_for_matrices(
+    command: str, threads: str | None
+) -> None:
+    """At its end all objects are frozen: the collector, which looks three times, finds none."""
+    code = f"""
+import atexit, gc, os, sys
+atexit.register(lambda: print(gc.get_freeze_count() > 10_000, file=sys.stderr))  # Runs last.
+from omnigraph.cli import main
+sys.argv = ["omnigraph", {command!r}, "--help"]
+try:
+    main()
+finally:
+    print(os.environ.get("OPENBLAS_NUM_THREADS"), file=sys.stderr)
+"""
+    environment = {name: value for name, value in os.environ.items() if "OPENBLAS" not in name}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr.split() == [str(threads), "True"]
+
+
 @pytest.mark.slow
 def test_a_command_over_a_server_loads_no_engine() -> None:
     modules = modules_after("snapshot", "--server", "http://127.0.0.1:1")

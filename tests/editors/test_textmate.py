@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,8 +59,12 @@ def words_of(grammar: TextMate) -> set[str]:
 def tokens_of(parser: Parser, text: str) -> Iterator[tuple[str, int, str]]:
     """The kind, the place and the text of each token, as the parser itself sees them."""
     grammar = load_grammar(parser.grammar_file, parser.builder)
-    for token in grammar.parse_interactive(admit(text)).iter_parse():
-        yield token.type, int(token.start_pos or 0), str(token)
+    stack = [grammar.tables.start]
+    values: list[Any] = []
+    for place, kind, token in grammar.lex(admit(text), stack):
+        assert grammar.feed(kind, token, stack, values), f"{text[place:]!r} does not fit"
+        if token:
+            yield kind, place, str(token)
 
 
 def wrong_scopes(parser: Parser, text: str, scopes: Scopes) -> list[str]:

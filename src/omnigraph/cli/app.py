@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from copy import copy
 from typing import Annotated
@@ -44,6 +45,7 @@ from omnigraph.cli.command import command, deprecate, with_shared_flags
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.help_groups import GroupedHelp
 from omnigraph.cli.output import print_error, print_json, print_result, warn_deprecated
+from omnigraph.collection import leave_the_end_alone
 from omnigraph.errors import AddressError, OmnigraphError
 from omnigraph.server.main import serve
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
@@ -142,6 +144,7 @@ def version(call: Call) -> None:
 def main() -> None:
     """Run the command line; an `OmnigraphError` ends it with a message and exit code 1 or 2."""
     arguments = _replace_old_names(sys.argv[1:])
+    _prepare_process(arguments)
     try:
         _build_app(arguments)(arguments)
     except OmnigraphError as error:
@@ -149,6 +152,14 @@ def main() -> None:
             print_json(error_to_json(error))
         print_error(error.render())
         sys.exit(2 if isinstance(error, AddressError) else 1)
+
+
+def _prepare_process(arguments: list[str]) -> None:
+    """Save a short command what only a long one needs: a search for garbage at its end, and the
+    threads that NumPy starts for large matrices."""
+    leave_the_end_alone()
+    if arguments[:1] != ["serve"]:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _replace_old_names(arguments: list[str]) -> list[str]:

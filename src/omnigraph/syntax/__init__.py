@@ -6,8 +6,8 @@ trees hold what was written and no judgement about it; catalog/ and compiler/ ju
     parse_schema.py   parse_query.py     the two ways in
     parser.py                            source → grammar → builder, errors with their source
     source.py                            size, Unicode, nesting; blanks comments
-    schema.lark       query.lark         the grammars
-    grammar.py                           runs a grammar; tells what could have stood at a failure
+    schema.lark       query.lark         the grammars; tables.py makes tables of them, by Lark
+    grammar.py                           runs tables; tells what could have stood at a failure
     schema_builder.py query_builder.py   grammar rules → tree nodes
     literals.py                          strings and numbers
     schema_tree.py    query_tree.py      the trees; spanned.py their base

@@ -11,7 +11,7 @@ from omnigraph.source_text import Span
 from omnigraph.types import VECTOR_DIMENSION_MAX
 
 if TYPE_CHECKING:
-    from lark import Token
+    from omnigraph.syntax.grammar import Token
 
 INTEGER_MAX = 2**63 - 1
 UNSIGNED_32_MAX = 2**32 - 1
@@ -24,12 +24,12 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 def span_of(token: Token) -> Span:
     """The characters of one token."""
-    return Span(token.start_pos, token.end_pos)  # type: ignore[arg-type]  # a lexed token has both
+    return Span(token.start_pos, token.end_pos)
 
 
 def from_to(first: Token, last: Token) -> Span:
     """The characters from the start of one token to the end of another."""
-    return Span(first.start_pos, last.end_pos)  # type: ignore[arg-type]
+    return Span(first.start_pos, last.end_pos)
 
 
 def variable_name(token: Token) -> str:

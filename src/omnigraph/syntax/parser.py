@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ParseError
 from omnigraph.source_text import SourceText
-from omnigraph.syntax.grammar import Rejected, list_patterns, list_starts, load_grammar, run_grammar
+from omnigraph.syntax.grammar import Rejected, list_starts, load_grammar, run_grammar
 from omnigraph.syntax.source import admit, printable
 from omnigraph.syntax.unexpected import Vocabulary, describe, name_expected
 
 if TYPE_CHECKING:
-    from lark import Lark
-
+    from omnigraph.syntax.grammar import Grammar
     from omnigraph.syntax.words import Words
 
 
@@ -65,7 +64,7 @@ class Parser:
 
 
 @cache
-def _list_words(grammar: Lark) -> Words:
+def _list_words(grammar: Grammar) -> Words:
     from omnigraph.syntax.words import read_words
 
-    return read_words(list_patterns(grammar))
+    return read_words(grammar.list_patterns())

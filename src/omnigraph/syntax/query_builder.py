@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from omnigraph.errors import ParseError
 from omnigraph.source_text import Span
+from omnigraph.syntax.grammar import Token
 from omnigraph.syntax.literals import (
     UNSIGNED_32_MAX,
     from_to,
@@ -79,9 +80,6 @@ from omnigraph.syntax.query_tree import (
 from omnigraph.syntax.source import NESTING_MAX
 from omnigraph.syntax.statement_builder import StatementBuilder
 
-if TYPE_CHECKING:
-    from lark import Token
-
 _OPERATORS = {op.value: op for op in CompareOp}
 _OPERANDS_MAX = 1_000
 _LEVELS_MAX = 4 * NESTING_MAX
@@ -91,7 +89,7 @@ _Bounds: TypeAlias = "tuple[tuple[int, int | None] | None, Condition | None]"
 
 
 class QueryBuilder(StatementBuilder):
-    """The actions of the query grammar. Lark calls each with the list of a rule's children."""
+    """The actions of the query grammar. Each gets the list of a rule's children."""
 
     def start(self, children: list[Any]) -> tuple[Any, ...]:
         """A rule that is a sequence of other rules."""
@@ -395,7 +393,7 @@ class QueryBuilder(StatementBuilder):
 
     def negative(self, children: list[Token]) -> LiteralExpr:
         sign, digits = children
-        value = read_number(digits.update(value=f"-{digits}"))
+        value = read_number(Token.at(f"-{digits}", digits.start_pos, digits.end_pos))
         return LiteralExpr(value, span=from_to(sign, digits))
 
     def function_call(self, children: list[Any]) -> FunctionExpr:

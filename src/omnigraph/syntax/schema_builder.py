@@ -36,14 +36,14 @@ from omnigraph.syntax.schema_tree import (
 from omnigraph.types import PropertyType, Scalar
 
 if TYPE_CHECKING:
-    from lark import Token
+    from omnigraph.syntax.grammar import Token
 
 TypedSpan = tuple[PropertyType, Span]
 BodyParts = tuple[tuple[PropertyDecl, ...], tuple[ConstraintDecl, ...]]
 
 
 class SchemaBuilder:
-    """The actions of the schema grammar. Lark calls each with the list of a rule's children."""
+    """The actions of the schema grammar. Each gets the list of a rule's children."""
 
     def start(self, children: list[Any]) -> tuple[Any, ...]:
         """A rule that is a sequence of other rules."""

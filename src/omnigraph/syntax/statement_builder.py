@@ -16,7 +16,7 @@ from omnigraph.syntax.statement_tree import (
 )
 
 if TYPE_CHECKING:
-    from lark import Token
+    from omnigraph.syntax.grammar import Token
 
 
 class StatementBuilder:

@@ -19,7 +19,7 @@ from omnigraph.syntax.grammar import Rejected, state_behind
 from omnigraph.types import Scalar
 
 if TYPE_CHECKING:
-    from lark import Lark
+    from omnigraph.syntax.grammar import Grammar
 
 END_OF_TEXT = ""
 
@@ -92,7 +92,7 @@ class Vocabulary:
     """What says more than the list of what was expected."""
 
 
-def describe(grammar: Lark, vocabulary: Vocabulary, text: str, rejected: Rejected) -> ParseError:
+def describe(grammar: Grammar, vocabulary: Vocabulary, text: str, rejected: Rejected) -> ParseError:
     """Turn a rejection into the error that a person reads."""
     word = _WORD.match(text, rejected.offset)
     found = word[0] if word else END_OF_TEXT
@@ -117,7 +117,7 @@ def describe(grammar: Lark, vocabulary: Vocabulary, text: str, rejected: Rejecte
 
 
 def name_expected(
-    grammar: Lark, vocabulary: Vocabulary, expected: Mapping[str, int]
+    grammar: Grammar, vocabulary: Vocabulary, expected: Mapping[str, int]
 ) -> dict[str, str | None]:
     """The name that its place gives each terminal; None where it has none but its own."""
     by_state = _names_by_state(grammar, vocabulary.prefixes)
@@ -130,7 +130,9 @@ def _first(
     return next(filter(None, (answer(situation) for answer in answers)), None)
 
 
-def _name_expected(grammar: Lark, vocabulary: Vocabulary, expected: Mapping[str, int]) -> list[str]:
+def _name_expected(
+    grammar: Grammar, vocabulary: Vocabulary, expected: Mapping[str, int]
+) -> list[str]:
     by_state = _names_by_state(grammar, vocabulary.prefixes)
     names: list[str] = []
     left = dict(expected)
@@ -149,7 +151,7 @@ def _name_expected(grammar: Lark, vocabulary: Vocabulary, expected: Mapping[str,
 
 
 @cache
-def _names_by_state(grammar: Lark, prefixes: tuple[tuple[str, str], ...]) -> dict[int, str]:
+def _names_by_state(grammar: Grammar, prefixes: tuple[tuple[str, str], ...]) -> dict[int, str]:
     return {state_behind(grammar, text): name for text, name in prefixes}
 
 
