@@ -256,6 +256,21 @@ def test_a_refresh_reads_what_changed_however_many_branches_there_are(
     assert "h" not in reader.branches()
 
 
+def test_a_cleanup_reads_few_manifests_of_main_however_many_branches_came_from_it(
+    tmp_path: Path,
+) -> None:
+    """Each branch came from another commit of main, which it is compared with in a merge."""
+    graph = new_people(tmp_path / "graph", self_care=False)
+    costs = []
+    for names in ("abc", "defghijk"):
+        add_branches(graph, names)
+        with counting() as counters:
+            graph.cleanup(keep=1)
+        costs.append(counters.control_reads)
+
+    assert costs[0] == costs[1]
+
+
 def test_a_deletion_reads_the_branches_that_come_from_it_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

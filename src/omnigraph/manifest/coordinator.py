@@ -40,6 +40,7 @@ from omnigraph.manifest.freshness import (
 )
 from omnigraph.manifest.model import (
     MAIN,
+    MANIFEST_TABLE,
     GraphCommit,
     ManifestState,
     PublishDelta,
@@ -55,6 +56,7 @@ from omnigraph.storage.control import ControlTable
 from omnigraph.storage.location import TableLocation, version_file
 
 if TYPE_CHECKING:
+    from omnigraph.manifest.line_pins import LinePins
     from omnigraph.manifest.tags import Tags
 
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -130,7 +132,7 @@ class Coordinator:
                 made = row_to_commit(row)
                 snapshot = state.snapshot_at(made)
                 # A cleanup that keeps a later commit of the same publish keeps the manifest of all.
-                if all(self._has_version(snapshot.entries[key]) for key in made.pins):
+                if all(self.has_version(snapshot.entries[key]) for key in made.pins):
                     return snapshot
         with suppress(NotFoundError):
             found = self._find_compacted(commit)
@@ -148,9 +150,10 @@ class Coordinator:
 
     def has_tables(self, snapshot: Snapshot) -> bool:
         """Whether the version of every table of a state is still there."""
-        return all(map(self._has_version, snapshot.entries.values()))
+        return all(map(self.has_version, snapshot.entries.values()))
 
-    def _has_version(self, entry: TableEntry) -> bool:
+    def has_version(self, entry: TableEntry) -> bool:
+        """Whether a version of a table is still there."""
         prefix = TableLocation(entry.table_path, entry.table_branch).physical_uri
         return self.retained.texts.exists(f"{prefix}/{version_file(entry.version)}")
 
@@ -199,6 +202,17 @@ class Coordinator:
     def pinned_commits(self, state: ManifestState, entry: TableEntry) -> list[PinnedCommit]:
         """The commits of a branch's line that published a table, newest first; costs one scan."""
         return list_pinned_commits(self._control, state, entry)
+
+    def read_line_pins(self, state: ManifestState) -> LinePins:
+        """What every commit of a branch's line shows of the tables; costs one scan."""
+        from omnigraph.manifest.line_pins import read_line_pins
+
+        return read_line_pins(self._control, state)
+
+    def has_manifest(self, commit: GraphCommit) -> bool:
+        """Whether the manifest version that a commit made is still there."""
+        prefix = TableLocation(MANIFEST_TABLE, lance_branch(commit.branch)).physical_uri
+        return self.retained.texts.exists(f"{prefix}/{version_file(commit.manifest_version)}")
 
     # Publishing
 

@@ -23,7 +23,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
-from functools import cache
 from itertools import islice, pairwise
 
 from omnigraph.branch.commit_dag import possible_bases, read_dag
@@ -34,6 +33,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.index.derived import remove_unneeded_files
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
+from omnigraph.manifest.line_reader import LineReader, Shown
 from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
@@ -110,13 +110,13 @@ class _Needed:
     single: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     bases: Mapping[str, GraphCommit] = field(default_factory=dict)
 
-    def from_here_on(self, snapshot: Snapshot) -> None:
-        for entry in snapshot.entries.values():
+    def from_here_on(self, shown: Shown) -> None:
+        for entry in shown.entries.values():
             known = self.floors.get(entry.table_path, entry.version)
             self.floors[entry.table_path] = min(known, entry.version)
 
-    def just_this(self, snapshot: Snapshot) -> None:
-        for entry in snapshot.entries.values():
+    def just_this(self, shown: Shown) -> None:
+        for entry in shown.entries.values():
             self.single[entry.table_path].add(entry.version)
 
 
@@ -219,8 +219,8 @@ def _find_needed(
 ) -> _Needed:
     coordinator, needed = environment.coordinator, _Needed()
     heads: list[GraphCommit] = []
-    # Branches have most of their history in common: each state is read once.
-    read = cache(coordinator.find_snapshot)
+    # Branches have most of their history in common: each line is read once.
+    read = LineReader(coordinator).find
     for branch, state in states.items():
         needed.from_here_on(state.snapshot())
         heads.append(state.head)
@@ -238,17 +238,17 @@ def _find_needed(
         needed.single[MANIFEST] |= {c.manifest_version for c in retained if c.branch == MAIN}
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
-        snapshot = read(base)
-        if snapshot is not None:  # an earlier Omnigraph may have removed it
-            needed.just_this(snapshot)
+        shown = read(base)
+        if shown is not None:  # an earlier Omnigraph may have removed it
+            needed.just_this(shown)
         if base.branch == MAIN:
-            needed.single[MANIFEST].add((snapshot or base).manifest_version)
+            needed.single[MANIFEST].add((shown or base).manifest_version)
     return needed
 
 
 def _oldest_readable(
-    read: Callable[[GraphCommit], Snapshot | None], commits: Sequence[GraphCommit]
-) -> Snapshot:
+    read: Callable[[GraphCommit], Shown | None], commits: Sequence[GraphCommit]
+) -> Shown:
     """The state of the oldest of these commits that an earlier cleanup has left."""
     oldest_first = sorted(commits, key=lambda each: each.order)
     return next(found for each in oldest_first if (found := read(each)) is not None)
