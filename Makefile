@@ -7,8 +7,12 @@ JOBS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
+# Built by Node from PyPI, and only when something below ui/ changed.
+UI := src/omnigraph/server/workbench/.stamp
+UI_SOURCES := $(filter-out ui/node_modules%,$(wildcard ui/* ui/src/* ui/src/*/*))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check golden tables bench docs acceptance torture clean
+.PHONY: help demo ui test quick check golden tables bench docs acceptance torture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -19,10 +23,16 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## set up, then show the product at work
+$(UI): $(READY) $(UI_SOURCES)
+	@$(BIN)/python ui/build.py
+	@touch $@
+
+ui: $(UI)  ## build the workbench that `omnigraph ui` and `serve` show in a browser
+
+demo: $(READY) $(UI)  ## set up, then show the product at work
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-test: $(READY)  ## set up, then pass the whole suite, and beside it the checks
+test: $(READY) $(UI)  ## set up, then pass the whole suite, and beside it the checks
 	@log=$$(mktemp); $(MAKE) --no-print-directory check >$$log 2>&1 & checks=$$!; \
 	$(PYTEST); suite=$$?; \
 	wait $$checks; checks=$$?; cat $$log; rm $$log; \
@@ -38,6 +48,7 @@ check: $(READY)  ## format, lint, types, import directions
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python ui/build.py --check
 
 golden: $(READY)  ## rewrite the golden answers; the diff is the review
 	OMNIGRAPH_GOLDEN=write $(BIN)/python -m pytest -q tests/test_golden.py
@@ -54,8 +65,8 @@ docs: $(READY)  ## rewrite the generated parts of the docs
 acceptance: $(READY)  ## run the suite and list the promises that no passing test names
 	$(BIN)/python -m tests.acceptance
 
-torture: $(READY)  ## the suite with every case that `make test` samples, and new random ones
+torture: $(READY) $(UI)  ## the suite with every case that `make test` samples, and new random ones
 	OMNIGRAPH_TORTURE=1 $(PYTEST) --timeout 3600
 
 clean:  ## remove the virtual environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf ui/node_modules src/omnigraph/server/workbench .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

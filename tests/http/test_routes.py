@@ -151,7 +151,7 @@ def test_every_route_is_an_operation_and_few_have_no_action(shared: Served) -> N
 
     assert names == {operation.operation_id for operation in OPERATIONS} - {"server_mcp"}
     unchecked = {each.operation_id for each in OPERATIONS if each.action is None}
-    assert unchecked == {"health", "ready", "home", "metrics"}
+    assert unchecked == {"health", "ready", "home", "getAsset", "metrics"}
 
 
 def test_the_document_announces_exactly_what_is_routed(shared: Served) -> None:
@@ -177,7 +177,7 @@ def test_a_browser_gets_a_page_and_a_proxy_learns_when_to_stop_sending(own: Serv
         after = client.get("/readyz")
 
         assert page.headers["content-type"].startswith("text/html")
-        assert "openapi.json" in page.text
+        assert "Omnigraph" in page.text
         body = before.json()
         assert (before.status_code, body["status"], body["graphs"]) == (200, "ready", 1)
         assert body["configuration"]["state"] == "current"

@@ -38,6 +38,7 @@ from omnigraph.cli import (
     servers,
     shell,
     tag,
+    ui,
     upkeep,
 )
 from omnigraph.cli.call import Call
@@ -102,6 +103,7 @@ app.command("language", short_help="List what there is to write.")(language.lang
 app.command("lsp", short_help="Serve an editor.")(language.lsp)
 app.command("shell", short_help="Ask and change a graph at a prompt.")(shell.shell)
 app.command("mcp", short_help="Serve the tools of a graph to an agent.")(mcp.mcp)
+app.command("ui", short_help="Open a graph in the browser.")(ui.ui)
 app.command("serve", short_help="Serve graphs over HTTP.")(serve)
 
 

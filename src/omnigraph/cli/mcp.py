@@ -23,12 +23,13 @@ def mcp(call: Call) -> None:
 
     match call.scope:
         case DirectScope() as scope:
-            serve_store(_describe(scope), call.actor)
+            serve_store(describe_graph(scope), call.actor)
         case ServedScope() as scope:
             serve_remote(call.target, scope.token(call.settings))
 
 
-def _describe(scope: DirectScope) -> ServedGraph:
+def describe_graph(scope: DirectScope) -> ServedGraph:
+    """The graph in a store, as a server takes it."""
     from omnigraph.server.settings import ServedGraph
     from omnigraph.storage.location import graph_root
 

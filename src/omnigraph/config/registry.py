@@ -119,14 +119,15 @@ def _read_query(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
         source=source,
         file=entry.file,
         mutation=compiled.kind == "mutation",
-        params=_params(compiled.params),
+        params=describe_params(compiled.params),
         expose=entry.expose,
         description=compiled.description,
         instruction=compiled.instruction,
     )
 
 
-def _params(params: tuple[Parameter, ...]) -> tuple[StoredParam, ...]:
+def describe_params(params: tuple[Parameter, ...]) -> tuple[StoredParam, ...]:
+    """The parameters of a compiled query."""
     return tuple(map(_param, params))
 
 
@@ -134,7 +135,7 @@ def _param(param: Parameter) -> StoredParam:
     shown = str(param.type).removesuffix("?")
     if isinstance(param.type, RowType):
         kind, item_kind = ("list", "object") if param.type.is_list else ("object", None)
-        fields = _params(param.type.fields)
+        fields = describe_params(param.type.fields)
         return StoredParam(param.name, shown, kind, param.type.nullable, item_kind, fields=fields)
     shape = result_field(param.name, param.type)
     default = None if param.default is None else format_expression(param.default)

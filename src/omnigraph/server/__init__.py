@@ -15,6 +15,8 @@ call.py        one request: authenticate (auth.py), choose the graph, authorize 
                request_models.py; files: uploads.py); blocking calls run in
                worker_pool.py, queries through query_runner.py
 routes_*.py    one handler per operation, by noun
+workbench.py   the files of the page in the browser; catalogs.py and pictures.py describe a schema
+               and a query to it
 jobs.py        loads, merges and vectors, as values that run here or in write_process.py: a second
                process, whose other end is write_worker.py; write_messages.py is their protocol
 upkeep_runner.py  jobs of upkeep: accepted, run (upkeep_job.py), answered for

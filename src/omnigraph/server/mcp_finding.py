@@ -6,19 +6,18 @@ Both write a query for the schema that the graph has, so an agent needs no `.gq`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 
-from omnigraph.catalog import Catalog, EdgeType, NodeType, build_catalog
+from omnigraph.catalog import Catalog, EdgeType, NodeType
 from omnigraph.errors import BadRequestError, with_suggestion
+from omnigraph.server.catalogs import read_catalog
 from omnigraph.server.mcp_tools import LIST_ITEMS, Json, Sent, Tool
-from omnigraph.syntax import parse_schema
 
 SEARCH_ROWS = 10
 
 
 def find_tools(schema: str) -> tuple[Tool, ...]:
     """The tools for a graph of this schema."""
-    catalog = _read_catalog(schema)
+    catalog = read_catalog(schema)
     branch = {"type": "string", "description": "The branch; main by default."}
     limit = {"type": "integer", "maximum": 1_000, "description": "How many to show."}
     type_ = {"type": "string", "description": f"A node type: {', '.join(catalog.nodes)}."}
@@ -56,11 +55,6 @@ def find_tools(schema: str) -> tuple[Tool, ...]:
             ("type", "id"),
         ),
     )
-
-
-@lru_cache(maxsize=64)
-def _read_catalog(schema: str) -> Catalog:
-    return build_catalog(parse_schema(schema))
 
 
 def _built(

@@ -21,6 +21,7 @@ from omnigraph.server import (
     routes_branches,
     routes_changes,
     routes_commits,
+    routes_editor,
     routes_exports,
     routes_jobs,
     routes_loads,
@@ -31,6 +32,7 @@ from omnigraph.server import (
     routes_schema,
     routes_server,
     routes_tags,
+    routes_workbench,
     routes_writes,
     uploads,
 )
@@ -257,11 +259,27 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "getSnapshot", "/snapshot", routes_reads.get_snapshot, answered.SnapshotOutput,
-        parameters=(_BRANCH,)
+        parameters=(
+            _BRANCH, Parameter("snapshot", "query", "A graph commit or revision instead.")
+        )
     ),
     _get(
         "getSchema", "/schema", routes_schema.get_schema, answered.SchemaOutput,
         parameters=(_BRANCH,)
+    ),
+    _get(
+        "getCatalog", "/catalog", routes_schema.get_catalog, answered.CatalogOutput,
+        parameters=(_BRANCH,)
+    ),
+    _read(
+        "completeQuery", "/editor/complete", routes_editor.complete, sent.CompleteRequest,
+        answered.CompletionOutput
+    ),
+    _read(
+        "checkQuery", "/editor/check", routes_editor.check, sent.EditorRequest, answered.CheckOutput
+    ),
+    _get(
+        "getPermissions", "/permissions", routes_server.get_permissions, answered.PermissionsOutput
     ),
     _write(
         "applySchema", "/schema/apply", routes_schema.apply_schema, sent.SchemaApplyRequest,
@@ -365,8 +383,12 @@ OPERATIONS: tuple[Operation, ...] = (
         is_of_server=True
     ),
     _get(
-        "home", "/", routes_server.home, action=None, gives_media="text/html", errors=(),
+        "home", "/", routes_workbench.home, action=None, gives_media="text/html", errors=(),
         is_of_server=True
+    ),
+    _get(
+        "getAsset", "/workbench/{name}", routes_workbench.get_asset, action=None, errors=(404,),
+        is_of_server=True, is_described=False
     ),
     _get(
         "metrics", "/metrics", routes_server.metrics, action=None, gives_media="text/plain",

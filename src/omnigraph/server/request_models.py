@@ -88,6 +88,10 @@ class QueryRequest(NamedQuery):
     branch: Branch = None
     snapshot: Snapshot = None
     schema_of: SchemaOf = "commit"
+    rows_skip: int = Field(0, ge=0, description="How many rows come before those that are sent.")
+    rows_max: int | None = Field(
+        None, ge=0, description="How many rows are sent; `row_count` counts all of them."
+    )
 
 
 class ExplainRequest(NamedQuery, StrictModel):
@@ -95,6 +99,19 @@ class ExplainRequest(NamedQuery, StrictModel):
 
     branch: Branch = None
     analyze: bool = Field(False, description="Whether it is run, to show rows and times.")
+
+
+class EditorRequest(StrictModel):
+    """A query text as it stands in an editor."""
+
+    text: str = Field(description="The whole text.")
+    branch: str | None = Field(None, description="Whose schema it is for; `main` by default.")
+
+
+class CompleteRequest(EditorRequest):
+    """A place in a query text."""
+
+    offset: int = Field(description="The place, counted in characters from the beginning.")
 
 
 class InvokeRequest(NotedModel):
@@ -183,6 +200,9 @@ class MergePreviewRequest(StrictModel):
     resolve: Literal["ours", "theirs"] | dict[str, Any] | list[dict[str, Any]] | None = Field(
         None,
         description="How conflicts are decided: `ours` (the target), `theirs`, or one by one.",
+    )
+    changes_max: int | None = Field(
+        None, ge=0, description="How many changes a preview lists; its counts are of all of them."
     )
 
 

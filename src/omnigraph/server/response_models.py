@@ -204,6 +204,56 @@ class SchemaApplyOutput(ResponseModel):
     steps: list[dict[str, Any]] = Field(description="Each has a `kind` and what that kind names.")
 
 
+class CatalogProperty(ResponseModel):
+    name: str
+    type: str
+    nullable: bool
+    is_text: bool
+    is_vector: bool
+    is_blob: bool
+    indexed: bool
+    embeds: str | None = Field(description="The property whose text this vector is made from.")
+    description: str | None
+
+
+class CatalogType(ResponseModel):
+    name: str
+    table_key: str
+    description: str | None
+    key: list[str]
+    uniques: list[list[str]]
+    indexes: list[list[str]]
+    properties: list[CatalogProperty]
+
+
+class CatalogNode(CatalogType):
+    interfaces: list[str]
+
+
+class CatalogEdge(CatalogType):
+    word: str = Field(description="How queries spell the edge.")
+    source: str
+    target: str
+    cardinality: str | None
+
+
+class CatalogInterface(ResponseModel):
+    name: str
+    types: list[str]
+    properties: list[CatalogProperty]
+
+
+class CatalogOutput(ResponseModel):
+    nodes: list[CatalogNode]
+    edges: list[CatalogEdge]
+    interfaces: list[CatalogInterface]
+
+
+class PermissionsOutput(ResponseModel):
+    actor_id: str | None
+    actions: list[str] = Field(description="What the caller may do on some branch.")
+
+
 class TagOutput(ResponseModel):
     name: str
     commit_id: str
@@ -281,6 +331,61 @@ class StoredQueryItem(ResponseModel):
 
 class QueriesCatalog(ResponseModel):
     queries: list[StoredQueryItem]
+
+
+class CompletionItem(ResponseModel):
+    label: str
+    kind: str
+    detail: str
+    doc: str
+
+
+class CompletionOutput(ResponseModel):
+    start: int = Field(description="Where the word begins that the items would replace.")
+    items: list[CompletionItem]
+
+
+class EditorDiagnostic(ResponseModel):
+    start: int
+    end: int
+    severity: Literal["error", "warning", "info"]
+    message: str
+    code: str | None
+
+
+class PictureNode(ResponseModel):
+    variable: str
+    type: str
+    id_column: str
+    label_column: str | None
+    label: str | None
+
+
+class PictureEdge(ResponseModel):
+    type: str
+    source: int = Field(description="A place in the list of nodes.")
+    target: int
+    hops_max: int | None
+
+
+class Picture(ResponseModel):
+    query: str = Field(description="The same read, with the ids and labels of its nodes.")
+    nodes: list[PictureNode]
+    edges: list[PictureEdge]
+
+
+class EditorQuery(ResponseModel):
+    name: str
+    mutation: bool
+    start: int
+    end: int
+    params: list[QueryParameter]
+    picture: Picture | None = Field(description="Null where a row is not one match.")
+
+
+class CheckOutput(ResponseModel):
+    diagnostics: list[EditorDiagnostic]
+    queries: list[EditorQuery]
 
 
 class ManifestConflict(ResponseModel):

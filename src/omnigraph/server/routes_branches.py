@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from itertools import islice
 
 from starlette.responses import Response
 
@@ -100,10 +100,14 @@ async def _preview(call: Call, body: MergePreviewRequest) -> Response:
     for branch in (source, target):
         call.permit(branch=branch, action=Action.READ)
         await permit_selection(call, branch, None, action=Action.READ)
-    work = partial(_encode_preview, call.graph.graph, source, target, body.resolve)
+    work = partial(_encode_preview, call.graph.graph, source, target, body)
     return await stream(call, work, JSON)
 
 
-def _encode_preview(graph: Graph, source: str, target: str, resolution: Any) -> Iterator[bytes]:
-    found = graph.merge(source, target, preview=True, resolve=resolution)
-    yield from encode_parts(merge_preview_to_json(found))
+def _encode_preview(
+    graph: Graph, source: str, target: str, wanted: MergePreviewRequest
+) -> Iterator[bytes]:
+    found = graph.merge(source, target, preview=True, resolve=wanted.resolve)
+    value = merge_preview_to_json(found)
+    value["changes"]["changes"] = islice(value["changes"]["changes"], wanted.changes_max)
+    yield from encode_parts(value)

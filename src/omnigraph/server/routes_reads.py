@@ -17,6 +17,7 @@ from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import JSON, json_response
 from omnigraph.server.readable_types import hide_tables, permit_query
 from omnigraph.server.request_models import QueryRequest, ReadRequest, resolve_branch
+from omnigraph.server.states import permit_state
 from omnigraph.server.url_parameters import one_parameter
 from omnigraph.wire import frozen_read_to_json, read_target, read_to_json, snapshot_to_json
 
@@ -32,13 +33,24 @@ class Read:
     snapshot: str | None
     schema_of: str = "commit"
     is_frozen: bool = False
+    skip: int = 0
+    limit: int | None = None
 
 
 async def query(call: Call) -> Response:
     """Run a read over one snapshot."""
     body = await call.body(QueryRequest)
     source = query_text(body.query)
-    wanted = Read(source, body.name, body.params, body.branch, body.snapshot, body.schema_of)
+    wanted = Read(
+        source,
+        body.name,
+        body.params,
+        body.branch,
+        body.snapshot,
+        body.schema_of,
+        skip=body.rows_skip,
+        limit=body.rows_max,
+    )
     return await answer(call, wanted)
 
 
@@ -83,14 +95,25 @@ def run_read(graph: Graph, wanted: Read, branch: str, engine: str) -> bytes:
         engine=engine,
     )
     shape = frozen_read_to_json if wanted.is_frozen else read_to_json
-    return orjson.dumps(shape(result, read_target(result, wanted.snapshot)))
+    target = read_target(result, wanted.snapshot)
+    if not wanted.skip and wanted.limit is None:
+        return orjson.dumps(shape(result, target))
+    page = replace(result, table=result.table.slice(wanted.skip, wanted.limit))
+    return orjson.dumps({**shape(page, target), "row_count": len(result)})
 
 
 async def get_snapshot(call: Call) -> Response:
-    """Which version of each table a branch shows."""
-    branch = resolve_branch(one_parameter(call.request, "branch"))
-    call.permit(branch=branch)
-    shown = await call.run_read(call.graph.graph.snapshot, branch)
+    """Which version of each table a branch or a commit shows."""
+    revision = one_parameter(call.request, "snapshot")
+    name = one_parameter(call.request, "branch")
+    if revision is not None:
+        if name is not None:
+            raise BadRequestError("request may specify branch or snapshot, not both")
+        shown = await permit_state(call, revision)
+    else:
+        branch = resolve_branch(name)
+        call.permit(branch=branch)
+        shown = await call.run_read(call.graph.graph.snapshot, branch)
     return json_response(snapshot_to_json(await hide_tables(call, shown)))
 
 

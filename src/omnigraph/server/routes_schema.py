@@ -10,6 +10,7 @@ from omnigraph.catalog import build_catalog
 from omnigraph.config.registry import load_registry
 from omnigraph.manifest import MAIN
 from omnigraph.server.call import Call
+from omnigraph.server.catalogs import catalog_to_json, read_catalog
 from omnigraph.server.envelope import json_response
 from omnigraph.server.graphs import OpenGraph, refuse_broken
 from omnigraph.server.request_models import SchemaApplyRequest, resolve_branch
@@ -20,14 +21,27 @@ from omnigraph.wire import schema_applied_to_json
 
 async def get_schema(call: Call) -> Response:
     """The accepted schema of a branch, as it was written."""
-    named = one_parameter(call.request, "branch")
+    return json_response({"schema_source": await read_schema(call, _branch(call))})
+
+
+async def get_catalog(call: Call) -> Response:
+    """The accepted schema of a branch as checked types, with properties, keys and indexes."""
+    return json_response(catalog_to_json(read_catalog(await read_schema(call, _branch(call)))))
+
+
+def _branch(call: Call) -> str | None:
+    return one_parameter(call.request, "branch")
+
+
+async def read_schema(call: Call, named: str | None) -> str:
+    """The accepted schema of a branch, or of the graph, once the caller may read there."""
     graph = call.graph.graph
     if named is None:
         call.permit()
-        return json_response({"schema_source": await call.run_read(lambda: graph.schema)})
+        return await call.run_read(lambda: graph.schema)
     branch = resolve_branch(named)
     call.permit(branch=branch)
-    return json_response({"schema_source": await call.run_read(graph.branch_schema, branch)})
+    return await call.run_read(graph.branch_schema, branch)
 
 
 async def apply_schema(call: Call) -> Response:

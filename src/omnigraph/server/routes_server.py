@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from omnigraph.policy import Action
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
 from omnigraph.server.http_errors import HttpError
 from omnigraph.server.metrics import CONTENT_TYPE
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
-
-_HOME = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Omnigraph</title></head>
-<body><h1>Omnigraph {__version__}</h1>
-<p>This is the HTTP API of a graph. It is described by <a href="openapi.json">openapi.json</a>;
-<a href="healthz">healthz</a> says that it is up, <a href="metrics">metrics</a> what it does.</p>
-<p>From a terminal: <code>omnigraph query --server ADDRESS …</code>. Agents connect to
-<code>mcp</code>.</p></body></html>
-"""
 
 
 async def health(call: Call) -> Response:
@@ -36,11 +28,6 @@ async def ready(call: Call) -> Response:
     return json_response({"status": "ready", "graphs": graphs, "configuration": configuration})
 
 
-async def home(call: Call) -> Response:
-    """A page for a person who opens the address in a browser."""
-    return Response(_HOME, media_type="text/html")
-
-
 async def metrics(call: Call) -> Response:
     """Counters in the format of Prometheus."""
     return Response(call.serving.metrics.text(), media_type=CONTENT_TYPE)
@@ -53,3 +40,10 @@ async def list_graphs(call: Call) -> Response:
     call.permit()
     graphs = [{"graph_id": each.graph_id, "uri": each.uri} for each in call.serving.graphs]
     return json_response({"graphs": graphs})
+
+
+async def get_permissions(call: Call) -> Response:
+    """Who the caller is, and what the policy lets them do on some branch of the graph."""
+    call.permit()
+    allowed = [each.value for each in Action if each is not Action.GRAPH_LIST and call.may(each)]
+    return json_response({"actor_id": call.actor, "actions": allowed})

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -21,12 +21,20 @@ from omnigraph.server.settings import ServerSettings
 LISTEN_LINE = "OMNIGRAPH_LISTEN_ADDR"
 
 
-class AnnouncingServer(uvicorn.Server):
-    """A server that says on stdout where it listens, and ends with success when told to stop."""
+def print_address(address: str) -> None:
+    """Say on stdout where the server listens."""
+    print(f"{LISTEN_LINE}={address}", flush=True)
 
-    def __init__(self, app: Application, config: uvicorn.Config) -> None:
+
+class AnnouncingServer(uvicorn.Server):
+    """A server that announces where it listens, and ends with success when told to stop."""
+
+    def __init__(
+        self, app: Application, config: uvicorn.Config, announce: Callable[[str], None]
+    ) -> None:
         super().__init__(config)
         self._app = app
+        self._announce = announce
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop: no new requests, and no more events to clients that wait for them."""
@@ -59,18 +67,25 @@ class AnnouncingServer(uvicorn.Server):
         if self.started and sockets:
             host, port = sockets[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
-            print(f"{LISTEN_LINE}={shown}:{port}", flush=True)
+            self._announce(f"{shown}:{port}")
 
 
-def run(settings: ServerSettings, source: Source | None = None) -> None:
+def run(
+    settings: ServerSettings,
+    source: Source | None = None,
+    *,
+    announce: Callable[[str], None] = print_address,
+    log_level: str = "info",
+) -> None:
     """Serve until SIGINT or SIGTERM, then answer what is under way and close the graphs.
 
-    With a `source` the settings are read again on SIGHUP, and when their files change.
+    With a `source` the settings are read again on SIGHUP, and when their files change. `announce`
+    gets the address when the server listens.
 
     Raises:
         OmnigraphError: The settings are refused, a graph cannot be served, or the address is taken.
     """
-    log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
+    log_to_stderr(os.environ.get(LEVEL_VARIABLE, log_level))
     settings.check()
     listening = _bind(settings.bind)
     with listening:
@@ -86,7 +101,7 @@ def run(settings: ServerSettings, source: Source | None = None) -> None:
             proxy_headers=False,
             timeout_graceful_shutdown=settings.limits.shutdown_seconds,
         )
-        AnnouncingServer(app, config).run(sockets=[listening])
+        AnnouncingServer(app, config, announce).run(sockets=[listening])
 
 
 def _bind(bind: str) -> socket.socket:

@@ -1,0 +1,131 @@
+"""Overview and Query: what a person sees first, and asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import needs_browser, opened, type_query
+from tests.http.serving import Served, served, single
+
+pytestmark = needs_browser
+
+WRITERS = """query writers($year: I32) {
+    match {
+        $p: Person
+        $p wrote $d
+        $d.year > $year
+    }
+    return { $p.name, $d.title, $d.year }
+    order { $d.year desc }
+}
+"""
+
+
+def test_the_overview_shows_types_counts_branches_and_commits(
+    page: Page, picture: Callable[[str], None]
+) -> None:
+    expect(page.locator(".diagram .type")).to_have_count(3)
+    expect(page.locator(".diagram .edge")).to_have_count(4)
+    expect(page.locator(".figures")).to_contain_text("106nodes")
+    expect(page.get_by_text("review/titles").last).to_be_visible()
+    expect(page.locator(".panel", has_text="Last commits").locator("li")).to_have_count(4)
+    picture("overview")
+
+
+def test_a_query_is_completed_checked_run_and_drawn(
+    page: Page, picture: Callable[[str], None]
+) -> None:
+    page.get_by_role("link", name="Query").click()
+    type_query(page, "query q() { match { $p: Per")
+    page.keyboard.press("Control+Space")
+    expect(page.locator(".cm-tooltip-autocomplete")).to_contain_text("Person")
+    page.wait_for_timeout(100)  # the editor takes no choice that comes too soon to be meant
+    page.keyboard.press("Enter")
+    expect(page.locator(".cm-content")).to_contain_text("$p: Person")
+
+    type_query(page, WRITERS.replace("$d.title", "$d.titel"))
+    expect(page.locator(".cm-lintRange-error")).to_have_text("titel")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".problem")).to_contain_text("did you mean `title`?")
+
+    type_query(page, WRITERS)
+    expect(page.locator(".status")).to_contain_text("no mistakes")
+    page.locator("input[name=year]").fill("2015")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".answer")).to_contain_text("rows of commit")
+    expect(page.locator(".grid .rows .row").first).to_contain_text("2024")
+    assert int(page.locator(".canvas").get_attribute("data-nodes") or 0) > 10
+    page.wait_for_selector(".canvas[data-still]")
+    picture("query")
+
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator(".tree").first).to_contain_text("expand")
+    picture("plan")
+
+
+def test_a_long_result_is_read_in_pages_as_it_scrolls(page: Page, library: Served) -> None:
+    asked: list[int] = []
+    page.on("request", lambda each: asked.append(1) if each.url.endswith("/query") else None)
+    page.get_by_role("link", name="Query").click()
+    product = "query all() { match { $a: Paper $b: Paper } return { $a.doi, $b.doi } }"
+    type_query(page, product)
+    expect(page.locator(".status")).to_contain_text("no mistakes")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".grid")).to_have_attribute("aria-rowcount", "3600")
+    assert page.locator(".grid .rows .row").count() < 60
+
+    page.locator(".grid").evaluate("element => element.scrollTop = element.scrollHeight")
+    expect(page.locator(".grid [aria-rowindex='3600']")).to_contain_text("10.1/")
+    assert len(asked) <= 5  # the first page, the picture, and the one or two pages at the end
+
+
+def test_hostile_values_are_text(page: Page) -> None:
+    page.get_by_role("link", name="Query").click()
+    hostile = 'query h() { match { $p: Person $p.slug starts_with "h" } return { $p.name } }'
+    type_query(page, hostile)
+    expect(page.locator(".status")).to_contain_text("no mistakes")
+    page.get_by_role("button", name="Run").click()
+
+    rows = page.locator(".grid .rows")
+    expect(rows).to_contain_text('<img src=x onerror="window.hacked=1">')
+    expect(rows).to_contain_text("abc\\u202edef\\u200bghi")
+    expect(rows).to_contain_text("<b>bold</b>")
+    page.wait_for_selector(".canvas[data-still]")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator(".grid img, .grid b, .grid script").count() == 0
+
+
+def test_a_lost_connection_and_an_expired_token_lose_nothing(
+    browser: Browser, library: Served
+) -> None:
+    graph = Path(library.serving.settings.graphs[0].uri)
+    with (
+        served(single(graph, tokens={"ada": "secret"})) as server,
+        opened(browser, f"{server.url}/#token=secret") as page,
+    ):
+        expect(page.locator(".who")).to_contain_text("read-only")
+        page.get_by_role("link", name="Query").click()
+        type_query(page, WRITERS)
+        expect(page.locator(".status")).to_contain_text("no mistakes")
+        page.locator("input[name=year]").fill("2015")
+
+        page.route("**/query", lambda route: route.abort())
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator(".problem")).to_contain_text("does not answer")
+        expect(page.locator(".cm-content")).to_contain_text("query writers")
+        page.unroute("**/query")
+        page.get_by_role("button", name="Try again").click()
+        expect(page.locator(".grid .rows .row").first).to_contain_text("2024")
+
+        page.evaluate("sessionStorage.setItem('omnigraph-token', 'expired')")
+        page.reload()
+        page.get_by_label("Bearer token").fill("secret")
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator(".cm-content")).to_contain_text("query writers")
+
+        type_query(page, 'query w() { insert Company { slug: "x", name: "X" } }')
+        expect(page.locator(".status")).to_contain_text("You may read here, not change.")
+        expect(page.get_by_role("button", name="Run as one commit")).to_be_disabled()
