@@ -60,3 +60,16 @@ def test_a_broken_rule_is_reported_with_its_code(code: str | None, said: str, so
 )
 def test_a_kept_rule_compiles(source: str) -> None:
     assert compiled(source).name == "q"
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        'either { not { not { type($a) = "Author" } } } or { $a.born = 1 }',
+        'either { not { type($a) = "Author" } } or { not { type($a) = "Paper" } }',
+        'optional { not { type($a) = "Paper" } }',
+    ],
+)
+def test_a_type_asked_for_deep_inside_connects_the_blocks_around_it(clauses: str) -> None:
+    """The type of a concrete variable is known before any row, and is mentioned all the same."""
+    assert compiled(read(clauses)).name == "q"

@@ -330,6 +330,40 @@ def test_an_optional_that_is_undone_or_multiplied_is_found(
     assert {finding["severity"] for finding in findings(source)} <= {"warning"}
 
 
+@pytest.mark.parametrize(
+    ("clauses", "params", "codes"),
+    [
+        ("$p.year = $x", "$x: I32?", ["L307"]),
+        ("$p.year in $x", "$x: [I32]?", ["L307"]),
+        ("not { $p.year > $x }", "$x: I32?", ["L307"]),
+        ("$x is null or $p.year = $x", "$x: I32?", []),
+        ("$p.year = coalesce($x, 2020)", "$x: I32?", []),
+        ("$p.year = $x", "$x: I32", []),
+        ("$p.pages != 3", "", ["L309"]),
+        ("not ($p.pages > 3 and $p.year > 3)", "", ["L309"]),
+        ("$p.year > 3 or $p.pages != 3", "", ["L309"]),
+        ("optional { $p cites $q  $q.pages != 3 }", "", ["L309"]),
+        ("$p.pages != 3 or $p.pages is null", "", []),
+        ("not ($p.pages is null)", "", []),
+        ("not { $p.pages != 3 }", "", []),
+        ("$p.year != 3", "", []),
+    ],
+)
+def test_a_null_that_finds_or_drops_rows_unseen_is_told(
+    clauses: str, params: str, codes: list[str]
+) -> None:
+    source = f"query q({params}) {{ match {{ $p: Paper  {clauses} }} return {{ $p.doi }} }}"
+
+    assert [finding["code"] for finding in findings(source)] == codes
+    assert {finding["severity"] for finding in findings(source)} <= {"info"}
+
+
+def test_a_mutation_that_compares_a_null_parameter_is_told() -> None:
+    source = "query q($x: String?) { delete Author where slug = $x }"
+
+    assert [finding["code"] for finding in findings(source)] == ["L307"]
+
+
 def test_what_is_read_covers_blocks_and_every_type_of_an_interface() -> None:
     source = """query q() {
         match {

@@ -23,6 +23,21 @@ KINDS = """
 query kinds($a: String, $b: Bool, $c: I32?, $d: I64, $e: F64, $f: Date, $g: DateTime, $h: [String])
 { match { $p: Person } return { $p.slug } }
 """
+SHAPES = """
+query shapes(
+    $least: I32 = 40, $before: DateTime = now() + days(1),
+    $f: { slug: String, age: I32? }?, $rows: [{ slug: String, tags: [String]? }]?, $ids: [String]?
+) {
+    match {
+        $p: Person
+        $p.age >= $least
+        $f.slug is null or $p.slug = $f.slug
+        $ids is null or $p.slug in $ids
+    }
+    return { $p.slug as slug }
+    order { slug }
+}
+"""
 TOKENS = {"act-ada": "ada-token", "act-bob": "bob-token", "act-eve": "eve-token"}
 POLICY = """
 version: 1
@@ -42,11 +57,14 @@ def entries(folder: Path) -> dict[str, StoredEntry]:
     path.write_text(FILE)
     kinds = folder / "kinds.gq"
     kinds.write_text(KINDS)
+    shapes = folder / "shapes.gq"
+    shapes.write_text(SHAPES)
     return {
         "find": StoredEntry(path, tool_name="find_person"),
         "grow": StoredEntry(path),
         "hidden": StoredEntry(path, expose=False),
         "kinds": StoredEntry(kinds),
+        "shapes": StoredEntry(shapes),
     }
 
 
@@ -64,7 +82,7 @@ def test_the_catalog_lists_what_is_exposed_and_the_kinds_of_parameters(stored: S
     with stored.client("ada-token") as ada:
         found = {each["name"]: each for each in ada.get("/queries").json()["queries"]}
 
-    assert set(found) == {"find", "grow", "kinds"}
+    assert set(found) == {"find", "grow", "kinds", "shapes"}
     assert found["find"] == {
         "name": "find",
         "tool_name": "find_person",
@@ -87,6 +105,73 @@ def test_the_catalog_lists_what_is_exposed_and_the_kinds_of_parameters(stored: S
     ]
     assert kinds["c"]["nullable"] is True
     assert kinds["h"]["item_kind"] == "string"
+
+
+def test_the_catalog_shows_defaults_and_the_fields_of_objects(stored: Served) -> None:
+    """As the OpenAPI document says: every answer is checked against it."""
+    with stored.client("ada-token") as ada:
+        listed = ada.get("/queries").json()["queries"]
+
+    params = next(each["params"] for each in listed if each["name"] == "shapes")
+    slug = {"name": "slug", "kind": "string", "nullable": False}
+    age = {"name": "age", "kind": "int", "nullable": True}
+    tags = {"name": "tags", "kind": "list", "item_kind": "string", "nullable": True}
+    assert params == [
+        {"name": "least", "kind": "int", "default": "40", "nullable": False},
+        {
+            "name": "before",
+            "kind": "datetime",
+            "default": "(now() + days(1))",
+            "nullable": False,
+        },
+        {"name": "f", "kind": "object", "fields": [slug, age], "nullable": True},
+        {
+            "name": "rows",
+            "kind": "list",
+            "item_kind": "object",
+            "fields": [slug, tags],
+            "nullable": True,
+        },
+        {"name": "ids", "kind": "list", "item_kind": "string", "nullable": True},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("params", "slugs"),
+    [
+        (None, ["grace"]),
+        ({"least": 1}, ["ada", "grace"]),
+        ({"least": 1, "f": {"slug": "ada"}}, ["ada"]),
+        ({"least": 1, "ids": ["ada", "nil"], "rows": [{"slug": "x"}]}, ["ada"]),
+    ],
+)
+def test_parameters_of_every_shape_arrive(
+    stored: Served, params: dict[str, object] | None, slugs: list[str]
+) -> None:
+    with stored.client("ada-token") as ada:
+        answer = ada.post("/queries/shapes", {} if params is None else {"params": params})
+
+    assert [row["slug"] for row in answer.json()["rows"]] == slugs
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"least": None}, "null is not accepted"),
+        ({"f": {"age": 3}}, "slug"),
+        ({"f": {"slug": "ada", "slg": 1}}, "unknown field 'slg'"),
+        ({"rows": [{"slug": "a"}, {"slug": 3}]}, "rows[1]"),
+        ({"ids": "ada"}, "ids"),
+    ],
+)
+def test_a_parameter_of_another_shape_is_refused_by_its_place(
+    stored: Served, params: dict[str, object], text: str
+) -> None:
+    with stored.client("ada-token") as ada:
+        answer = ada.post("/queries/shapes", {"params": params})
+
+    assert answer.status_code == 400
+    assert text in answer.json()["error"]
 
 
 def test_a_stored_query_runs_by_name(stored: Served) -> None:

@@ -204,6 +204,35 @@ def test_a_stored_query_is_a_tool_with_typed_parameters(tmp_path: Path) -> None:
         over_http(use, server.url)
 
 
+def test_objects_lists_and_defaults_of_a_stored_query_are_typed(tmp_path: Path) -> None:
+    text = """query shapes($f: { slug: String, age: I32? }, $rows: [{ n: I32 }]?, $k: I32 = 1 + 2) {
+        match { $p: Person  $p.slug = $f.slug } return { $p.slug as slug, $k as k }
+    }"""
+    (tmp_path / "q.gq").write_text(text, encoding="utf-8")
+
+    async def use(client: Client) -> None:
+        [tool] = [each for each in (await client.list_tools()).tools if each.name == "shapes"]
+        params = tool.input_schema["properties"]["params"]
+        assert params["required"] == ["f"]
+        assert params["properties"]["f"] == {
+            "type": "object",
+            "properties": {"slug": {"type": "string"}, "age": {"type": "integer"}},
+            "required": ["slug"],
+            "additionalProperties": False,
+        }
+        assert params["properties"]["rows"]["items"]["properties"] == {"n": {"type": "integer"}}
+        assert params["properties"]["k"] == {
+            "type": "integer",
+            "description": "(1 + 2) when left out",
+        }
+        found = await call(client, "shapes", params={"f": {"slug": "ada"}})
+        assert found["rows"] == [{"slug": "ada", "k": 3}]
+
+    queries = {"shapes": StoredEntry(tmp_path / "q.gq")}
+    with served(single(make_graph(tmp_path / "graph"), queries=queries)) as server:
+        over_http(use, server.url)
+
+
 def test_search_and_neighbours_need_no_query_language(tmp_path: Path) -> None:
     schema = """
     node Note { slug: String @key  body: String @index }

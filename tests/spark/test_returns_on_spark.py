@@ -51,6 +51,10 @@ READS = {
     "sum($p.pages) / count($p) as mean } having { n > 0  mean < 8 or mean is null }",
     "distinct groups": f"match {{ {PATTERN} }} return distinct {{ count($p) as n }} "
     "order { n } limit 2 offset 1",
+    "a page behind the end": "match { $p: Paper } return distinct { $p.doi as d, "
+    f"count($p) as n }} order {{ d }} offset {2**62}",
+    "rows behind the end": "match { $p: Paper } return { $p.doi as d } order { d } "
+    f"offset {2**62}",
     "distinct lists": "match { $p: Paper } return distinct { $p.days as d, $p.times as t }",
     "nothing": 'match { $p: Paper { doi: "none" } } return { count(distinct $p) as n, '
     "collect($p.doi) as l, max($p.seen) as m }",

@@ -20,6 +20,22 @@ query kinds($a: I32, $b: [I32], $c: Date?, $d: Bool, $e: F64) {
     return { $p.name as name, $p.age as age, $p.born as born }
 }
 """
+SHAPES = """
+query shapes(
+    $least: I32 = 40, $before: DateTime = now() + days(1), $size: I64 = 10,
+    $f: { slug: String? }?, $ids: [String]?, $rows: [String] = []
+) {
+    match {
+        $p: Person
+        $p.age >= $least and now() < $before
+        $f.slug is null or $p.slug = $f.slug
+        $ids is null or $p.slug in $ids
+    }
+    return { $p.slug as slug, $rows as rows }
+    order { slug }
+    limit $size
+}
+"""
 
 
 def ages(surface: Surface, branch: str = "main") -> dict[str, int | None]:
@@ -71,6 +87,27 @@ def test_parameters_of_every_kind_are_taken(standing: Surface) -> None:
     assert standing.query(EVERY_KIND, params=params).json["rows"] == [
         {"name": "Ada", "age": 36, "born": None}
     ]
+
+
+@pytest.mark.parametrize(
+    ("params", "rows"),
+    [
+        (None, [["grace", 0]]),
+        ({"least": 1}, [["ada", 0], ["grace", 0]]),
+        ({"least": 1, "f": {"slug": "ada"}, "size": 1}, [["ada", 0]]),
+        ({"least": 1, "ids": ["ada"], "rows": ["x", "y"]}, [["ada", 2]]),
+    ],
+)
+def test_defaults_lists_and_objects_are_taken(
+    standing: Surface, params: Any, rows: list[Any]
+) -> None:
+    found = standing.query(SHAPES, params=params).json["rows"]
+
+    assert [[row["slug"], len(row["rows"] or [])] for row in found] == rows
+
+
+def test_a_field_that_is_not_declared_is_named(standing: Surface) -> None:
+    standing.query(SHAPES, params={"f": {"slg": "ada"}}).refused(400, "unknown field 'slg'")
 
 
 @pytest.mark.parametrize(

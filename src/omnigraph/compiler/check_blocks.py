@@ -36,6 +36,7 @@ def check_optional(
         raise _misplaced("an optional holds one more level of optional, not two", clause.span)
     inner = scope.inner()
     pattern = check(clause.clauses, inner, (*inside, "optional"))
+    scope.typed.update(inner.typed)
     if not pattern.outer_variables and inner.typed.isdisjoint(scope.variables):
         names = " and ".join(f"`${name}`" for name, _ in pattern.nodes)
         raise TypeCheckError(
@@ -63,6 +64,7 @@ def check_either(
         check(clauses, inner, (*inside, "either"))
         for clauses, inner in zip(clause.alternatives, scopes, strict=True)
     ]
+    scope.typed.update(*(inner.typed for inner in scopes))
     visible = _list_visible(patterns, scopes, clause.span)
     is_connected = all(
         pattern.outer_variables or not inner.typed.isdisjoint(scope.variables)

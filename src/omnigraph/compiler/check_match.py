@@ -131,6 +131,7 @@ def _is_edge(traversal: TypedTraversal) -> bool:
 def _check_negation(clause: Negation, scope: Scope, inside: tuple[str, ...]) -> TypedPattern:
     inner = scope.inner()
     pattern = check_pattern(clause.clauses, inner, (*inside, "not"))
+    scope.typed.update(inner.typed)
     if not pattern.outer_variables and inner.typed.isdisjoint(scope.variables):
         raise TypeCheckError(
             "this `not` mentions no variable that is bound outside it, so it would keep or drop "

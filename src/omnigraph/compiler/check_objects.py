@@ -12,7 +12,9 @@ from omnigraph.syntax.query_tree import ObjectExpr, PropertyExpr
 
 
 def check_object(expression: ObjectExpr, scope: Scope) -> ObjectRef:
-    """The properties that are shown: unknown ones are T6, a Blob is T24."""
+    """The properties that are shown: unknown ones are T6, a Blob is T24, a path has none (T36)."""
+    if expression.variable in scope.paths:
+        raise scope.path_error(expression.variable, expression.span)
     owner = scope.variable(expression.variable)
     if owner is None:
         raise TypeCheckError(

@@ -117,9 +117,19 @@ LINT_CODES: Final[Mapping[str, LintCode]] = {
         "collected",
         "count with `distinct`, or ask in two queries",
     ),
+    "L307": LintCode(
+        "info",
+        "a parameter that may be null is compared, and nothing asks whether it is null",
+        "write `$x is null or …`, or declare it without `?`",
+    ),
     "L308": LintCode(
         "warning",
         "`top` binds more than one node variable, so that `n` counts combinations",
         "keep one variable in the stage",
+    ),
+    "L309": LintCode(
+        "info",
+        "`!=` or `not ( … )` on a property that may be null drops the rows where it is null",
+        "add `or $x.property is null` where those rows are wanted",
     ),
 }

@@ -8,7 +8,9 @@
     L304   error     a projection that no row can hold
     L305   warning   a filter undoes an `optional` (lint_patterns.py)
     L306   warning   two `optional` blocks multiply what is counted
+    L307   info      a parameter that may be null is compared (lint_nulls.py)
     L308   warning   a stage over several node variables: n counts combinations
+    L309   info      a denial drops the rows in which a property is null
 
 A type error belongs to the result of its query, and the other queries are still checked. The four
 L3 codes are findings as well as the query's error, and count once.
@@ -24,6 +26,7 @@ from omnigraph.compiler.check_file import CheckedQuery, check_file
 from omnigraph.compiler.codes import LINT_CODES, Severity
 from omnigraph.compiler.compile import QueryKind, parse_file
 from omnigraph.compiler.describe import Operation, describe
+from omnigraph.compiler.lint_nulls import lint_negatives, lint_parameters
 from omnigraph.compiler.lint_patterns import lint_patterns
 from omnigraph.compiler.lint_stages import count_combinations
 from omnigraph.compiler.lower import lower_read
@@ -138,6 +141,7 @@ def list_findings(checked: Sequence[CheckedQuery], catalog: Catalog) -> list[Fin
         *_never_updated(checked, catalog),
         *_pattern_findings(checked),
         *_combinations(checked),
+        *_null_findings(checked),
     ]
 
 
@@ -221,6 +225,18 @@ def _combinations(checked: Iterable[CheckedQuery]) -> Iterator[Finding]:
             for message in count_combinations(item.typed):
                 text = f"query '{item.query.name}': {message}"
                 yield _finding("L308", text, query_names=(item.query.name,))
+
+
+def _null_findings(checked: Iterable[CheckedQuery]) -> Iterator[Finding]:
+    """L307 and L309."""
+    for item in checked:
+        name, typed = item.query.name, item.typed
+        if typed is None:
+            continue
+        for text in lint_parameters(typed):
+            yield _finding("L307", f"query '{name}': {text}", query_names=(name,))
+        for text in lint_negatives(typed) if isinstance(typed, TypedRead) else ():
+            yield _finding("L309", f"query '{name}': {text}", query_names=(name,))
 
 
 def _never_updated(checked: Iterable[CheckedQuery], catalog: Catalog) -> Iterator[Finding]:

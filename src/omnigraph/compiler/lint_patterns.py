@@ -7,11 +7,11 @@ L306   two independent blocks multiply rows that are then counted, summed or col
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from itertools import combinations
 
 from omnigraph.compiler.rejects_null import rejects_null
 from omnigraph.compiler.typed import TypedPattern, TypedRead
+from omnigraph.compiler.walk import walk
 from omnigraph.ir.expressions import Aggregate, Collect
 from omnigraph.ir.print import format_predicate, format_variable
 from omnigraph.ir.variables import predicate_variables
@@ -26,7 +26,7 @@ def lint_patterns(read: TypedRead) -> Iterator[tuple[str, str]]:
     for part in parts:
         yield from _lost_optionals(part)
     blocks = [block for part in parts for block in part.optionals]
-    if any(map(_is_multiplied, _parts(read.returns))) and _has_independent(blocks):
+    if any(map(_is_multiplied, walk(read.returns))) and _has_independent(blocks):
         yield (
             "L306",
             "two `optional` blocks multiply the rows that are counted or summed; count with "
@@ -70,14 +70,3 @@ def _is_multiplied(part: object) -> bool:
             return not is_distinct
         case _:
             return False
-
-
-def _parts(part: object) -> Iterator[object]:
-    """A value and everything in it."""
-    yield part
-    if isinstance(part, tuple):
-        for each in part:
-            yield from _parts(each)
-    elif is_dataclass(part) and not isinstance(part, type):
-        for field in fields(part):
-            yield from _parts(getattr(part, field.name))

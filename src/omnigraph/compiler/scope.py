@@ -203,7 +203,7 @@ class Scope:
         if row is not None and not row.type.is_list and not self.is_bound(expression.variable):
             return row.find(expression)
         if expression.variable in self.paths:
-            raise self._is_path(expression.variable, expression.span)
+            raise self.path_error(expression.variable, expression.span)
         if owner is None:
             raise self._not_bound(expression)
         if isinstance(owner, EdgeType) and expression.property == ID:
@@ -247,7 +247,7 @@ class Scope:
         if expression.name in self.scores:
             return PropertyRef(expression.name, SCORE_PROPERTY, self.scores[expression.name])
         if expression.name in self.paths:
-            raise self._is_path(expression.name, expression.span)
+            raise self.path_error(expression.name, expression.span)
         match self.variable(expression.name):
             case NodeType() | InterfaceType():
                 return NodeRef(
@@ -272,7 +272,8 @@ class Scope:
                     hint=self._words_hint() or variable_hint(expression.name, known),
                 )
 
-    def _is_path(self, name: str, span: Span) -> TypeCheckError:
+    def path_error(self, name: str, span: Span) -> TypeCheckError:
+        """T36: a path where a value stands."""
         return TypeCheckError(
             f"`${name}` is a path, which has no value of its own",
             code="T36",

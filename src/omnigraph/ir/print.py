@@ -204,7 +204,8 @@ def _read_lines(ir: QueryIR) -> Iterator[str]:
     for order in ir.order:
         direction = "desc" if order.descending else "asc"
         yield f"{_INDENT}order {format_expression(order.expression)} {direction}"
-    if ir.is_grouped and not any(isinstance(i.expression, Aggregate) for i in ir.returns):
+    shown = [item.expression for item in ir.returns]
+    if ir.is_grouped and not any(isinstance(each, (Aggregate, Collect)) for each in shown):
         yield f"{_INDENT}distinct"
     if ir.finish is not None:
         yield from (f"{_INDENT}{line}" for line in format_finish(ir.finish))
@@ -257,7 +258,12 @@ def _statement_lines(ops: Iterable[MutationOp], depth: int) -> Iterator[str]:
 
 
 def _header(kind: str, name: str, params: tuple[Parameter, ...]) -> str:
-    return f"{kind} {name}({', '.join(f':{param.name} {param.type}' for param in params)})"
+    return f"{kind} {name}({', '.join(map(_format_parameter, params))})"
+
+
+def _format_parameter(param: Parameter) -> str:
+    default = "" if param.default is None else f" = {format_expression(param.default)}"
+    return f":{param.name} {param.type}{default}"
 
 
 def _operator_lines(operators: tuple[Operator, ...], depth: int) -> Iterator[str]:

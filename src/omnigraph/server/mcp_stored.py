@@ -28,12 +28,7 @@ def stored_tools(queries: Iterable[Json], taken: Collection[str]) -> Iterator[To
 
 
 def _to_tool(query: Json) -> Tool:
-    params = {
-        "type": "object",
-        "properties": {each["name"]: to_schema(each) for each in query["params"]},
-        "required": [each["name"] for each in query["params"] if _is_required(each)],
-        "additionalProperties": False,
-    }
+    params = _to_object(query["params"])
     parts = (query.get("description"), query.get("instruction"))
     described = " ".join(each for each in parts if each) or f"The stored query {query['name']}."
     return Tool(
@@ -46,6 +41,15 @@ def _to_tool(query: Json) -> Tool:
         is_read=not query["mutation"],
         cuts=not query["mutation"],
     )
+
+
+def _to_object(members: Iterable[Json]) -> Json:
+    return {
+        "type": "object",
+        "properties": {each["name"]: to_schema(each) for each in members},
+        "required": [each["name"] for each in members if _is_required(each)],
+        "additionalProperties": False,
+    }
 
 
 def _is_required(param: Json) -> bool:
@@ -62,9 +66,21 @@ def _invoke(name: str) -> Callable[[Json], Sent]:
 
 def to_schema(param: Json) -> Json:
     """The JSON schema of a parameter of a stored query."""
+    found = _to_type(param)
+    if "default" in param:
+        # The text of an expression: `now() - days(30)` is no value yet.
+        found = found | {"description": f"{param['default']} when left out"}
+    return found
+
+
+def _to_type(param: Json) -> Json:
     match param["kind"]:
+        case "list" if param.get("fields"):
+            return {"type": "array", "items": _to_object(param["fields"])}
         case "list":
             return {"type": "array", "items": _SCHEMAS.get(param.get("item_kind", ""), {})}
+        case "object" if param.get("fields"):
+            return _to_object(param["fields"])
         case "vector":
             dimension = param["vector_dim"]
             items = {"type": "number"}

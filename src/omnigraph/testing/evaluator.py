@@ -7,7 +7,6 @@ date texts, so that the two can be compared.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -61,7 +60,16 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral
 from omnigraph.testing.computed import compute, decide
 from omnigraph.testing.ranked import rank_rows, score
-from omnigraph.testing.returned import Entity, Reader, Row, identify, named, order_rows, return_rows
+from omnigraph.testing.returned import (
+    Entity,
+    Reader,
+    Row,
+    at_width,
+    identify,
+    named,
+    order_rows,
+    return_rows,
+)
 from omnigraph.testing.walks import Path, PathEntity, ScoreEntity, find_cheapest, list_walks
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
@@ -295,7 +303,7 @@ class _Evaluator:
     def decide(self, predicate: Predicate, row: Row) -> bool | None:
         def is_equal(operand: Operand, wanted: Any, member: Any) -> bool:
             is_stored = isinstance(operand, PropertyRef)
-            return bool(wanted == (_at_width(member, operand.type) if is_stored else member))
+            return bool(wanted == (at_width(member, operand.type) if is_stored else member))
 
         return decide(
             predicate,
@@ -323,16 +331,16 @@ class _Evaluator:
                 return self.contains(predicate, left, right)
         # A float that is given, not stored, is rounded to the width of the column it meets.
         if isinstance(predicate.left, PropertyRef) and _is_given(predicate.right):
-            right = _at_width(right, predicate.left.type)
+            right = at_width(right, predicate.left.type)
         if isinstance(predicate.right, PropertyRef) and _is_given(predicate.left):
-            left = _at_width(left, predicate.right.type)
+            left = at_width(left, predicate.right.type)
         return _compared(left, predicate.kind.value, right)
 
     def contains(self, predicate: Compare, items: list[Any], wanted: Any) -> bool:
         if isinstance(predicate.left, PropertyRef):
-            wanted = _at_width(wanted, predicate.left.type)
+            wanted = at_width(wanted, predicate.left.type)
         else:
-            items = [_at_width(item, predicate.right.type) for item in items]
+            items = [at_width(item, predicate.right.type) for item in items]
         return any(item is not None and item == wanted for item in items)
 
     def value(self, expression: object, row: Row) -> Any:
@@ -360,13 +368,6 @@ class _Evaluator:
                     lambda condition: self.decide(condition, row),
                 )
         raise AssertionError(expression)
-
-
-def _at_width(value: Any, column: PropertyType) -> Any:
-    """A float rounded to F32 when the column it meets is one; anything else as it is."""
-    if column.scalar is Scalar.F32 and isinstance(value, float):
-        return float(struct.unpack("f", struct.pack("f", value))[0])
-    return value
 
 
 def _is_given(expression: Operand) -> bool:

@@ -6,6 +6,7 @@ with the executor, and decides ties by itself.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,11 +21,13 @@ from omnigraph.ir.expressions import (
     GroupColumn,
     Nearest,
     NodeRef,
+    Param,
     Predicate,
     Rrf,
 )
 from omnigraph.ir.query import HIDDEN_PREFIX, OrderItem, QueryIR
 from omnigraph.testing.walks import ScoreEntity
+from omnigraph.types import PropertyType, Scalar
 
 Entity = dict[str, Any]
 Row = dict[str, Entity]
@@ -46,7 +49,20 @@ def return_rows(ir: QueryIR, rows: list[Row], read: Reader) -> list[dict[str, An
     if ir.is_grouped:
         return _return_groups(ir, rows, read)
     rows = order_rows(ir.order, rows, read, lambda key: _resolve(ir, key))
-    return [{i.column: read.value(i.expression, row) for i in ir.returns} for row in rows]
+    return [{i.column: _shown(i.expression, row, read) for i in ir.returns} for row in rows]
+
+
+def _shown(expression: object, row: Row, read: Reader) -> Any:
+    """A value as a column has it: a parameter at the width of its type."""
+    value = read.value(expression, row)
+    return at_width(value, expression.type) if isinstance(expression, Param) else value
+
+
+def at_width(value: Any, column: PropertyType) -> Any:
+    """A float rounded to F32 when the column it meets is one; anything else as it is."""
+    if column.scalar is Scalar.F32 and isinstance(value, float):
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    return value
 
 
 def order_rows(
@@ -196,7 +212,7 @@ def _cell(expression: object, rows: list[Row], read: Reader) -> _Cell:
             value = _collect(expression, rows, read)
             return _Cell(value, sortable(value))
     row = rows[0]
-    return _Cell(read.value(expression, row), _tell_apart(expression, row, read), is_key=True)
+    return _Cell(_shown(expression, row, read), _tell_apart(expression, row, read), is_key=True)
 
 
 def _aggregate(aggregate: Aggregate, rows: list[Row], read: Reader) -> Any:

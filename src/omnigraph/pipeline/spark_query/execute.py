@@ -32,7 +32,7 @@ from omnigraph.pipeline.spark_query.finish import finish_groups
 from omnigraph.pipeline.spark_query.group import group_rows
 from omnigraph.pipeline.spark_query.match import Matcher
 from omnigraph.pipeline.spark_query.needs import needs_of_plan
-from omnigraph.pipeline.spark_query.order import order_groups, order_rows
+from omnigraph.pipeline.spark_query.order import order_groups, order_rows, skip_rows
 from omnigraph.pipeline.spark_query.rank import order_by_ranking, with_scores
 from omnigraph.pipeline.spark_query.rows import Payload, Rows
 from omnigraph.pipeline.spark_query.run import SparkRun
@@ -116,7 +116,7 @@ def _answer(run: SparkRun, plan: Plan) -> DataFrame:
         frame = _order(run, plan, rows)
     first, _ = cut(plan)
     # Of rows in order: to leave some out keeps the order of the others.
-    frame = frame.offset(first) if first else frame
+    frame = skip_rows(frame, first)
     return with_shown(run, frame, shown).select(*_numbered(run, shown))
 
 

@@ -21,7 +21,7 @@ from omnigraph.ir.query import Finish
 from omnigraph.pipeline.datasource import spark_batch, spark_schema
 from omnigraph.pipeline.spark_query.checks import Filled, fill_values
 from omnigraph.pipeline.spark_query.columns import to_local, to_struct
-from omnigraph.pipeline.spark_query.order import limit_frame, sort_column
+from omnigraph.pipeline.spark_query.order import limit_frame, skip_rows, sort_column
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.planner.plan import Plan
 
@@ -46,8 +46,7 @@ def finish_groups(run: SparkRun, plan: Plan, finish: Finish, groups: DataFrame) 
         frame = frame.orderBy(*orders, *map(sort_column, ties))
     first, count = cut(plan)
     frame = limit_frame(frame, None if count is None else first + count)
-    frame = frame.offset(first) if first else frame
-    return frame.select(*shown)
+    return skip_rows(frame, first).select(*shown)
 
 
 def _computed(finish: Finish) -> list[Projected]:

@@ -55,6 +55,13 @@ def limit_frame(frame: DataFrame, limit: int | None) -> DataFrame:
     return frame if limit is None or limit >= _LIMIT_MAX else frame.limit(limit)
 
 
+def skip_rows(frame: DataFrame, first: int) -> DataFrame:
+    """The rows from this one on; no answer is as long as what Spark cannot count."""
+    if not first:
+        return frame
+    return frame.limit(0) if first > _LIMIT_MAX else frame.offset(first)
+
+
 def unfold(rows: Rows, limit: int | None) -> DataFrame:
     """The rows one by one, each as often as its weight says; no more of each than the limit."""
     if not rows.is_weighted:
