@@ -231,6 +231,21 @@ def test_a_snapshot_of_the_past_counts_what_was_there(own: Served) -> None:
     assert both.status_code == 400
 
 
+def test_a_preview_lists_as_many_changes_as_are_asked_for_and_counts_all(own: Served) -> None:
+    with own.client() as client:
+        client.post("/branches", {"name": "new"})
+        text = 'query a() { insert Person { slug: "a" } insert Person { slug: "b" } }'
+        client.mutate(text, branch="new")
+        whole = client.post("/branches/merge/preview", {"source": "new"}).json()["changes"]
+        part = client.post("/branches/merge/preview", {"source": "new", "changes_max": 1}).json()
+        none = client.post("/branches/merge/preview", {"source": "new", "changes_max": -1})
+
+    assert len(whole["changes"]) == 2
+    assert part["changes"]["changes"] == whole["changes"][:1]
+    assert part["changes"]["stats"] == whole["stats"]
+    assert none.status_code == 400
+
+
 def test_the_editor_colours_the_words_of_the_language() -> None:
     source = (ROOT / "ui" / "src" / "parts" / "editor.tsx").read_text(encoding="utf-8")
     start = source.index("const KEYWORDS")

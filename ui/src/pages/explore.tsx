@@ -2,10 +2,10 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { catalog, get } from "../api";
 import { typeColour, valueColour } from "../colours";
 import { type Entity, edgesOf, findEntity, findKey, type Link, type Mode, neighbours, nodeType, search, searchModes } from "../entities";
-import { Empty, Panel, Problem, Text, useLoad } from "../parts/basics";
+import { CommitLink, Empty, Panel, Problem, Text, useLoad } from "../parts/basics";
 import Picture from "../parts/picture";
 import { address, at, branch, revision, route } from "../state";
-import { brief, count, moment, plural, shortId, show } from "../text";
+import { brief, count, moment, plural, show } from "../text";
 
 const FOUND_MAX = 50;
 const NEAR_MAX = 60;
@@ -204,7 +204,7 @@ function Blame({ entity }: { entity: Entity }) {
         {Object.entries(found.data?.properties ?? {}).map(([name, each]) => (
           <tr key={name}>
             <td><code>{name}</code></td>
-            <td>{each.commit_id ? <a href={address("history", { commit: each.commit_id })}><code>{shortId(each.commit_id)}</code></a> : "–"}</td>
+            <td>{each.commit_id ? <CommitLink href={address("history", { commit: each.commit_id })} id={each.commit_id} /> : "–"}</td>
             <td><Text value={each.actor ?? "–"} /></td>
             <td class="quiet">{each.at ? moment(each.at) : ""}</td>
           </tr>

@@ -97,7 +97,7 @@ function Dag(props: { commits: Commit[]; chosen: string; from: string; onChoose:
       <ol>
         {commits.map((each) => (
           <li key={each.graph_commit_id} class={each.graph_commit_id === props.chosen ? "chosen" : ""}>
-            <button class="link" aria-current={each.graph_commit_id === props.chosen} onClick={() => props.onChoose(each.graph_commit_id)}><code>{shortId(each.graph_commit_id)}</code></button>
+            <button class="link" title={each.graph_commit_id} aria-current={each.graph_commit_id === props.chosen} onClick={() => props.onChoose(each.graph_commit_id)}><code>{shortId(each.graph_commit_id)}</code></button>
             <span class="chip" style={{ color: valueColour(lanes.get(branchOf(each))!) }}>{branchOf(each)}</span>
             {tagged.has(each.graph_commit_id) && <span class="chip warn">⚑ {tagged.get(each.graph_commit_id)}</span>}
             <span class="grow"><Text value={[each.actor_id ?? "", each.message ?? (each.merged_parent_commit_id ? "merged" : "")].filter(Boolean).join(" · ")} /></span>

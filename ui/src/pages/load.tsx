@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import { ApiError, base, catalog, may, parse, token } from "../api";
-import { Empty, Panel, Problem, Text } from "../parts/basics";
+import { CommitLink, Empty, Panel, Problem, Text } from "../parts/basics";
 import { address, at, branch, branches, wrote } from "../state";
-import { count, plural, shortId, show } from "../text";
+import { count, plural, show } from "../text";
 import { type Dropped, describe, IGNORED, RECORDS, toForm } from "../uploads";
 import type { Commit, Row } from "../types";
 
@@ -110,7 +110,7 @@ export default function Load() {
         </label>
         {files.map((each, place) => <Mapping key={each.file.name} dropped={each} onChange={(next) => change(place, next)} onRemove={() => setFiles(files.filter((other) => other !== each))} />)}
       </Panel>
-      {loaded && <p class="note good">{loaded.commit ? <>Loaded {plural(loaded.total_rows, "row")} into {loaded.branch} as <a href={address("history", { branch: loaded.branch, commit: loaded.commit.graph_commit_id })}><code>{shortId(loaded.commit.graph_commit_id)}</code></a>.</> : "Everything was there already: no commit was made."}</p>}
+      {loaded && <p class="note good">{loaded.commit ? <>Loaded {plural(loaded.total_rows, "row")} into {loaded.branch} as <CommitLink href={address("history", { branch: loaded.branch, commit: loaded.commit.graph_commit_id })} id={loaded.commit.graph_commit_id} />.</> : "Everything was there already: no commit was made."}</p>}
       {preview && <Outcome preview={preview} />}
     </div>
   );

@@ -1,8 +1,8 @@
 import { catalog, get, ROOT, send } from "../api";
 import { Diagram } from "../parts/diagram";
-import { Empty, Loading, Panel, Text, useLoad } from "../parts/basics";
+import { CommitLink, Empty, Loading, Panel, Text, useLoad } from "../parts/basics";
 import { at, branch, branches, branchOf, go, address, revision, tags, writes } from "../state";
-import { ago, count, moment, plural, shortId } from "../text";
+import { ago, count, moment, plural } from "../text";
 import { typeColour } from "../colours";
 import type { Commit, Snapshot } from "../types";
 
@@ -49,7 +49,7 @@ export default function Overview() {
         <ul class="list">
           {log.data?.commits.map((each) => (
             <li key={each.graph_commit_id}>
-              <a href={address("history", { commit: each.graph_commit_id })}><code>{shortId(each.graph_commit_id)}</code></a>
+              <CommitLink href={address("history", { commit: each.graph_commit_id })} id={each.graph_commit_id} />
               <span class="chip">{branchOf(each)}</span>
               <span class="grow"><Text value={each.message ?? each.actor_id ?? (each.merged_parent_commit_id ? "merge" : "–")} /></span>
               <time class="quiet" title={moment(each.created_at)}>{ago(each.created_at)}</time>

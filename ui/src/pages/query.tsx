@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, catalog, get, may, post } from "../api";
 import { typeColour } from "../colours";
-import { CopyButton, Empty, Panel, Problem, Tabs, useLoad } from "../parts/basics";
+import { CommitLink, CopyButton, Empty, Panel, Problem, Tabs, useLoad } from "../parts/basics";
 import Editor from "../parts/editor";
 import { Grid, PAGE_ROWS } from "../parts/grid";
 import { Params, toValues } from "../parts/params";
@@ -12,7 +12,8 @@ import { count, plural, show, shortId, toCharacters } from "../text";
 import type { ChangeOutput, CheckOutput, EditorQuery, Picture as PictureOf, ReadOutput, Row, StoredQuery } from "../types";
 
 const DRAFT = "omnigraph-draft";
-const PICTURE_ROWS = 600;
+const PICTURE_ROWS = 1000;
+const PICTURE_ROWS_MAX = 30_000;
 
 function firstText(): string {
   const node = catalog.value?.nodes[0];
@@ -51,7 +52,7 @@ export default function Query() {
   const [stored, setStored] = useState<StoredQuery | null>(null);
   const [result, setResult] = useState<Result | null>(null);
   const [changed, setChanged] = useState<ChangeOutput | null>(null);
-  const [drawn, setDrawn] = useState<{ picture: PictureOf; rows: Row[] } | null>(null);
+  const [drawn, setDrawn] = useState<DrawnRows | null>(null);
   const [explained, setExplained] = useState<Explained | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [isRunning, setIsRunning] = useState(false);
@@ -131,9 +132,10 @@ export default function Query() {
     if (chosen?.picture) await draw(chosen.picture, values, over, signal);
   }
 
-  async function draw(picture: PictureOf, values: Row, over: object, signal: AbortSignal) {
-    const done = await post<ReadOutput>("/query", { query: picture.query, params: values, rows_max: PICTURE_ROWS, ...over }, signal);
-    setDrawn({ picture, rows: done.rows });
+  async function draw(picture: PictureOf, values: Row, over: object, signal?: AbortSignal, most = PICTURE_ROWS) {
+    const done = await post<ReadOutput>("/query", { query: picture.query, params: values, rows_max: most, ...over }, signal);
+    const more = done.rows.length < Math.min(done.row_count, PICTURE_ROWS_MAX) ? () => draw(picture, values, over, undefined, PICTURE_ROWS_MAX).catch(setError) : null;
+    setDrawn({ picture, rows: done.rows, total: done.row_count, more });
   }
 
   async function need(first: number) {
@@ -214,7 +216,7 @@ export default function Query() {
         <Problem error={error} retry={error instanceof ApiError && error.status === 0 ? run : undefined} />
         {view === "plan" ? (explained ? <Plan explained={explained} /> : !error && <Empty title="No plan yet">Explain shows how a read is run, step by step, with rows and times.</Empty>) : (
           <>
-            {changed && <p class="note good">{changed.commit ? <>Committed <a href={address("history", { commit: changed.commit.graph_commit_id })}><code>{shortId(changed.commit.graph_commit_id)}</code></a> on {changed.branch}: {plural(changed.affected_nodes, "node")}, {plural(changed.affected_edges, "edge")}.</> : "Nothing matched: no commit was made."}</p>}
+            {changed && <p class="note good">{changed.commit ? <>Committed <CommitLink href={address("history", { commit: changed.commit.graph_commit_id })} id={changed.commit.graph_commit_id} /> on {changed.branch}: {plural(changed.affected_nodes, "node")}, {plural(changed.affected_edges, "edge")}.</> : "Nothing matched: no commit was made."}</p>}
             {result ? (
               <div class={drawn ? "split" : "single"}>
                 {result.total === 0 ? <Empty title="No rows">The query ran and found nothing.</Empty>
@@ -262,7 +264,14 @@ export function toPicture({ picture, rows }: { picture: PictureOf; rows: Row[] }
   return { dots: [...dots.values()], lines: [...lines.values()] };
 }
 
-function Drawn(props: { picture: PictureOf; rows: Row[] }) {
+interface DrawnRows {
+  picture: PictureOf;
+  rows: Row[];
+  total: number;
+  more: (() => void) | null;
+}
+
+function Drawn(props: DrawnRows) {
   const { dots, lines } = useMemo(() => toPicture(props), [props.picture, props.rows]);
   const types = [...new Set(dots.map((each) => each.type))];
   const choose = (id: string) => {
@@ -273,7 +282,7 @@ function Drawn(props: { picture: PictureOf; rows: Row[] }) {
     <div class="drawn">
       <Picture dots={dots} lines={lines} label="Picture of the rows" onChoose={choose} />
       <Legend types={types} colours={typeColour} />
-      {props.rows.length === PICTURE_ROWS && <p class="quiet corner">the first {PICTURE_ROWS} rows</p>}
+      {props.rows.length < props.total && <p class="quiet corner">the first {count(props.rows.length)} rows {props.more && <button onClick={props.more}>Draw {count(Math.min(props.total, PICTURE_ROWS_MAX))}</button>}</p>}
     </div>
   );
 }

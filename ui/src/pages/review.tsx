@@ -3,10 +3,10 @@ import { ApiError, catalog, may, post } from "../api";
 import { CHANGE_COLOURS, typeColour } from "../colours";
 import { canMix, type Choice, conflictKey, type Heads, isDecided, merge, properties, readHeads, type Side, suggest, wholeSide } from "../merging";
 import { Changes } from "../parts/changes";
-import { Empty, Panel, Problem, Tabs, Text, useLoad } from "../parts/basics";
+import { CommitLink, Empty, Panel, Problem, Tabs, Text, useLoad } from "../parts/basics";
 import Picture, { type Dot, Legend, type Line } from "../parts/picture";
 import { address, at, branch, branches, go, route, setParams, writes, wrote } from "../state";
-import { brief, count, plural, shortId, show } from "../text";
+import { brief, count, plural, show } from "../text";
 import type { Change, Conflict, MergePreview, ReadOutput } from "../types";
 
 const CHANGES_MAX = 1000;
@@ -54,6 +54,7 @@ function Reviewing({ source, target, others }: { source: string; target: string;
   const conflicts = preview?.conflicts ?? [];
   const open = conflicts.filter((each) => !isDecided(choices.get(conflictKey(each)), each));
   const stats = preview?.changes.stats;
+  const broken = conflicts.some((each) => RULES.includes(each.kind));
   useEffect(() => {
     if (conflicts.length) setView("conflicts");
   }, [preview !== undefined && conflicts.length > 0]);
@@ -100,7 +101,7 @@ function Reviewing({ source, target, others }: { source: string; target: string;
         <Problem error={error} />
         {moved && <p class="note warn" role="alert">{moved}</p>}
         {step && <p class="note">{step}</p>}
-        {done && <p class="note good">{done.outcome === "already_up_to_date" ? "There was nothing to merge." : <>Merged ({done.outcome.replace("_", " ")}){done.commit && <> as <a href={address("history", { branch: target, commit: done.commit })}><code>{shortId(done.commit)}</code></a></>}.</>}</p>}
+        {done && <p class="note good">{done.outcome === "already_up_to_date" ? "There was nothing to merge." : <>Merged ({done.outcome.replace("_", " ")}){done.commit && <> as <CommitLink href={address("history", { branch: target, commit: done.commit })} id={done.commit} /></>}.</>}</p>}
         {!preview && !reviewed.error && <p class="quiet">Making a preview…</p>}
         {preview && stats && (
           <div class="checks">
@@ -109,7 +110,7 @@ function Reviewing({ source, target, others }: { source: string; target: string;
             <span class="chip update">{count(stats.updates)} updated</span>
             <span class="chip delete">{count(stats.deletes)} deleted</span>
             <span class={conflicts.length ? "chip bad" : "chip good"}>{conflicts.length ? `${plural(conflicts.length, "conflict")}, ${count(conflicts.length - open.length)} decided` : "no conflicts"}</span>
-            <span class="chip good">rules of the schema hold</span>
+            <span class={broken ? "chip bad" : "chip good"}>{broken ? "rules of the schema broken" : "rules of the schema hold"}</span>
             {refusal && !isNothing && <span class="bad">{refusal}</span>}
           </div>
         )}
@@ -130,6 +131,7 @@ function outcomeText(outcome: MergePreview["outcome"]): string {
   return { already_up_to_date: "up to date", fast_forward: "fast forward", merged: "both sides changed" }[outcome];
 }
 
+const RULES = ["orphan_edge", "unique_violation", "cardinality_violation", "value_constraint_violation"];
 const KINDS: Record<string, string> = {
   divergent_update: "both sides changed it", divergent_insert: "both sides added it", delete_vs_update: "one side deleted it, the other changed it",
   orphan_edge: "an edge would lose its node", unique_violation: "a value would be there twice", cardinality_violation: "too many edges", value_constraint_violation: "a value breaks a rule", embedding_models: "vectors of two models",

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
-import { visible } from "../text";
+import { shortId, visible } from "../text";
 
 export interface Loaded<T> {
   data: T | null;
@@ -68,6 +68,11 @@ export function Loading({ of }: { of: Loaded<unknown> }) {
 
 export function Text({ value }: { value: string }) {
   return <bdi>{visible(value)}</bdi>;
+}
+
+/** A commit by the end of its id; the whole of it is in the hint. */
+export function CommitLink({ id, href }: { id: string; href: string }) {
+  return <a href={href} title={id}><code>{shortId(id)}</code></a>;
 }
 
 export function Tabs<T extends string>(props: { label: string; value: T; options: readonly T[]; names?: Partial<Record<T, string>>; onChange: (value: T) => void }) {

@@ -6,18 +6,23 @@ interface Start {
   edges: Uint32Array;
 }
 
+/** A layout to begin, `"drawn"` when the last positions are on the screen, or null to stop. */
+type Message = Start | "drawn" | null;
+
 const NODE = 10;
 const EDGE = 3;
 const STEPS_MAX = 600;
 
-let turn = 0;
+let goOn: (() => void) | null = null;
 
-onmessage = ({ data }: MessageEvent<Start | null>) => {
-  turn += 1;
-  if (data !== null) run(data, turn);
+onmessage = ({ data }: MessageEvent<Message>) => {
+  if (data === "drawn") goOn?.();
+  else goOn = data === null ? null : begin(data);
+  if (data !== null && data !== "drawn") goOn?.();
 };
 
-function run({ positions, edges }: Start, mine: number): void {
+/** Returns what makes the next steps: the page asks for them frame by frame, so none pile up. */
+function begin({ positions, edges }: Start): () => void {
   const size = positions.length / 2;
   const nodes = new Float32Array(size * NODE);
   for (let place = 0; place < size; place++) {
@@ -41,8 +46,8 @@ function run({ positions, edges }: Start, mine: number): void {
     barnesHutOptimize: size > 600, barnesHutTheta: 0.7,
   };
   let step = 0;
-  const turnOnce = () => {
-    if (mine !== turn) return;
+  return () => {
+    if (step >= STEPS_MAX) return;
     const until = performance.now() + 16;
     do {
       iterate(settings, nodes, links);
@@ -54,7 +59,5 @@ function run({ positions, edges }: Start, mine: number): void {
       moved[place * 2 + 1] = nodes[place * NODE + 1];
     }
     postMessage({ positions: moved, isDone: step >= STEPS_MAX }, { transfer: [moved.buffer] });
-    if (step < STEPS_MAX) setTimeout(turnOnce, 0);
   };
-  turnOnce();
 }

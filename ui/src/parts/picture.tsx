@@ -106,7 +106,6 @@ export default function Picture({ dots, lines, onChoose, chosen, label }: Props)
     sigma.on("clickNode", ({ node }) => latest.current?.(node));
     const worker = startWorker();
     kept.current = { graph, sigma, worker };
-    (host.current as HTMLElement & { picture?: unknown }).picture = { graph, sigma };
     return () => {
       worker.terminate();
       sigma.kill();
@@ -151,6 +150,7 @@ export default function Picture({ dots, lines, onChoose, chosen, label }: Props)
         return place === undefined ? attributes : { ...attributes, x: data.positions[place * 2], y: data.positions[place * 2 + 1] };
       }, { attributes: ["x", "y"] });
       if (data.isDone) host.current?.setAttribute("data-still", "true");
+      else requestAnimationFrame(() => worker.postMessage("drawn"));
     };
     host.current!.removeAttribute("data-still");
     worker.postMessage({ positions, edges });

@@ -1,0 +1,200 @@
+"""Explore, History, Review, Load and Admin: the main job of each page, as a person does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import needs_browser, opened, type_query
+from tests.browser.library import RETITLE, make_library
+from tests.http.serving import Served, served, single
+
+pytestmark = needs_browser
+
+TITLE = 'query t() { match { $p: Person { slug: "p0" } } return { $p.title } }'
+ROW = 'query r() { match { $p: Person { slug: "p2" } } return { $p.name, $p.title } }'
+BAD = """Slug,Full Name,Title,Joined
+n1,New One,Engineer,2026-01-02
+n2,New Two,Writer,not a date
+,No Key,Writer,2026-01-02
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Served]:
+    """A server of a library that one test may change as it likes."""
+    with served(single(make_library(tmp_path / "graph"))) as server:
+        yield server
+
+
+def run_query(page: Page, text: str) -> None:
+    page.get_by_role("link", name="Query").click()
+    type_query(page, text)
+    expect(page.locator(".status")).to_contain_text("no mistakes")
+    page.get_by_role("button", name="Run").click()
+
+
+def count_nodes(page: Page) -> int:
+    return int(page.locator(".canvas").get_attribute("data-nodes") or 0)
+
+
+def test_a_node_is_found_by_words_and_expanded(page: Page, picture: Callable[[str], None]) -> None:
+    page.get_by_role("link", name="Explore").click()
+    page.get_by_label("Type", exact=True).select_option("Person")
+    page.get_by_label("Words", exact=True).fill("knuth")
+    page.get_by_role("button", name="Search").click()
+    page.locator(".found button", has_text="Knuth").first.click()
+    expect(page.locator(".card")).to_contain_text("Neighbours")
+    assert count_nodes(page) == 1
+
+    page.get_by_label("Expand Wrote out").click()
+    expect(page.locator(".card")).to_contain_text("2 of 2")
+    page.get_by_label("Expand WorksAt out").click()
+    expect(page.locator(".canvas")).to_have_attribute("data-nodes", "4")
+    page.locator(".card button.link", has_text="On ").first.click()
+    page.get_by_label("Expand Cites out").click()
+    expect(page.locator(".card")).to_contain_text("In the picture")
+    shown = count_nodes(page)
+    page.locator(".canvas[data-still]").wait_for()
+    picture("explore")
+
+    page.get_by_label("Paper", exact=True).uncheck()
+    assert count_nodes(page) < shown
+    page.get_by_role("button", name="Show commits").click()
+    expect(page.locator(".card table")).to_contain_text("title")
+
+
+def test_time_travel_shows_what_was_and_compares_two_states(
+    page: Page, picture: Callable[[str], None]
+) -> None:
+    page.get_by_role("link", name="History").first.click()
+    commits = page.locator(".commits li")
+    expect(commits).to_have_count(8)
+    expect(page.locator(".commits circle")).to_have_count(8)
+    expect(page.locator(".changes")).to_contain_text("Sam B. Hill")
+    page.locator(".commits li", has_text="review/titles").first.get_by_text("from").click()
+    expect(page.locator(".compared")).to_contain_text("Nova Star")
+    picture("history")
+    page.get_by_role("button", name="Against its parent").click()
+
+    slider = page.get_by_label("Commit", exact=True)
+    slider.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".counts")).to_contain_text("Person 43")
+    page.get_by_role("button", name="Query this state").click()
+    expect(page.locator(".banner.past")).to_be_visible()
+    run_query(page, TITLE)
+    expect(page.locator(".grid .rows .row")).not_to_contain_text("Countess")
+    page.get_by_text("Back to now").click()
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".grid .rows .row")).to_contain_text("Countess")
+
+
+def test_a_conflict_is_decided_property_by_property_and_merged(
+    browser: Browser, own: Served
+) -> None:
+    with opened(browser, f"{own.url}/#/review?branch=review%2Ftitles") as page:
+        expect(page.locator(".checks")).to_contain_text("1 conflict, 0 decided")
+        merge = page.get_by_role("button", name="Merge", exact=True)
+        expect(merge).to_be_disabled()
+        page.get_by_label("name: review/titles").check()
+        page.get_by_label("title: main").check()
+        expect(page.locator(".checks")).to_contain_text("1 conflict, 1 decided")
+
+        with own.client() as client:  # meanwhile, main goes on
+            client.mutate(RETITLE, params={"s": "p5", "t": "Meanwhile"})
+        merge.click()
+        expect(page.locator(".note.warn")).to_contain_text("main changed after this preview")
+        expect(page.locator(".checks")).to_contain_text("1 conflict, 1 decided")
+        merge.click()
+        expect(page.locator(".note.good")).to_contain_text("Merged (fast forward)")
+        expect(page.locator(".checks")).to_contain_text("no conflicts")
+
+    with own.client() as client:
+        (row,) = client.rows(ROW)
+        (titled,) = client.rows(ROW.replace("p2", "p5"))
+        (added,) = client.rows(ROW.replace("p2", "nova"))
+    assert row == {"p.name": "Samuel Hill", "p.title": "Chief"}
+    assert titled["p.title"] == "Meanwhile"
+    assert added["p.name"] == "Nova Star"
+
+
+def test_a_review_shows_changes_and_draws_them(page: Page, picture: Callable[[str], None]) -> None:
+    page.get_by_label("Branch", exact=True).select_option("review/titles")
+    page.get_by_role("link", name="Review", exact=True).first.click()
+    page.get_by_label("name: review/titles").check()
+    page.get_by_label("title: main").check()
+    picture("review")
+    page.get_by_role("tab", name="Changes").click()
+    expect(page.locator(".changes tbody.insert").last).to_contain_text("Nova Star")
+    page.get_by_role("tab", name="Picture").click()
+    page.locator(".canvas[data-still]").wait_for()
+    assert count_nodes(page) > 5
+    picture("changes")
+
+
+def test_a_csv_with_bad_rows_is_refused_by_the_dry_run_and_loads_once_it_is_right(
+    browser: Browser, own: Served, tmp_path: Path
+) -> None:
+    bad, good = tmp_path / "bad" / "people.csv", tmp_path / "people.csv"
+    bad.parent.mkdir()
+    bad.write_text(BAD)
+    good.write_text("".join(BAD.splitlines(keepends=True)[:2]))
+    with opened(browser, f"{own.url}/#/load") as page:
+        page.get_by_label("Files", exact=True).set_input_files(bad)
+        page.get_by_label("Type of people.csv").select_option("Person")
+        page.get_by_label("Column Full Name").select_option("name")
+        load = page.get_by_role("button", name="Load as one commit")
+        page.get_by_role("button", name="Dry run").click()
+        expect(page.locator(".bad-rows li")).to_have_count(2)
+        expect(page.locator(".bad-rows")).to_contain_text("people.csv:3")
+        expect(load).to_be_disabled()
+
+        page.get_by_label("Files", exact=True).set_input_files(good)
+        page.get_by_label("Column Full Name").select_option("name")
+        page.get_by_role("button", name="Dry run").click()
+        expect(page.locator(".chip", has_text="ready to load")).to_be_visible()
+        load.click()
+        expect(page.locator(".note.good")).to_contain_text("Loaded 1 row into main")
+
+    with own.client() as client:
+        (row,) = client.rows(ROW.replace("p2", "n1"))
+    assert row == {"p.name": "New One", "p.title": "Engineer"}
+
+
+def test_the_pages_of_loads_and_upkeep_say_what_is_there(
+    page: Page, picture: Callable[[str], None], tmp_path: Path
+) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(BAD)
+    page.get_by_role("link", name="Load").click()
+    page.get_by_label("Files", exact=True).set_input_files(file)
+    page.get_by_label("Column Full Name").select_option("name")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator(".bad-rows li")).to_have_count(2)
+    picture("load")
+
+    page.get_by_role("link", name="Admin").click()
+    expect(page.locator(".admin")).to_contain_text("omnigraph_http_requests_total")
+    expect(page.locator(".admin")).to_contain_text("node:Person")
+    picture("admin")
+
+
+def test_everything_is_reached_by_keyboard_and_fits_at_200_percent(
+    browser: Browser, library: Served
+) -> None:
+    with opened(browser, library.url, scheme="dark") as page:
+        page.set_viewport_size({"width": 640, "height": 400})  # 1280 × 800 at 200 %
+        for name in ("Overview", "Query", "Explore", "History", "Review", "Load", "Admin"):
+            page.get_by_role("link", name=name, exact=True).first.focus()
+            page.keyboard.press("Enter")
+            expect(page.locator("nav a[aria-current]")).to_have_text(name)
+            page.locator(".panel").first.wait_for()
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{name} scrolls sideways by {wide} pixels"
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert sum(map(int, ground[4:-1].split(","))) < 150  # dark
