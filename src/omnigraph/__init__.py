@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from omnigraph.graph import MutationResult as MutationResult
     from omnigraph.graph import init as init
     from omnigraph.graph import open as open  # noqa: A004 — the API's own word
+    from omnigraph.graph.transfers import clone as clone
+    from omnigraph.graph.transfers import restore_backup as restore_backup
     from omnigraph.infer import InferredSchema as InferredSchema
     from omnigraph.infer import infer_schema as infer_schema
     from omnigraph.manifest import Snapshot as Snapshot
     from omnigraph.pipeline.preview import LoadPreview as LoadPreview
     from omnigraph.syntax import parse_query as parse_query
     from omnigraph.syntax import parse_schema as parse_schema
+    from omnigraph.transfer.result import TransferResult as TransferResult
 
 _MODULES = ("errors", "spark")
 _NAMES = {
@@ -46,11 +49,21 @@ _NAMES = {
     "compiler": ("CompiledQuery", "compile_query"),
     "compiler.lint": ("LintReport", "lint"),
     "executor": ("QueryResult",),
-    "graph": ("Commit", "EmbedResult", "Graph", "LoadResult", "MutationResult", "init", "open"),
+    "graph": (
+        "Commit",
+        "EmbedResult",
+        "Graph",
+        "LoadResult",
+        "MutationResult",
+        "init",
+        "open",
+    ),
+    "graph.transfers": ("clone", "restore_backup"),
     "infer": ("InferredSchema", "infer_schema"),
     "manifest": ("Snapshot",),
     "pipeline.preview": ("LoadPreview",),
     "syntax": ("parse_query", "parse_schema"),
+    "transfer.result": ("TransferResult",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -315,6 +315,17 @@ class TagNotFound(NotFoundError):
         self.name = name
 
 
+class BackupNotFound(NotFoundError):
+    """There is no backup at the location, or none of that name."""
+
+    def __init__(self, uri: str, name: str | None) -> None:
+        wanted = "no backup" if name is None else f"no backup '{name}'"
+        super().__init__(
+            f"there is {wanted} at '{uri}' — see what there is with `omnigraph backup list`"
+        )
+        self.uri, self.name = uri, name
+
+
 class CommitNotFound(NotFoundError):
     """There is no such graph commit on any branch."""
 
@@ -425,6 +436,17 @@ class RowLevelCasContention(ConflictError):
 
 class CommitConflict(ConflictError):
     """A staged transaction conflicts with the current version of the table. HEAD is unmoved."""
+
+
+class SourceChanged(ConflictError):
+    """A file that was to be copied is gone: a cleanup or a deleted branch took it."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f"'{uri}' was removed while its graph was copied — what was copied stays; run the same "
+            "call again to continue"
+        )
+        self.uri = uri
 
 
 class SchemaMoved(ConflictError):
@@ -630,6 +652,17 @@ class ObjectMissing(StorageError):
 
     def __init__(self, uri: str) -> None:
         super().__init__(f"'{uri}' does not exist — the graph is incomplete or the path is wrong")
+        self.uri = uri
+
+
+class DamagedFile(StorageError):
+    """A file is not what its writer recorded. It was not copied."""
+
+    def __init__(self, uri: str, problem: str) -> None:
+        super().__init__(
+            f"'{uri}' {problem} — it was not copied; restore it from a backup, and see what else "
+            "is damaged with `omnigraph verify --content`"
+        )
         self.uri = uri
 
 

@@ -86,6 +86,9 @@ class Failpoint(StrEnum):
     RECOVERY_AFTER_CLASSIFY = "recovery.after_classify"
     RECOVERY_AFTER_RESTORE = "recovery.after_restore"
     RECOVERY_AFTER_PUBLISH = "recovery.after_publish"
+    TRANSFER_BEFORE_FILE = "transfer.before_file"
+    TRANSFER_BEFORE_TEXTS = "transfer.before_texts"
+    TRANSFER_BEFORE_CLAIM = "transfer.before_claim"
 
 
 class FailpointError(RuntimeError):

@@ -140,6 +140,7 @@ def test_every_point_of_a_writer_is_in_the_matrix() -> None:
         "checksums",
         "relocate",
         "job",
+        "transfer",
     )
     unreached = {
         point

@@ -38,6 +38,7 @@ from omnigraph.cli import (
     servers,
     shell,
     tag,
+    transfer,
     ui,
     upkeep,
 )
@@ -63,6 +64,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("init")(graph.init)
+app.command("clone", short_help="Copy a graph to another store.")(transfer.clone)
 app.command("load")(graph.load)
 app.command("ingest", hidden=True)(graph.ingest)
 app.command("export")(export.export)
@@ -87,6 +89,7 @@ app.add_typer(upkeep.index, name="index")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(branch.app, name="branch")
 app.add_typer(tag.app, name="tag")
+app.add_typer(transfer.backup, name="backup")
 app.add_typer(commit.app, name="commit")
 app.add_typer(blob.app, name="blob")
 app.add_typer(schema.app, name="schema")

@@ -11,7 +11,9 @@ commit_observers.py  readers that are made ready for a commit before it is publi
 query_source.py      a query given as text or as a file
 blob_reader.py       the bytes of a Blob
 results.py           what writes return
-relocating.py        what an open does with a graph that was moved or copied
+versions.py          the calls that name states, or bring them to another store
+transfers.py         what needs no open graph: clone, restore a backup
+relocation.py        what an open does with a graph that was moved or copied
 verify_at.py         verification of a graph that may not open
 """
 
@@ -20,4 +22,12 @@ from omnigraph.graph.open_graph import init, open  # noqa: A004 — the word of 
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.manifest import GraphCommit as Commit
 
-__all__ = ["Commit", "EmbedResult", "Graph", "LoadResult", "MutationResult", "init", "open"]
+__all__ = [
+    "Commit",
+    "EmbedResult",
+    "Graph",
+    "LoadResult",
+    "MutationResult",
+    "init",
+    "open",
+]

@@ -1,8 +1,9 @@
-"""Versions: the calls of a graph that name states of it, and that change its schemas."""
+"""Versions: the calls of a graph about its states, schemas, and copies in other stores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.catalog import Catalog
@@ -14,6 +15,7 @@ from omnigraph.write.recovery import retry_after_recovery
 if TYPE_CHECKING:
     from omnigraph.graph.session import Session
     from omnigraph.manifest.tags import Tag
+    from omnigraph.transfer.result import TransferResult
     from omnigraph.upkeep.apply_schema import SchemaResult
     from omnigraph.upkeep.schema_plan import SchemaPlan
 
@@ -134,3 +136,28 @@ class SchemaCalls:
         )
         session.read_contract()
         return result
+
+
+class TransferCalls:
+    """What `Graph` can do with other stores; a part of that class."""
+
+    _session: Session
+
+    def backup(
+        self, dst: str | Path, *, storage_options: Mapping[str, str] | None = None
+    ) -> TransferResult:
+        """Write a backup of the whole graph below `dst`, which may hold earlier ones.
+
+        Every file is stored once, under its SHA-256, and every backup is a list of them.
+        `storage_options` are those of `dst`; without them, those of this graph.
+
+        Raises:
+            DamagedFile: A file is not what was written; there is no new backup.
+        """
+        from omnigraph.graph.transfers import open_far, to_source
+        from omnigraph.transfer.backup import write_backup
+
+        session = self._session
+        session.read_contract()
+        store = open_far(session, dst, storage_options)
+        return write_backup(to_source(session), store.texts, store.tables.storage_options)

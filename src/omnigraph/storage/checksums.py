@@ -6,6 +6,7 @@ which is what a write can afford. It detects damage, not tampering: a writer of 
 its record too.
 
     crc32:8d1f00aa     of the bytes, read back right after the write, from the page cache
+    sha256:9f86d081…   of the bytes, by which a backup stores them
     etag:9e107d9d…     what an object store says an object is; reading it back would cost a download
 
 A version file of a fork holds the absolute path of the table it came from. Its checksum is taken
@@ -29,7 +30,7 @@ from omnigraph.storage.lance_manifest import (
 from omnigraph.storage.location import VERSIONS
 
 CHUNK_BYTES = 1 << 20
-_CRC, _ETAG = "crc32:", "etag:"
+_CRC, _ETAG, _SHA256 = "crc32:", "etag:", "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class Checksum:
     def etag(self) -> str | None:
         """What an object store said the object is, if that is what was recorded."""
         return self.digest.removeprefix(_ETAG) if self.digest.startswith(_ETAG) else None
+
+    @property
+    def sha256(self) -> str | None:
+        """The hash by which a backup stores the file."""
+        return self.digest.removeprefix(_SHA256) if self.digest.startswith(_SHA256) else None
 
 
 Chunk: TypeAlias = bytes | memoryview
@@ -69,6 +75,11 @@ def checksum_from_json(value: Any) -> Checksum:
 def checksum_etag(size: int, etag: str) -> Checksum:
     """What an object store says of an object."""
     return Checksum(size, f"{_ETAG}{etag.strip(chr(34))}")
+
+
+def checksum_sha256(size: int, digest: str) -> Checksum:
+    """What a backup says of a file."""
+    return Checksum(size, f"{_SHA256}{digest}")
 
 
 def checksum_file(dataset: str, relative: str) -> Checksum:

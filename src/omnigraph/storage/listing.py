@@ -104,6 +104,11 @@ class Files:
         os.replace(temporary, path)
         sync_paths([os.path.dirname(path)])
 
+    def put(self, relative: str, data: bytes | Iterator[bytes]) -> str | None:
+        """Create or replace an object of any size in an object store; returns its ETag."""
+        store, key = self._bucket()
+        return store.put(f"{key}/{relative}", data)["e_tag"]
+
     def remove(self, relatives: Iterable[str]) -> None:
         """Remove files; one that is not there is success."""
         for relative in relatives:

@@ -108,6 +108,18 @@ class Recorder:
             self._record(location, 0, f"recorded-{uuid4().hex}", None, below, {})
         wait_for_records()
 
+    def record_known(self, uri: str, checksums: Checksums) -> None:
+        """Record files of a dataset, of any lineage, whose checksums are known."""
+        by_lineage: dict[str | None, dict[str, Checksum]] = {}
+        for path, checksum in checksums.items():
+            by_lineage.setdefault(_branch_of(path), {})[path] = checksum
+        for branch, found in by_lineage.items():
+            location = TableLocation(uri, branch)
+            try:
+                self._write(location, 0, f"copied-{uuid4().hex}", found)
+            except OSError as error:
+                log.warning("could not record the checksums of '%s': %s", location, error)
+
     def _record(
         self,
         location: TableLocation,

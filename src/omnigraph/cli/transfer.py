@@ -1,0 +1,81 @@
+"""`omnigraph clone`, `backup`: bring a graph to another store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli.call import Call
+from omnigraph.cli.command import command, make_group
+from omnigraph.cli.flags import Capability
+from omnigraph.cli.progress import show_spinner
+
+if TYPE_CHECKING:
+    from omnigraph.transfer.result import TransferResult
+
+backup = make_group("Keep states of a graph as files named by their hash, and restore them.")
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="The graph: a path, file:// or s3:// URI.")
+]
+TargetArgument = Annotated[
+    str, typer.Argument(metavar="TARGET", help="A location where nothing is yet.")
+]
+VaultArgument = Annotated[str, typer.Argument(metavar="BACKUPS", help="Where the backups are.")]
+
+
+@command("clone", Capability.LOCAL)
+def clone(call: Call, source: SourceArgument, place: TargetArgument) -> None:
+    """Copy a graph with all branches, tags and commits; the source may be in use.
+
+    The copy opens once it is whole. A clone that was interrupted goes on when it is run again.
+    """
+    from omnigraph.graph.transfers import clone as clone_graph
+
+    with show_spinner("copying", is_shown=call.shows_progress):
+        result = clone_graph(source, place)
+    call.print_result(result.to_json(), [f"cloned {source} to {place}: {describe(result)}"])
+
+
+@backup.command("create")
+@command("backup create", Capability.DIRECT, uri="option")
+def create_backup(call: Call, vault: VaultArgument) -> None:
+    """Add a backup of the present state; only files that no earlier one has are copied."""
+    with call.open_store("r", doing="copying") as graph:
+        result = graph.backup(vault)
+    call.print_result(result.to_json(), [f"backed up {call.target} to {vault}: {describe(result)}"])
+
+
+@backup.command("list")
+@command("backup list", Capability.LOCAL)
+def list_backups(call: Call, vault: VaultArgument) -> None:
+    """List the backups at a location, the latest last, with the head of main."""
+    from omnigraph.graph.transfers import list_backups as list_
+
+    found = list_(vault)
+    lines = [f"{each['name']}  main {each['heads']['main']}" for each in found]
+    call.print_result({"backups": found}, lines or ["no backups"])
+
+
+@backup.command("restore")
+@command("backup restore", Capability.LOCAL)
+def restore_backup(
+    call: Call,
+    vault: VaultArgument,
+    place: TargetArgument,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The backup; the latest without it.")
+    ] = None,
+) -> None:
+    """Make a graph of a backup. Every file is compared with its hash."""
+    from omnigraph.graph.transfers import restore_backup as restore_graph
+
+    with show_spinner("copying", is_shown=call.shows_progress):
+        result = restore_graph(vault, place, name=name)
+    call.print_result(result.to_json(), [f"restored {vault} to {place}: {describe(result)}"])
+
+
+def describe(result: TransferResult) -> str:
+    """What a transfer moved, in words."""
+    return f"{result.files} files, {result.bytes} bytes, {result.commits} commits"

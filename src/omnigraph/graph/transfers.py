@@ -1,0 +1,112 @@
+"""Transfers: graphs brought to another store, and back from a backup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.graph.arguments import check_call
+from omnigraph.graph.store import Store, open_store
+from omnigraph.storage.durability import Durability
+
+if TYPE_CHECKING:
+    from omnigraph.graph.session import Session
+    from omnigraph.transfer.contents import Source
+    from omnigraph.transfer.result import TransferResult
+
+
+def open_far(session: Session, uri: str | Path, storage_options: Mapping[str, str] | None) -> Store:
+    """The store at another location; its options are those of the session unless given."""
+    tables = session.store.tables
+    options = tables.storage_options if storage_options is None else storage_options
+    return open_store(uri, options, tables.durability)
+
+
+def to_source(session: Session) -> Source:
+    """An open graph to copy from."""
+    from omnigraph.transfer.contents import Source
+
+    store = session.store
+    return Source(session.environment(), store.manifest, (store.history, store.audit))
+
+
+@check_call
+def clone(
+    src: str | Path,
+    dst: str | Path,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    target_options: Mapping[str, str] | None = None,
+    durability: Durability = "power",
+) -> TransferResult:
+    """Copy a graph with all branches, tags and commits to an empty location.
+
+    The source may be written to meanwhile: the copy is one state of it. It opens once it is whole;
+    when the call is interrupted, the same call goes on. `storage_options` are those of the source,
+    and of the target too unless `target_options` are given.
+
+    Raises:
+        GraphNotFound: There is no graph at `src`.
+        GraphExists: There is one at `dst`.
+        DamagedFile: A file of the source is not what was written.
+    """
+    from omnigraph.graph.open_graph import open as open_graph
+    from omnigraph.transfer.clone import clone_graph
+
+    options = storage_options if target_options is None else target_options
+    store = open_store(dst, options, durability)
+    with open_graph(src, mode="r", storage_options=storage_options) as graph:
+        found = clone_graph(
+            to_source(graph._session), store.texts, store.tables.storage_options, durability
+        )
+    _settle_in(dst, options, durability)
+    return found
+
+
+@check_call
+def restore_backup(
+    src: str | Path,
+    dst: str | Path,
+    *,
+    name: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    target_options: Mapping[str, str] | None = None,
+    durability: Durability = "power",
+) -> TransferResult:
+    """Make a graph of a backup, the latest or the one of this name, at an empty location.
+
+    Raises:
+        NotFoundError: There is no such backup.
+        GraphExists: There is a graph at `dst`.
+        DamagedFile: An object of the backup does not have its hash. Nothing can be opened.
+    """
+    from omnigraph.transfer.backup import restore_graph
+
+    options = storage_options if target_options is None else target_options
+    source = open_store(src, storage_options, durability)
+    target = open_store(dst, options, durability)
+    found = restore_graph(
+        source.texts, storage_options or {}, target.texts, options or {}, name=name
+    )
+    _settle_in(dst, options, durability)
+    return found
+
+
+@check_call
+def list_backups(
+    src: str | Path, *, storage_options: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The backups at a location, the latest last: name, time, branches with their heads."""
+    from omnigraph.transfer.backup import describe_backups
+
+    return describe_backups(open_store(src, storage_options, "power").texts)
+
+
+def _settle_in(
+    uri: str | Path, storage_options: Mapping[str, str] | None, durability: Durability
+) -> None:
+    """Open a copy once: its files learn where they are, and its history table is made."""
+    from omnigraph.graph.open_graph import open as open_graph
+
+    open_graph(uri, storage_options=storage_options, durability=durability).close()

@@ -1,0 +1,8 @@
+"""Transfer: graphs that travel between stores, by the files that are missing on the other side.
+
+contents.py   everything that one state of a graph consists of, while others write to it
+copying.py    the files that are missing, compared with their checksums
+clone.py      a second store of a whole graph
+backup.py     the same as objects named by their hash, with a list per backup
+result.py     what a transfer returns
+"""
