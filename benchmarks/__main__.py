@@ -29,17 +29,20 @@ SCENARIOS = (
     "compare",
     "compile",
     "files",
+    "growth",
     "inserts",
     "joins",
     "load",
     "merge",
     "paths",
     "queries",
+    "search",
     "server",
     "spark",
+    "start",
     "writes",
 )
-QUICK = ("compare", "compile")
+QUICK = ("compare", "compile", "growth", "search", "start")
 """The scenarios that have a small form."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from omnigraph.machine import count_cores, measure_memory
 
-PACKAGES = ("omnigraph", "pylance", "pyarrow", "numpy", "pyspark", "duckdb", "kuzu")
+PACKAGES = ("omnigraph", "pylance", "pyarrow", "numpy", "pyspark", "duckdb", "kuzu", "lancedb")
 
 
 def describe_machine() -> dict[str, object]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import combinations
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -157,5 +160,41 @@ def test_finding_a_base_costs_its_distance_and_not_the_history(parsed: list[str]
 
     assert [each.commit_id for each in found.bases] == [ids[19_980]]
     assert len(parsed) < 60
-    indexed = [len(each._positions) for each in dag._lines]
+    indexed = [each._rows.num_rows - each._unread for each in dag._lines]
     assert max(indexed) <= 1_024
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """How many functions of the DAG are called."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.endswith("commit_dag.py")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.slow
+def test_a_commit_is_found_by_one_look_however_many_branches_know_it() -> None:
+    """Each branch starts at another commit of a line, and has those before it."""
+    line = [commit(f"{n:026d}", n, f"{n - 1:026d}" if n else None) for n in range(2_000)]
+    costs = []
+    for branches in (1, 40):
+        starts = [line[: len(line) - 45 * number] for number in range(branches)]
+        dag = CommitDag([])
+        dag._lines = [each for start in starts for each in dag_of(start)._lines]
+        costs.append(count_calls(partial(own_line, dag, line[-1])))
+
+    # Each line and that of its ancestors is read on a few times, in blocks that grow.
+    assert costs[1] - costs[0] <= 39 * 2 * 8
+
+
+def own_line(dag: CommitDag, commit: GraphCommit) -> None:
+    while parents := list(dag.parents(commit)):
+        commit = parents[0]

@@ -15,7 +15,7 @@ import pytest
 import omnigraph as og
 from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.graph.session import Mode
-from omnigraph.manifest import GraphCommit, history
+from omnigraph.manifest import GraphCommit, freshness, history
 from omnigraph.storage import file_times
 from omnigraph.storage.counters import Counters, counting
 from omnigraph.storage.garbage import Garbage
@@ -269,6 +269,21 @@ def test_a_cleanup_reads_few_manifests_of_main_however_many_branches_came_from_i
         costs.append(counters.control_reads)
 
     assert costs[0] == costs[1]
+
+
+def test_the_format_is_looked_up_once_for_all_branches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = new_people(tmp_path / "graph", self_care=False)
+    add_branches(graph, "abcd")
+    reader = og.open(graph.uri, mode="r")
+    looks: list[object] = []
+    monkeypatch.setattr(freshness, "read_stamp", looks.append)
+
+    for branch in "abcd":
+        state_of(reader, branch)
+
+    assert len(looks) <= 1
 
 
 def test_a_deletion_reads_the_branches_that_come_from_it_and_no_others(

@@ -15,6 +15,8 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import field
+from itertools import repeat
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -27,29 +29,25 @@ _BLOCK_ROWS = 256
 _ONE, _OTHER, _BELOW_BASE = 1, 2, 4
 
 
+_Places: TypeAlias = dict[str, tuple[pa.Table, int]]
+"""Commit id → the rows that it is among, and its place there."""
+
+
 class _Line:
     """Commit rows of one branch, indexed from the newest back, on demand."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows.select(["object_id", "object_type", "metadata", "table_version"])
-        self._positions: dict[str, int] = {}
         self._unread = rows.num_rows
 
-    def find(self, commit_id: str) -> GraphCommit | None:
-        """A commit among those that are indexed."""
-        position = self._positions.get(commit_id)
-        if position is None:
-            return None
-        return row_to_commit(self._rows.slice(position, 1).to_pylist()[0])
-
-    def read_on(self) -> bool:
-        """Index as many again; False when all are."""
+    def read_on(self, places: _Places) -> bool:
+        """Add as many again to `places`; False when all are there."""
         if not self._unread:
             return False
-        size = min(self._unread, max(_BLOCK_ROWS, len(self._positions)))
+        size = min(self._unread, max(_BLOCK_ROWS, self._rows.num_rows - self._unread))
         start = self._unread - size
         ids = self._rows["object_id"].slice(start, size).to_pylist()
-        self._positions.update(zip(ids, range(start, self._unread), strict=True))
+        places.update(zip(ids, zip(repeat(self._rows), range(start, self._unread)), strict=True))
         self._unread = start
         return True
 
@@ -67,6 +65,7 @@ class CommitDag:
         more: Callable[[], Iterator[ManifestState]] = lambda: iter(()),
     ) -> None:
         self._lines: list[_Line] = []
+        self._places: _Places = {}
         self._commits: dict[str, GraphCommit | None] = {}
         self._more = more()
         for state in states:
@@ -83,17 +82,15 @@ class CommitDag:
 
     def _find(self, commit_id: str) -> GraphCommit | None:
         # All lines are read back at the same pace: whichever has the commit, the others were not
-        # read much further than it.
-        while True:
-            for line in self._lines:
-                found = line.find(commit_id)
-                if found is not None:
-                    return found
-            if not sum(line.read_on() for line in self._lines):
+        # read much further than it. Most lines have most commits in common, and one index.
+        while (place := self._places.get(commit_id)) is None:
+            if not sum(line.read_on(self._places) for line in self._lines):
                 state = next(self._more, None)
                 if state is None:
                     return None
                 self._add(state)
+        rows, position = place
+        return row_to_commit(rows.slice(position, 1).to_pylist()[0])
 
     def parents(self, commit: GraphCommit) -> Iterator[GraphCommit]:
         for parent_id in (commit.parent_id, commit.merged_parent_id):

@@ -86,6 +86,7 @@ class BranchStates:
         self._states: dict[str, ManifestState] = {}
         self._expected: dict[str, threading.Event] = {}
         self._updating: dict[str, AbstractContextManager[object]] = {}
+        self._stamped_version: int | None = None
         self._lock = threading.Lock()
 
     def last_seen(self, branch: str) -> ManifestState:
@@ -116,10 +117,19 @@ class BranchStates:
                 known = self._find_if_latest(branch, branch_id)
             if known is not None:
                 return known
-            # A stamp is a new version as well, so without a new version there is none to check.
-            read_stamp(self._control)
+            self._check_stamp()
             found = self._control.read(lance_branch(branch))
             return self.remember(rows_to_state(branch, found.version, found.rows, branch_id))
+
+    def _check_stamp(self) -> None:
+        """Refuse a format that is not known, once for each version of main.
+
+        A stamp is a new version as well, so without a new version there is none to check.
+        """
+        latest = self._control.latest_version()
+        if latest != self._stamped_version:
+            read_stamp(self._control)
+            self._stamped_version = latest
 
     def read_anew(self, branch: str) -> ManifestState:
         """The branch as its files are now, whatever this handle knows; it is not remembered.

@@ -489,4 +489,5 @@ def _primary_key(dataset: LanceDataset) -> list[str]:
 
 
 def _to_written_schema(dataset: LanceDataset, rows: pa.Table) -> pa.Schema:
-    return pa.schema([dataset.schema.field(name) for name in rows.column_names])
+    stored = dataset.schema  # made anew each time it is asked for
+    return pa.schema([stored.field(name) for name in rows.column_names])

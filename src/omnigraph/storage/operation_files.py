@@ -6,6 +6,7 @@ Sync them and their directories and nothing else: walking a table would cost mor
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 
 from lance import LanceDataset
@@ -64,7 +65,7 @@ def version_files(
 def list_compacted_files(results: Iterable[RewriteResult], top: str) -> list[str]:
     """The data files that a compaction has written below the dataset at `top`."""
     fragments = [fragment for result in results for fragment in result.new_fragments]
-    names = [file.path for fragment in fragments for file in fragment.files]
+    names = [file._path for fragment in fragments for file in fragment.files]
     return with_parents([os.path.join(top, "data", name) for name in names], top)
 
 
@@ -104,9 +105,10 @@ def relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
     """The files, and directories of files, that an operation has written, below its lineage."""
     for fragment in new_fragments(operation):
         for file in fragment.files:
-            yield f"data/{file.path}"
+            name = file._path  # `path` makes a class each time, for callers of long ago
+            yield f"data/{name}"
             # Large blobs lie in a directory named after the data file.
-            yield f"data/{os.path.splitext(file.path)[0]}"
+            yield f"data/{os.path.splitext(name)[0]}"
     if isinstance(operation, LanceOperation.Delete | LanceOperation.Update):
         for fragment in operation.updated_fragments:
             if fragment.deletion_file is not None:
@@ -117,9 +119,11 @@ def relative_files(operation: LanceOperation.BaseOperation) -> Iterator[str]:
 
 def _existing(path: str) -> Iterator[str]:
     """The file itself, or all files of the directory; nothing when there is neither."""
-    if os.path.isdir(path):
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
         for name in os.listdir(path):
             yield from _existing(os.path.join(path, name))
-        yield path
-    elif os.path.exists(path):
-        yield path
+    yield path
