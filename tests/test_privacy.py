@@ -24,7 +24,7 @@ BOUNDED = "what is kept has a bound that no answer shows"
 BYTES = "compares with what Lance itself has"
 
 ALLOWED = {
-    "branch/test_commit_dag.py": (BOUNDED, {"_lines", "_positions"}),
+    "branch/test_commit_dag.py": (BOUNDED, {"_lines"}),
     "branch/test_merge_base.py": (PLANTS, {"_select_unknown"}),
     "graph/test_commit_observers.py": (BETWEEN, {"_expected", "_find_if_latest"}),
     "graph/test_fences.py": (BETWEEN, {"_commit", "_operation"}),

@@ -160,7 +160,7 @@ def test_finding_a_base_costs_its_distance_and_not_the_history(parsed: list[str]
 
     assert [each.commit_id for each in found.bases] == [ids[19_980]]
     assert len(parsed) < 60
-    indexed = [each._rows.num_rows - each._unread for each in dag._lines]
+    indexed = [each.indexed for each in dag._lines]
     assert max(indexed) <= 1_024
 
 

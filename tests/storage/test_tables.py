@@ -22,6 +22,7 @@ from omnigraph.errors import (
     TableNotFound,
     TableVersionNotFound,
 )
+from omnigraph.storage import staging
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec, StagedTransaction, StageKind
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Predicate
@@ -607,3 +608,29 @@ def test_a_staged_kind_is_named(full_table: People) -> None:
         "append_stream": StageKind.APPEND,
         "delete": StageKind.DELETE,
     }
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 3, 3), (1, 2, 1)])
+def test_parts_of_a_group_are_versions_of_their_own(
+    any_table: People, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of as many rows are written by one call, each to a file of its own, in order."""
+    calls: list[object] = []
+    write = staging.write_fragments
+
+    def count(*args: Any, **kwargs: Any) -> Any:
+        calls.append(None)
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(staging, "write_fragments", count)
+    tables, handle = any_table.storage, any_table.head()
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    parts = [people(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+
+    staged = tables.rows.stage_appends(handle, parts)
+
+    assert len(calls) == (1 if len(set(sizes)) == 1 else len(sizes))
+    for number, each in enumerate(staged):
+        any_table.commit(tables.rebase(each, any_table.head()))
+        rows = tables.reads.scan(any_table.head(), ["id", "age"]).to_pylist()
+        assert rows == pa.concat_tables(parts[: number + 1]).select(["id", "age"]).to_pylist()

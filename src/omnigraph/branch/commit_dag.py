@@ -38,17 +38,17 @@ class _Line:
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows.select(["object_id", "object_type", "metadata", "table_version"])
-        self._unread = rows.num_rows
+        self.indexed = 0
 
     def read_on(self, places: _Places) -> bool:
         """Add as many again to `places`; False when all are there."""
-        if not self._unread:
+        end = self._rows.num_rows - self.indexed
+        if not end:
             return False
-        size = min(self._unread, max(_BLOCK_ROWS, self._rows.num_rows - self._unread))
-        start = self._unread - size
-        ids = self._rows["object_id"].slice(start, size).to_pylist()
-        places.update(zip(ids, zip(repeat(self._rows), range(start, self._unread)), strict=True))
-        self._unread = start
+        start = max(0, end - max(_BLOCK_ROWS, self.indexed))
+        ids = self._rows["object_id"].slice(start, end - start).to_pylist()
+        places.update(zip(ids, zip(repeat(self._rows), range(start, end)), strict=True))
+        self.indexed += end - start
         return True
 
 

@@ -35,6 +35,8 @@ MERGE_WITH_INDEX_BYTES_MAX = 32 * 1024 * 1024
 NEW_ROWS_MAX = 1_024
 """Whether more rows than this are all new is left to the merge itself."""
 
+ROWS_PER_FILE_MAX = 1 << 20
+
 _Written: TypeAlias = LanceOperation.Append | LanceOperation.Overwrite
 
 
@@ -87,7 +89,7 @@ class RowStaging:
     ) -> list[StagedTransaction]:
         """Stage several appends of new rows, to be committed one after the other."""
         conformed = [conform(each, handle.schema) for each in parts]
-        operations = [self._append(handle, each) for each in conformed]
+        operations = self._append_each(handle, conformed)
         staged = self.stager.stage_many(
             handle, StageKind.APPEND, operations, rows=[each.num_rows for each in conformed]
         )
@@ -95,6 +97,23 @@ class RowStaging:
             self.keys.remember(new_fragments(operation), rows[key])
         record(stage_append_calls=len(parts), stage_append_rows=sum(each.rows for each in staged))
         return staged
+
+    def _append_each(self, handle: TableHandle, parts: Sequence[pa.Table]) -> list[_Written]:
+        """Write each part to a file of its own: in one call where all have as many rows."""
+        rows_each = parts[0].num_rows
+        if len(parts) == 1 or any(each.num_rows != rows_each for each in parts):
+            return [self._append(handle, each) for each in parts]
+        batches = (batch for each in parts for batch in each.to_batches())
+        operation, _ = self._write(handle, batches, mode="append", rows_per_file=rows_each)
+        found = operation.fragments
+        if [each.physical_rows for each in found] != [rows_each] * len(parts):
+            raise InvariantViolated(
+                f"{len(parts)} parts of {rows_each} rows were written as {len(found)} files — "
+                "nothing was committed"
+            )
+        for fragment, rows in zip(found, parts, strict=True):
+            self.reads.written.remember([fragment], rows)
+        return [LanceOperation.Append([each]) for each in found]
 
     def _append(self, handle: TableHandle, rows: pa.Table) -> _Written:
         operation, _ = self._write(handle, iter(rows.to_batches()), mode="append")
@@ -183,6 +202,7 @@ class RowStaging:
         *,
         mode: str,
         stored: pa.Schema | None = None,
+        rows_per_file: int = ROWS_PER_FILE_MAX,
     ) -> tuple[_Written, int]:
         """Write the rows to files: the operation that adds them, and how many they are."""
         source = _Remembering(batches)
@@ -194,6 +214,7 @@ class RowStaging:
                     reader,
                     handle._dataset,
                     mode=mode,
+                    max_rows_per_file=rows_per_file,
                     return_transaction=True,
                     data_storage_version=DATA_STORAGE_VERSION,
                     session=session(),
