@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from omnigraph.errors import BadRequestError, ResourceLimitError
+from omnigraph.errors import BadRequestError, ParseError, ResourceLimitError
 from omnigraph.executor import joins, steps
 from omnigraph.executor.rows import ROWS_VARIABLE
 from omnigraph.graph import Graph, init
@@ -61,6 +61,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             [0, 1, 2],
         ),
         ("match { $a to $b  $b to $c  $c to $a } return { $a.half as n } limit 2", [0, 0]),
+        ("top 3 by $b.k, $a.k { $a to $b } match { $a: N } return { $a.k as n }", [0, 1, 2]),
     ],
 )
 def test_what_is_not_held_is_not_limited(full: Graph, text: str, expected: list[int]) -> None:
@@ -77,6 +78,18 @@ def test_what_is_not_held_is_not_limited(full: Graph, text: str, expected: list[
         ("match { $a to $b } return { $a.k } order { $a.k }", "rows .* add a filter or a limit"),
         ("match { $a to $b } return { $a.k, $b.k, count($b) as n }", "groups .* group by fewer"),
         ("match { $a: N  $b: N } return { $a.k, $b.k }", "relate them by a traversal"),
+        ("match { $a to $b } return { collect($b.k) as l }", "rows .* add a filter"),
+        ("match { $a to $b } return { $a, collect($b { * } order $b.k) as l }", "rows .* add a"),
+        ("match { $a to $b } return distinct { $a.k + $b.k as k }", "groups .* group by fewer"),
+        (
+            "match { $a to $b } return { $a.k - $b.k as d, count(distinct $b) as n }",
+            "groups .* group by",
+        ),
+        ("match { $a: N  optional { $a to $b } } return { $a.k, $b.k }", "rows .* add a filter"),
+        ("match { $a: N  either { $a to $b } or { $b to $a } } return { $a.k, $b.k }", "rows .*"),
+        ("match { $a shortest to $b } return { $a.k, $b.k }", "rows .* add a filter"),
+        ("match { $a $t:shortest to $b } return { hops($t) as n }", "rows .* add a filter"),
+        ("match { $a all shortest to{1,9} $b } return { $a.k }", "rows .* add a filter"),
     ],
 )
 def test_what_is_held_is_limited_and_the_advice_fits(full: Graph, text: str, advice: str) -> None:
@@ -94,6 +107,32 @@ def test_a_limit_that_is_not_a_number_is_refused(
 
     with pytest.raises(BadRequestError, match="is 'many', expected a positive number"):
         run_query(full, "query q() { match { $a: N } return { $a.k } }")
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (" or ".join(f"$a.k = {n}" for n in range(500)), NODES),
+        (" and ".join(f"$a.k != {n}" for n in range(6, 500)), 6),
+        (f"$a.k in [{', '.join(map(str, range(2_000)))}]", NODES),
+        (f"not ($a.half in [{', '.join(map(str, range(3, 2_000)))}])", 6),
+        ("$a.k in $many", NODES),
+    ],
+    ids=["or", "and", "in", "not in", "a parameter"],
+)
+def test_a_wide_condition_is_answered(full: Graph, condition: str, found: int) -> None:
+    """Thousands of alternatives hold no more rows than one."""
+    text = f"query q($many: [I32]) {{ match {{ $a: N  {condition} }} return {{ $a.k }} }}"
+
+    assert len(full.query(text, params={"many": list(range(20_000))}).rows()) == found
+
+
+@pytest.mark.parametrize("word", [" + ", " - ", " * "])
+def test_a_sum_of_too_many_parts_is_refused(full: Graph, word: str) -> None:
+    text = word.join(["$a.k"] * 2_000)
+
+    with pytest.raises(ParseError, match="more than 1000 operands"):
+        full.query(f"query q() {{ match {{ $a: N }} return {{ {text} as n }} }}")
 
 
 DIAMONDS = 50

@@ -10,6 +10,7 @@ import pytest
 
 from omnigraph.errors import ParseError
 from omnigraph.syntax import NESTING_MAX, SOURCE_BYTES_MAX, parse_query, parse_schema
+from omnigraph.syntax.grammar import _make_reduction, load_grammar
 from omnigraph.syntax.print_query import print_query
 
 Parse = Callable[[str], Any]
@@ -217,3 +218,16 @@ def test_leading_zeros_do_not_count() -> None:
     tree = parse_query(read(returns=f"{'0' * 5000}7"))
 
     assert "LiteralExpr(value=7)" in repr(tree)
+
+
+def test_a_list_is_read_in_place() -> None:
+    """An item more is added to the items so far: a copy for each would cost their square."""
+    rules = load_grammar("query.lark", object()).tables.rules
+    # The rule of a repetition takes the items so far and one more.
+    longer = [each for each in rules if "_star_" in each.origin and len(each.children) > 1]
+    items: list[Any] = ["first"]
+
+    for rule in longer:
+        children = [items, *([["more"]] * (rule.length - 1))]
+        assert _make_reduction(rule, object())(children) is items
+    assert len(items) > 1

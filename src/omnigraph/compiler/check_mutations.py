@@ -262,7 +262,15 @@ def _require_complete(
             f"{verb} {owner.name} omits {_quote_names(missing)}, which {owner.name} requires",
             code="T12",
             span=statement.span,
+            hint=_complete_hint(verb, owner),
         )
+
+
+def _complete_hint(verb: str, owner: EntityType) -> str | None:
+    """An insert replaces a node of the same key as a whole: `update` is what keeps the rest."""
+    if verb != "insert" or owner.key is None:
+        return None
+    return f"insert replaces the whole {owner.name} of that key; update changes what it names"
 
 
 def _find_required(owner: EntityType, written: set[str]) -> Iterator[str]:

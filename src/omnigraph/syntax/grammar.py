@@ -135,18 +135,24 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def _make_reduction(rule: Rule, builder: object) -> Callable[[list[Any]], Any]:
     """What becomes of the children of a rule."""
-    action: Callable[[list[Any]], Any] = getattr(builder, rule.action or "", list)
+    action: Callable[[list[Any]], Any] | None = getattr(builder, rule.action or "", None)
 
     def reduce(children: list[Any]) -> Any:
         kept: list[Any] = []
         for place, is_spread, absent in rule.children:
             kept += [None] * absent
-            if is_spread:
+            if is_spread and not kept:
+                # Items so far, of which this rule is the only owner: a copy for each item more
+                # would make a long list cost the square of its length.
+                kept = children[place]
+            elif is_spread:
                 kept += children[place]
             else:
                 kept.append(children[place])
         kept += [None] * rule.absent
-        return kept[0] if rule.is_transparent and len(kept) == 1 else action(kept)
+        if rule.is_transparent and len(kept) == 1:
+            return kept[0]
+        return kept if action is None else action(kept)
 
     return reduce
 
