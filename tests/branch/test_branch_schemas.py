@@ -317,17 +317,3 @@ def test_cleanup_keeps_what_branches_of_other_schemas_show(graph: og.Graph) -> N
     again.ensure_indices("x")
     assert (rows(again, "Human", "x"), rows(again, "Person", "y"), people(again)) == shown
     is_sound(again)
-
-
-# Merging
-
-
-def test_branches_in_different_schemas_are_not_merged(graph: og.Graph) -> None:
-    graph.mutate('query q() { insert Person { slug: "sam", name: "Sam" } }', branch="x")
-    graph.apply_schema(EMAIL)
-
-    for source, target in (("x", "main"), ("main", "x")):
-        with pytest.raises(ConflictError, match="different schemas"):
-            graph.merge(source, target)
-
-    assert len(people(graph)) == 2

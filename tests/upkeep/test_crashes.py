@@ -128,6 +128,39 @@ def branch_cells() -> Iterator[Cell]:
         yield Cell(writer, death, ends="new", audit=FORWARD, recovery_point=step)
 
 
+def merge_cells() -> Iterator[Cell]:
+    """Merges that bring a schema to main: confirmed as all merges, files written afterwards."""
+    tables = {"rewrite": 2, "alter": 1, "grow": 3, "rename": 2, "add": 3, "drop": 2, "all": 5}
+    for change, count in tables.items():
+        writer = f"{work.MERGE}{change}"
+        yield Cell(writer, Point.RECOVERY_SIDECAR_WRITE)
+        yield Cell(writer, Point.COMMIT_AFTER_SIDECAR, audit=BACK)
+        for nth in range(1, count + 1):
+            yield Cell(writer, Point.SCHEMA_APPLY_AFTER_TABLE, nth, audit=BACK)
+        yield Cell(writer, Point.RECOVERY_SIDECAR_CONFIRM, audit=BACK)
+        for point in (
+            Point.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT,
+            Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+            Point.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+            Point.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT,
+            Point.RECOVERY_SIDECAR_DELETE,
+        ):
+            yield Cell(writer, point, ends="new", audit=FORWARD)
+        for nth in (1, 2, 3):
+            yield Cell(writer, Point.SCHEMA_APPLY_AFTER_FILE_PROMOTED, nth, "new", FORWARD)
+        yield Cell(writer, Point.RECOVERY_AFTER_SIDECAR_DELETE, ends="new")
+    writer = f"{work.MERGE}all"
+    for step in (Point.RECOVERY_AFTER_CLASSIFY, Point.RECOVERY_AFTER_RESTORE, *PAPERWORK):
+        yield Cell(writer, Point.RECOVERY_SIDECAR_CONFIRM, audit=BACK, recovery_point=step)
+    ready = Point.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT
+    for step in (
+        Point.RECOVERY_AFTER_CLASSIFY,
+        *PAPERWORK,
+        Point.SCHEMA_APPLY_AFTER_FILE_PROMOTED,
+    ):
+        yield Cell(writer, ready, ends="new", audit=FORWARD, recovery_point=step)
+
+
 def recovery_cells() -> Iterator[Cell]:
     """The recovery of a schema change dies in its turn."""
     back, forward = Point.SCHEMA_APPLY_BEFORE_STAGING_WRITE, Point.SCHEMA_APPLY_AFTER_STAGING_WRITE
@@ -165,7 +198,7 @@ def upkeep_cells() -> Iterator[Cell]:
     yield Cell("retention", Point.CLEANUP_AFTER_LAST_TABLE)
 
 
-CELLS = [*schema_cells(), *recovery_cells(), *branch_cells(), *upkeep_cells()]
+CELLS = [*schema_cells(), *recovery_cells(), *branch_cells(), *merge_cells(), *upkeep_cells()]
 
 
 def features(cell: Cell) -> set[Hashable]:
@@ -198,13 +231,18 @@ class Cellar:
 
     def fresh(self, writer: str) -> str:
         kind = "unindexed" if writer == "ensure" else "built"
-        if work.branch_of(writer) != "main":
+        change = writer.removeprefix(work.MERGE) if writer.startswith(work.MERGE) else None
+        if change is not None:
+            kind = writer
+        elif work.branch_of(writer) != "main":
             kind = "branched"
         saved = self.folder / kind
         if not saved.exists():
             work.build(str(saved))
-            if kind == "branched":
+            if kind in ("branched", writer):
                 work.add_branch(str(saved))
+            if change is not None:
+                work.change_branch(str(saved), change)
             if kind == "unindexed":
                 work.unindexed(str(saved))
         self._places += 1

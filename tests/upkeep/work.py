@@ -44,6 +44,9 @@ BRANCH = "side"
 ON_BRANCH = f"{BRANCH} "
 """What the name of a schema change begins with that is applied to a branch."""
 
+MERGE = "merge "
+"""What the name of a merge begins with that brings a schema change to main."""
+
 SEED = """
 query seed() {
     insert Person { name: "ann", age: 1, note: "by the river" }
@@ -77,6 +80,11 @@ def add_branch(path: str) -> None:
     graph.mutate('query q() { insert City { name: "ahead" } }')
 
 
+def change_branch(path: str, change: str) -> None:
+    """The branch is in another schema, and ready to be merged."""
+    open_graph(path).apply_schema(DESIRED[change], branch=BRANCH)
+
+
 def branch_of(writer: str) -> str:
     return BRANCH if writer.startswith(ON_BRANCH) else "main"
 
@@ -97,6 +105,8 @@ def write(path: str, writer: str, arm: str = "") -> str:
             graph.cleanup(keep=1, confirm=True)
         case "retention":
             clean_by_self_care(path)
+        case merge if merge.startswith(MERGE):
+            graph.merge(BRANCH, actor="worker")
         case _:
             graph.apply_schema(
                 DESIRED[writer.removeprefix(ON_BRANCH)],
@@ -193,6 +203,7 @@ def inspect(path: str, branch: str = "main") -> dict[str, Any]:
     graph.optimize()
     verified = graph.verify()
     # What a branch has written is not indexed before main has it.
-    found["after"] = [str(e) for e in (verified.findings if branch == "main" else verified.errors)]
+    is_alone = graph.branches() == ["main"]
+    found["after"] = [str(e) for e in (verified.findings if is_alone else verified.errors)]
     found["next"] = len(rows_of(open_graph(path), branch)["node:Person"])
     return found

@@ -79,7 +79,7 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
             TableCommits(
                 key,
                 fork_for_write(environment, plan.target_entry, request.target.branch),
-                tuple(_steps(environment.tables, plan, appended.get(key))),
+                tuple(build_steps(environment.tables, plan, appended.get(key))),
             )
             for key, plan in applied.items()
         ]
@@ -147,7 +147,7 @@ def _stage_append(
     )
 
 
-def _steps(
+def build_steps(
     tables: TableStorage, plan: TablePlan, appended: StagedTransaction | None
 ) -> Iterator[CommitStep]:
     """Append what is new, replace what changed, delete what is gone; each only when there is any.

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from omnigraph.branch.compare import Differences, batch_rows, read_images
 from omnigraph.branch.images import Image, list_changed_properties
-from omnigraph.catalog import EntityType
+from omnigraph.catalog import EntityType, MigrationStep
 from omnigraph.dataclass import dataclass
 from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, show_html, show_text
 from omnigraph.json_form import JsonForm, without_empty
@@ -128,7 +128,8 @@ class ChangeSet(JsonForm):
     """The changes between two states. Iterate it for the entities; `len` and `stats` cost nothing.
 
     `branch` is the branch both states are of, None when they are of two. `from_schema` and
-    `to_schema` name the schema of each state, when the graph says.
+    `to_schema` name the schema of each state, when the graph says, and `schema_steps` lead from
+    one to the other. They are no entities: neither `len` nor the stats count them.
     """
 
     tables: TableStorage = field(repr=False, compare=False)
@@ -138,6 +139,7 @@ class ChangeSet(JsonForm):
     table_changes: Sequence[TableChanges] = ()
     from_schema: str | None = None
     to_schema: str | None = None
+    schema_steps: tuple[MigrationStep, ...] = ()
 
     def __iter__(self) -> Iterator[EntityChange]:
         for each in sorted(self.table_changes, key=lambda each: each.entity.table_key):
@@ -191,6 +193,7 @@ class ChangeSet(JsonForm):
             "branch": self.branch,
             "from_schema": self.from_schema,
             "to_schema": self.to_schema,
+            "schema_steps": [each.to_json() for each in self.schema_steps],
             "changes": (each.to_json() for each in self),
             "stats": self.stats.to_json(),
         }

@@ -46,6 +46,9 @@ class ConflictKind(StrEnum):
     CARDINALITY_VIOLATION = "cardinality_violation"
     VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
     EMBEDDING_MODELS = "embedding_models"
+    DIVERGENT_SCHEMA = "divergent_schema"
+    DROP_VS_USE = "drop_vs_use"
+    ROWS_DO_NOT_FIT = "rows_do_not_fit"
 
 
 @dataclass(frozen=True, slots=True)

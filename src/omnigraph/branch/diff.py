@@ -24,7 +24,14 @@ import pyarrow as pa
 from omnigraph.branch.changes import ChangeOp, ChangeSet, TableChanges
 from omnigraph.branch.compare import Differences, candidates, candidates_of_one, drop_equal_rows
 from omnigraph.branch.descent import Descent, open_entry
-from omnigraph.catalog import Catalog, EntityType
+from omnigraph.catalog import (
+    Catalog,
+    EntityType,
+    MigrationStep,
+    RenameType,
+    list_differences,
+    unify,
+)
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot, TableEntry
@@ -71,6 +78,25 @@ class ChangeFilter:
         """Whether a table is wanted, by what either side calls it."""
         is_kind = self.kinds is None or any(each.kind in self.kinds for each in entities)
         return is_kind and (self.types is None or any(each.name in self.types for each in entities))
+
+    def select_steps(self, steps: Iterable[MigrationStep]) -> tuple[MigrationStep, ...]:
+        """The schema steps about the types that are wanted; none when only some rows are."""
+        if self.ops is not None:
+            return ()
+        return tuple(
+            each
+            for each in steps
+            if (self.kinds is None or getattr(each, "type_kind", None) in self.kinds)
+            and (self.types is None or not self.types_of(each).isdisjoint(self.types))
+        )
+
+    @staticmethod
+    def types_of(step: MigrationStep) -> set[str]:
+        """What a step calls the type that it is about, before and after."""
+        names = (getattr(step, each, None) for each in ("type_name", "name"))
+        renamed = (getattr(step, each, None) for each in ("old_name", "new_name"))
+        is_type = isinstance(step, RenameType)
+        return {each for each in (*names, *(renamed if is_type else ())) if each is not None}
 
     def wants(self, op: ChangeOp) -> bool:
         return self.ops is None or op.value in self.ops
@@ -162,6 +188,8 @@ def diff_states(
 ) -> ChangeSet:
     """Every entity that differs between two states, types and properties matched by identity."""
     descent = Descent(tables)
+    spell = unify(after.catalog, before.catalog)
+    before, after = (State(each.snapshot, spell(each.catalog)) for each in (before, after))
     old, new = before.tables(), after.tables()
     found = (
         _diff_table(descent, old.get(type_id), new.get(type_id), wanted)
@@ -176,6 +204,7 @@ def diff_states(
         table_changes=tuple(each for each in found if each is not None and len(each.rows)),
         from_schema=earlier.schema_name,
         to_schema=later.schema_name,
+        schema_steps=wanted.select_steps(list_differences(before.catalog, after.catalog)),
     )
 
 

@@ -17,15 +17,19 @@ from functools import cache
 from typing import Any
 
 from omnigraph.branch.apply import LayoutMoved, MergeRequest, apply_merge
+from omnigraph.branch.apply_schema_merge import SchemaMergeRequest, apply_schema_merge, find_adopted
 from omnigraph.branch.changes import ChangeSet, TableChanges
 from omnigraph.branch.choices import Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
+from omnigraph.branch.descent import open_entry
 from omnigraph.branch.merge_base import Base, commits_of, merge_base
 from omnigraph.branch.merge_models import merge_models
+from omnigraph.branch.merged_rows import find_broken_rules, find_other_rules
 from omnigraph.branch.plan import Snapshots, choose_how, plan_merge
 from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
-from omnigraph.catalog import Catalog
+from omnigraph.branch.schema_join import SchemaJoin, Schemas, is_in_one_schema, join_schemas
+from omnigraph.catalog import Catalog, MigrationStep, list_differences
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.display import Grid, Sheet, show_html, show_text
@@ -38,9 +42,17 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.json_form import JsonForm, to_json, without_empty
-from omnigraph.manifest import Coordinator, GraphCommit, ManifestState, Snapshot
+from omnigraph.manifest import (
+    Coordinator,
+    GraphCommit,
+    ManifestState,
+    Snapshot,
+    load_accepted_contract,
+)
+from omnigraph.manifest.schemas import find_next_id, read_schema
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.storage.control import ControlTable
+from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment
 
 
@@ -124,6 +136,14 @@ class _Joined:
     outcome: MergeOutcome
     result: ResolvedMerge = field(default_factory=ResolvedMerge)
     models: Mapping[int, str | None] = field(default_factory=dict)
+    schema: SchemaJoin | None = None
+
+    @property
+    def new_schema(self) -> SchemaJoin | None:
+        """The schema that the target gets; None when it stays in its own."""
+        if self.schema is None or not self.schema.is_new_to(self.target.snapshot()):
+            return None
+        return self.schema
 
 
 def merge(
@@ -164,18 +184,21 @@ def _publish(
         for key, plan in joined.result.plans.items()
         if len(plan.delta)
     }
-    commit = apply_merge(
-        environment,
-        MergeRequest(
-            source=joined.source,
-            target=joined.target,
-            plans=plans,
-            read_versions=joined.result.read_versions,
-            actor=actor,
-            properties={**_properties(joined), **note.to_json()},
-            ancestors=joined.histories.only_one,
-        ),
-    )
+    facts: dict[str, Any] = {
+        "source": joined.source,
+        "target": joined.target,
+        "plans": plans,
+        "actor": actor,
+        "properties": {**_properties(joined), **note.to_json()},
+        "ancestors": joined.histories.only_one,
+    }
+    if joined.new_schema is None:
+        reads = joined.result.read_versions
+        commit = apply_merge(environment, MergeRequest(read_versions=reads, **facts))
+    else:
+        adopted = find_adopted(joined.new_schema)
+        request = SchemaMergeRequest(join=joined.new_schema, adopted=adopted, **facts)
+        commit = apply_schema_merge(environment, request)
     tables = {key: TableMerge(*plan.delta.counts) for key, plan in sorted(plans.items())}
     return MergeResult(source, target, joined.outcome, commit.commit_id, tables, actor=actor)
 
@@ -211,8 +234,17 @@ def preview_merge(
             for plan in joined.result.plans.values()
             if len(plan.delta)
         ),
+        schema_steps=_list_schema_steps(joined),
     )
     return MergePreview(source, target, joined.outcome, changes, tuple(joined.result.conflicts))
+
+
+def _list_schema_steps(joined: _Joined) -> tuple[MigrationStep, ...]:
+    """What the merge does to the schema of the target; nothing while it cannot be made."""
+    schema = joined.new_schema
+    if schema is None or schema.images is None:
+        return ()
+    return list_differences(schema.target, schema.merged.catalog)
 
 
 def _join(
@@ -232,30 +264,59 @@ def _join(
     if histories.bases[0].commit_id == theirs.head.commit_id:
         return _Joined(theirs, ours, base, histories, MergeOutcome.ALREADY_UP_TO_DATE)
     is_fast_forward = histories.bases[0].commit_id == ours.head.commit_id
-    _refuse_other_schemas(coordinator, theirs, ours, base)
     three = Snapshots(base, theirs.snapshot(), ours.snapshot(), _base_reader(coordinator))
     outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
+    schema = None
+    if not is_in_one_schema(three):
+        schema = _join_schemas(environment, three, is_fast_forward=is_fast_forward)
+        if schema.images is None or schema.conflicts:
+            result = ResolvedMerge(conflicts=schema.conflicts)
+            return _Joined(theirs, ours, base, histories, outcome, result, schema=schema)
+        catalog, three = schema.merged.catalog, schema.images
     plan = plan_merge(environment.tables, catalog, three)
     result = resolve_conflicts(
         environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward
     )
     models = merge_models(three, result.plans)
     result = replace(result, conflicts=(*result.conflicts, *models.conflicts))
-    return _Joined(theirs, ours, base, histories, outcome, result, models.changed)
+    joined = _Joined(theirs, ours, base, histories, outcome, result, models.changed, schema)
+    return joined if schema is None else _finish_schema(environment.tables, joined, schema, three)
 
 
-def _refuse_other_schemas(
-    coordinator: Coordinator, theirs: ManifestState, ours: ManifestState, base: Base
-) -> None:
-    """Refuse to compare rows of different columns."""
-    bases = [_base_reader(coordinator)(each).schema_name for each in commits_of(base)]
-    names = {theirs.schema_name, ours.schema_name, *bases}
-    if len(names - {None}) > 1:
-        raise ConflictError(
-            f"branches '{theirs.branch}' and '{ours.branch}' are in different schemas, or were "
-            "when they parted, and cannot be merged; nothing was written — export the rows "
-            "to bring over and load them with mode merge"
-        )
+def _join_schemas(
+    environment: WriteEnvironment, three: Snapshots, *, is_fast_forward: bool
+) -> SchemaJoin:
+    texts = environment.texts
+    current = load_accepted_contract(texts, environment.coordinator, None)
+    return join_schemas(
+        environment.tables,
+        three,
+        Schemas(lambda snapshot: read_schema(texts, snapshot, current)),
+        next_id=find_next_id(texts),
+        is_fast_forward=is_fast_forward,
+    )
+
+
+def _finish_schema(
+    tables: TableStorage, joined: _Joined, schema: SchemaJoin, three: Snapshots
+) -> _Joined:
+    """Check whole tables by the rules that are new to one side, and name models as the merge does.
+
+    A fast forward ends up as a state that was checked when it was written.
+    """
+    plans = {key: each for key, each in joined.result.plans.items() if len(each.delta)}
+    found: list[MergeConflict] = []
+    if joined.outcome is not MergeOutcome.FAST_FORWARD and not joined.result.conflicts:
+        for entity in find_other_rules(schema, plans):
+            entry = three.target.entries[entity.table_key]
+            plan = plans.get(entity.table_key)
+            found += find_broken_rules(tables, entity, open_entry(tables, entry), plan)
+    known = joined.target.vector_models
+    renamed = {
+        key: model for key, model in three.target.vector_models.items() if known.get(key) != model
+    }
+    result = replace(joined.result, conflicts=(*joined.result.conflicts, *found))
+    return replace(joined, result=result, models={**renamed, **joined.models})
 
 
 def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:

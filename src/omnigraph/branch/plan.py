@@ -173,6 +173,11 @@ def _start_plan(
 
 def choose_how(plan: TablePlan, target_branch: str) -> How:
     """How the target takes over a table; the delta is final, resolutions included."""
+    source, target = plan.source_entry, plan.target_entry
+    # Shown in another schema, or of another table: no version that the target could show.
+    is_other = source.shown is not None or source.image is not None
+    if is_other or source.table_path != target.table_path:
+        return How.APPLY
     is_own = owns_lineage(target_branch, plan.target_entry.table_branch)
     # A branch shows the greatest version it was given, so a lower number would not be seen.
     is_later = plan.source_entry.version > plan.target_entry.version

@@ -25,10 +25,14 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
       compare.py      the differences, paired by identity, as steps
       type_changes.py which values keep their meaning in another type
       steps.py        the steps: what each means, its JSON, its line of text
+    merge_schemas.py  two schemas that come from a third become one: `merge_schemas`
+    aliases.py        identities that a merge found to be the same
 """
 
 from omnigraph.catalog.accepted import catalog_from_json, catalog_to_json
+from omnigraph.catalog.aliases import unify
 from omnigraph.catalog.build import build_catalog
+from omnigraph.catalog.compare import list_differences
 from omnigraph.catalog.identity import FIRST_ID
 from omnigraph.catalog.layout import arrow_schema, index_kind, list_declared_indexes
 from omnigraph.catalog.migration import MigrationPlan, plan_migration
@@ -112,5 +116,7 @@ __all__ = [
     "compile_pattern",
     "index_kind",
     "list_declared_indexes",
+    "list_differences",
     "plan_migration",
+    "unify",
 ]

@@ -71,9 +71,11 @@ def catalog_from_json(text: str) -> Catalog:
 
 
 def _document(catalog: Catalog) -> Document:
+    aliases = {str(one): other for one, other in sorted(catalog.aliases.items())}
     return {
         "format_version": FORMAT_VERSION,
         "next_id": catalog.next_id,
+        **({"aliases": aliases} if aliases else {}),
         "interfaces": [
             _with_ids(interface_shape(each), each) for each in catalog.interfaces.values()
         ],
@@ -102,6 +104,7 @@ def _catalog(document: Document) -> Catalog:
         nodes={each["name"]: _node(each) for each in document["nodes"]},
         edges={each["name"]: _edge(each) for each in document["edges"]},
         next_id=document["next_id"],
+        aliases={int(one): int(other) for one, other in document.get("aliases", {}).items()},
     )
 
 

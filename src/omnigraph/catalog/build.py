@@ -30,15 +30,19 @@ def build_catalog(tree: SchemaTree, accepted: Catalog | None = None) -> Catalog:
         identities = resolve_identities(draft, accepted)
     except SourceError as error:
         raise error.with_source(SourceText(tree.name, tree.text)) from None
-    return _assemble(draft, identities)
+    return assemble(draft, identities, {} if accepted is None else accepted.aliases)
 
 
-def _assemble(draft: SchemaDraft, identities: Identities) -> Catalog:
+def assemble(
+    draft: SchemaDraft, identities: Identities, aliases: Mapping[int, int] | None = None
+) -> Catalog:
+    """The catalogue of a draft that lacks nothing but its identities."""
     return catalog_of(
         nodes={name: _node(each, identities) for name, each in draft.nodes.items()},
         edges={name: _edge(each, identities) for name, each in draft.edges.items()},
         interfaces={name: _interface(each, identities) for name, each in draft.interfaces.items()},
         next_id=identities.next_id,
+        aliases=aliases,
     )
 
 

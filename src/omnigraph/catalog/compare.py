@@ -65,6 +65,41 @@ def compare(accepted: Catalog, desired: Catalog, mode: DropMode) -> tuple[Migrat
     return steps
 
 
+def list_differences(old: Catalog, new: Catalog) -> tuple[MigrationStep, ...]:
+    """The steps that lead from one schema to another, for a reader: whether rows fit or not."""
+    if old is new:
+        return ()
+    return tuple(_as_fact(step, old, new) for step in compare(old, new, DropMode.SOFT))
+
+
+def _as_fact(step: MigrationStep, old: Catalog, new: Catalog) -> MigrationStep:
+    """A change of a property that no apply would take is a change all the same."""
+    if not isinstance(step, UnsupportedChange):
+        return step
+    entity, _, name = step.entity.partition(".")
+    kind, _, type_name = entity.partition(":")
+    found = new.by_table_key(entity) if kind != "interface" else None
+    if found is None or name not in found.properties:
+        return step
+    after = found.properties[name]
+    before = next(
+        (
+            each
+            for entity_ in old.entities()
+            if entity_.type_id == found.type_id
+            for each in entity_.properties.values()
+            if each.property_id == after.property_id
+        ),
+        None,
+    )
+    if before is None:
+        return AddProperty(found.kind, type_name, name, str(after.type))
+    if before.type != after.type:
+        types = str(before.type), str(after.type)
+        return ChangeType(found.kind, type_name, name, *types, Tier.VALIDATED)
+    return step
+
+
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """One type as accepted and as desired, with how its properties continue.

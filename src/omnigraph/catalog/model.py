@@ -223,6 +223,7 @@ class Catalog:
     """All types of one accepted schema. `shape_hash` names its meaning, spelling aside.
 
     `next_id` is the first identity never handed out, so that a dropped one is not used again.
+    `aliases` are identities that a merge found to be the same as another one (see `aliases.py`).
     """
 
     nodes: Mapping[str, NodeType]
@@ -230,6 +231,7 @@ class Catalog:
     interfaces: Mapping[str, InterfaceType]
     shape_hash: str
     next_id: int
+    aliases: Mapping[int, int] = field(default_factory=dict)
     edge_names_folded: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def make_sheet(self) -> Sheet:

@@ -31,6 +31,7 @@ def catalog_of(
     edges: Mapping[str, EdgeType],
     interfaces: Mapping[str, InterfaceType],
     next_id: int,
+    aliases: Mapping[int, int] | None = None,
 ) -> Catalog:
     """Gather checked types, in name order, into a catalogue that knows the hash of its shape."""
     shape = {
@@ -44,6 +45,7 @@ def catalog_of(
         interfaces=interfaces,
         shape_hash=hashlib.sha256(canonical(shape).encode()).hexdigest(),
         next_id=next_id,
+        aliases=aliases or {},
         edge_names_folded={name.lower(): name for name in edges},
     )
 

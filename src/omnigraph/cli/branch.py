@@ -15,6 +15,7 @@ from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import MessageOption, MetaOption, TypesOption, parse_note
 from omnigraph.cli.output import print_error, print_json, read_text_file, report_unwritable
+from omnigraph.cli.step_text import describe_step
 from omnigraph.errors import BadRequestError, MergeConflicts
 from omnigraph.wire import conflict_to_json, parse_conflict
 
@@ -164,7 +165,9 @@ def diff(
         else:
             found = graph.diff(before, after, types=types)
             counts = f"{before} → {after}: {_count_changes(found)}"
-            call.print_result(found, [counts, *map(_describe_change, found["changes"])])
+            steps = [f"schema: {describe_step(step)}" for step in found.get("schema_steps", ())]
+            lines = [counts, *steps, *map(_describe_change, found["changes"])]
+            call.print_result(found, lines)
 
 
 def _describe_change(change: Json) -> str:

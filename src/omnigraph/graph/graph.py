@@ -410,7 +410,9 @@ class Graph(VersionCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls)
         return self._review(type, id, branch).blame()
 
     def _review(self, type_name: str, entity_id: str, branch: str) -> EntityReview:
+        from omnigraph.branch.diff import State
         from omnigraph.branch.entity_history import EntityReview
+        from omnigraph.catalog import unify
         from omnigraph.pipeline.frames import table_key
 
         session = self._session
@@ -418,7 +420,13 @@ class Graph(VersionCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls)
         state = session.coordinator.fresh(canonical_branch(branch))
         catalog = self._find_state(state.snapshot()).catalog
         entity = catalog.entity(table_key(catalog, type_name))
-        place = session.store.tables, session.coordinator, self._find_state
+
+        def find_state(target: Target) -> State:
+            """A state under the identities of the branch: merges may have found some the same."""
+            found = self._find_state(target)
+            return State(found.snapshot, unify(catalog, found.catalog)(found.catalog))
+
+        place = session.store.tables, session.coordinator, find_state
         return EntityReview(*place, state, entity, entity_id)
 
     def recoveries(self) -> list[RecoveryRecord]:

@@ -20,7 +20,7 @@ from omnigraph.display import (
     show_text,
     to_datetime,
 )
-from omnigraph.storage.handles import ShownColumns
+from omnigraph.storage.handles import ShownColumns, TableHandle
 
 Pins: TypeAlias = Mapping[str, Sequence[Any]]
 
@@ -33,7 +33,8 @@ class TableEntry:
     """One pin: the version of a table that a branch shows.
 
     `table_branch` is the Lance branch that owns the version, None for the main lineage. `shown`
-    is for a table that is read in another schema than its own (see `project_to_schema.py`).
+    is for a table that is read in another schema than its own (see `schema_view.py`), and `image`
+    for one that lies nowhere: a merge of schemas makes some.
     """
 
     table_key: str
@@ -43,6 +44,7 @@ class TableEntry:
     row_count: int
     transaction_uuid: str | None = None
     shown: ShownColumns | None = None
+    image: TableHandle | None = field(default=None, compare=False, repr=False)
 
     def shows_same_rows(self, other: TableEntry) -> bool:
         """Whether both name one version of one lineage, so that no row can differ.

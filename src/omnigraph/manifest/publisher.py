@@ -31,6 +31,7 @@ from omnigraph.manifest.model import (
     PublishDelta,
     RegisterTable,
     TableEntry,
+    Tombstone,
     UpdatePin,
 )
 from omnigraph.manifest.rows import (
@@ -116,14 +117,15 @@ def _find_only_update(state: ManifestState, request: Publish) -> str | None:
 
 def _build_table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list[Row]:
     """The rows of the changes; a table that comes back under a key it had takes its tombstone."""
-    paths, revoked = dict(state.paths), []
+    paths, rows, revoked = dict(state.paths), list[Row](), list[Row]()
     for change in changes:
         if isinstance(change, RegisterTable):
             key, path = change.table_key, change.table_path
             if key in state.hidden and paths[key] == path:
                 revoked.append(revoke_tombstone(key, state.hidden[key], path))
             paths[key] = path
-    return [*revoked, *(change_to_row(each, paths.get(each.table_key)) for each in changes)]
+        rows.append(change_to_row(change, paths.get(change.table_key)))
+    return [*revoked, *rows]
 
 
 def _check_expectations(state: ManifestState, request: Publish) -> None:
@@ -139,13 +141,16 @@ def _check_changes(state: ManifestState, changes: tuple[Change, ...]) -> None:
     """Refuse what could not be meant: these are mistakes of ours, not races."""
     seen: set[str] = set()
     registered = {change.table_key for change in changes if isinstance(change, RegisterTable)}
+    given_up: set[str] = set()
     for change in changes:
         object_id = change_to_row(change)["object_id"]
         if object_id in seen:
             raise InvariantViolated(f"one publish names '{object_id}' twice")
         seen.add(object_id)
-        entry = state.entries.get(change.table_key)
+        entry = None if change.table_key in given_up else state.entries.get(change.table_key)
         match change:
+            case Tombstone(key):
+                given_up.add(key)  # so that another table may be registered under it
             case RegisterTable(key, path) if entry is not None and entry.table_path != path:
                 raise InvariantViolated(f"table '{key}' is registered at '{entry.table_path}'")
             case UpdatePin(key) if entry is None and key not in registered:

@@ -29,6 +29,7 @@ from omnigraph.manifest.contract import (
 )
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.model import MAIN, ManifestState
+from omnigraph.manifest.schemas import load_schema
 from omnigraph.storage.graph_texts import GraphTexts
 
 
@@ -44,13 +45,13 @@ def load_accepted_contract(
         ConflictError: The schema files are not those of this graph.
     """
     contract = load_contract(texts, known)
-    if _matches(contract, coordinator.last_seen(MAIN)):
+    if _matches(texts, contract, coordinator.last_seen(MAIN)):
         return contract
     state = coordinator.fresh(MAIN)
     contract = load_contract(texts)
-    if not _matches(contract, state):
-        contract = next_contract(texts)
-    if not _matches(contract, state):
+    if not _matches(texts, contract, state):
+        contract = _find_lagging(texts, contract, state) or next_contract(texts)
+    if not _matches(texts, contract, state):
         raise ConflictError(
             f"{SOURCE_FILE} is not the accepted schema of this graph — put back the accepted "
             "text and change it with `omnigraph schema apply`"
@@ -58,8 +59,45 @@ def load_accepted_contract(
     return contract
 
 
-def _matches(contract: SchemaContract, state: ManifestState) -> bool:
-    return state.schema_hash in (None, contract.catalog.shape_hash)
+def _matches(texts: GraphTexts, contract: SchemaContract, state: ManifestState) -> bool:
+    """Whether files are those of a state: with the same meaning, and the same identities."""
+    if state.schema_hash not in (None, contract.catalog.shape_hash):
+        return False
+    if state.schema_id in (None, contract.schema_id):
+        return True
+    # A remark that was added to the source changes the id, and no identity.
+    kept = load_schema(texts, str(state.schema_id))
+    return kept is None or kept.catalog == contract.catalog
+
+
+def _find_lagging(
+    texts: GraphTexts, contract: SchemaContract, state: ManifestState
+) -> SchemaContract | None:
+    """The schema of main, when its files are those of an earlier one: a merge publishes first.
+
+    None when the files are of no schema that the graph has had.
+    """
+    if load_schema(texts, contract.schema_id) is None or state.schema_id is None:
+        return None
+    kept = load_schema(texts, state.schema_id)
+    if kept is None:
+        return None
+    return SchemaContract(kept.source, kept.catalog, contract.texts, state.schema_id)
+
+
+def catch_up_files(texts: GraphTexts, coordinator: Coordinator) -> None:
+    """Write the schema files of main as its manifest says, when a merge did not come to it.
+
+    The caller holds the schema queue.
+    """
+    state = coordinator.fresh(MAIN)
+    contract = load_contract(texts)
+    if _matches(texts, contract, state):
+        return
+    found = _find_lagging(texts, contract, state)
+    if found is not None:
+        write_staging(texts, found.source, found.catalog)
+        promote(texts)
 
 
 def has_staging(texts: GraphTexts) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph.catalog import Catalog, EntityType, arrow_schema
+from omnigraph.catalog import Catalog, EntityType, arrow_schema, unify
 from omnigraph.manifest.model import Snapshot, TableEntry
 from omnigraph.storage.handles import ShownColumns
 from omnigraph.storage.location import table_path
@@ -30,7 +30,10 @@ def project_to_schema(snapshot: Snapshot, own: Catalog | None, wanted: Catalog) 
     """
     if own is wanted:
         return snapshot
-    entries = _by_name(snapshot, wanted) if own is None else _by_identity(snapshot, own, wanted)
+    if own is None:
+        entries = _by_name(snapshot, wanted)
+    else:
+        entries = _by_identity(snapshot, unify(wanted, own)(own), wanted)
     return replace(snapshot, entries=dict(sorted(entries.items())))
 
 
@@ -59,7 +62,7 @@ def _by_identity(snapshot: Snapshot, own: Catalog, wanted: Catalog) -> dict[str,
         if old is None or entry is None:
             entries[entity.table_key] = _build_empty_entry(entity)
         else:
-            shown = _map_columns(old, entity)
+            shown = show_as(old, entity)
             entries[entity.table_key] = replace(entry, table_key=entity.table_key, shown=shown)
     return entries
 
@@ -74,7 +77,7 @@ def _by_name(snapshot: Snapshot, wanted: Catalog) -> dict[str, TableEntry]:
     }
 
 
-def _map_columns(old: EntityType, new: EntityType) -> ShownColumns | None:
+def show_as(old: EntityType, new: EntityType) -> ShownColumns | None:
     """How a table of `old` is shown as one of `new`; None when it is one as it stands."""
     renamed = find_renamed_columns(old, new)
     schema = arrow_schema(new)

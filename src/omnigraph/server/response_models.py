@@ -427,9 +427,12 @@ class MergeConflictItem(ResponseModel):
         "cardinality_violation",
         "value_constraint_violation",
         "embedding_models",
+        "divergent_schema",
+        "drop_vs_use",
+        "rows_do_not_fit",
     ]
     message: str
-    entity_kind: EntityKind
+    entity_kind: EntityKind | Literal["schema"]
     type_name: str
     entity_id: str | None
     base: dict[str, Any] | None = None
@@ -515,6 +518,7 @@ class DiffOutput(ResponseModel):
     branch: str | None
     from_schema: str | None
     to_schema: str | None
+    schema_steps: list[dict[str, Any]]
     changes: list[ChangedEntity]
     stats: DiffCounts
 

@@ -7,7 +7,7 @@ decoded metadata is shared and nothing can drift to a newer version by accident.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -55,7 +55,7 @@ class Opener:
         record(opens=1)
         return dataset
 
-    def create(self, uri: str, rows: pa.Table) -> LanceDataset:
+    def create(self, uri: str, rows: pa.Table | pa.RecordBatchReader) -> LanceDataset:
         """Create a dataset with its first rows. The caller translates the errors of Lance."""
         # Inline commit: there is no version yet that a staged one could follow.
         return lance.write_dataset(
@@ -131,11 +131,11 @@ def _zero_file_error(location: TableLocation, version: int | None) -> StorageErr
     )
 
 
-def empty_in_memory(schema: pa.Schema) -> LanceDataset:
-    """A dataset without rows, in the memory of this process only."""
+def write_in_memory(schema: pa.Schema, batches: Iterable[pa.RecordBatch] = ()) -> LanceDataset:
+    """A dataset in the memory of this process only."""
     # Inline commit: in memory, where only this handle can see it.
     return lance.write_dataset(
-        schema.empty_table(),
+        pa.RecordBatchReader.from_batches(schema, batches),
         f"memory://{uuid4()}",
         enable_stable_row_ids=True,
         data_storage_version=DATA_STORAGE_VERSION,

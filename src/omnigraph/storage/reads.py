@@ -23,7 +23,14 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.masks import keep, to_mask
 from omnigraph.storage.pending import Pending, hide_pending, to_pending_table
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate, columns_of
-from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID, projection, result_schema, to_schema
+from omnigraph.storage.projection import (
+    ROW_ADDRESS,
+    ROW_ID,
+    projection,
+    recast,
+    result_schema,
+    to_schema,
+)
 from omnigraph.storage.row_addresses import AddressCache, take_at, take_by_id
 from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
 from omnigraph.storage.written_rows import WrittenRows
@@ -230,21 +237,25 @@ class Reads:
     def _take_batch(
         self, handle: TableHandle, row_ids: RowIds, wanted: list[str]
     ) -> pa.RecordBatch:
-        blobs = set(blob_columns(handle.schema)).intersection(wanted)
-        plain = [name for name in wanted if name not in blobs] or ["id"]
+        blobs = set(blob_columns(handle.schema)).intersection(wanted) - handle.absent
+        plain = [name for name in wanted if name not in blobs | handle.absent] or ["id"]
         with lance_errors("fetching rows", handle.location, handle.version):
             rows = take_at(handle, self.addresses.find(handle, row_ids), plain)
             if rows is None:
                 rows = take_by_id(handle, row_ids, plain)
         assert rows.num_rows == len(row_ids), "a row id is not in this version"
-        columns = [
-            pa.array(self.read_blobs(handle, name, row_ids.tolist()), pa.large_binary())
-            if name in blobs
-            else rows.column(name).combine_chunks()
-            for name in wanted
-        ]
-        record(rows_taken=len(row_ids))
         schema = result_schema(handle.schema, wanted)
+
+        def column(name: str) -> pa.Array:
+            if name in handle.absent:
+                return pa.nulls(len(row_ids), schema.field(name).type)
+            if name in blobs:
+                return pa.array(self.read_blobs(handle, name, row_ids.tolist()), pa.large_binary())
+            found = rows.column(name).combine_chunks()
+            return recast(found, schema.field(name).type)[0] if name in handle.recast else found
+
+        columns = [column(name) for name in wanted]
+        record(rows_taken=len(row_ids))
         (batch,) = pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
         return batch
 

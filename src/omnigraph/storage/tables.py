@@ -28,10 +28,10 @@ from lance.dataset import LanceOperation
 from omnigraph.errors import TableNotFound
 from omnigraph.lru import Lru
 from omnigraph.storage.ancestry import Ancestry
-from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema
+from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema, to_stored_batches
 from omnigraph.storage.compaction import CompactionStaging
 from omnigraph.storage.counters import record
-from omnigraph.storage.datasets import Opener, empty_in_memory
+from omnigraph.storage.datasets import Opener, write_in_memory
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
 from omnigraph.storage.fold_records import quarantine_torn
 from omnigraph.storage.forks import Forks
@@ -121,6 +121,12 @@ class TableStorage:
         key = (location.uri, location.branch, version, incarnation, shown)
         return self._handles.get_or_make(key, lambda: self._open(location, version, shown))
 
+    def make_image(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> TableHandle:
+        """A table of these rows that lies nowhere: it is read as others are, and never written."""
+        stored = to_keyed_schema(schema)
+        dataset = write_in_memory(stored, to_stored_batches(batches, stored))
+        return _to_handle(TableLocation(dataset.uri), dataset)
+
     def _open(
         self, location: TableLocation, version: int, shown: ShownColumns | None
     ) -> TableHandle:
@@ -128,7 +134,7 @@ class TableStorage:
             return _to_handle(location, self._opener.at(location, version))
         if version == 0:
             assert shown.schema is not None
-            handle = _to_handle(location, empty_in_memory(to_keyed_schema(shown.schema)))
+            handle = _to_handle(location, write_in_memory(to_keyed_schema(shown.schema)))
             return replace(handle, version=0, schema=shown.schema, shown=shown)
         dataset = self._opener.at(location, version)
         if shown.renamed:
@@ -180,10 +186,14 @@ class TableStorage:
 
     # Creating
 
-    def create_table(self, location: TableLocation, schema: pa.Schema) -> CommittedVersion:
-        """Create an empty table; TableExists when there is one. `id` becomes the primary key."""
+    def create_table(
+        self, location: TableLocation, schema: pa.Schema, batches: Iterable[pa.RecordBatch] = ()
+    ) -> CommittedVersion:
+        """Create a table; TableExists when there is one. `id` becomes the primary key."""
+        stored = to_keyed_schema(schema)
+        rows = pa.RecordBatchReader.from_batches(stored, to_stored_batches(batches, stored))
         with lance_errors("creating a table", location):
-            dataset = self._opener.create(location.uri, to_keyed_schema(schema).empty_table())
+            dataset = self._opener.create(location.uri, rows)
             if self.durability == "power" and self.root.is_local:
                 sync_tree(location.uri)
         self.recorder.record_inline(location, dataset)

@@ -44,20 +44,7 @@ from omnigraph.manifest.schema_files import promote, reconcile_staging, write_st
 from omnigraph.manifest.schemas import find_next_id, keep_accepted, keep_schema, read_schema
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
-from omnigraph.upkeep.new_tables import create_empty, free_path, open_head
-from omnigraph.upkeep.rewrite import stage_alter, stage_rewrite
 from omnigraph.upkeep.schema_plan import RowCheck
-from omnigraph.upkeep.table_changes import (
-    AddTable,
-    AlterTable,
-    DropTable,
-    RenameTable,
-    RewriteTable,
-    TableChange,
-    drops_columns,
-    has_other_rows,
-    table_changes,
-)
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import (
     BRANCHES_QUEUE,
@@ -68,9 +55,22 @@ from omnigraph.write.environment import (
 )
 from omnigraph.write.fork import fork_for_write, open_pin
 from omnigraph.write.intent import Intent, NewTable, TableCommits, mint_commit, to_commit_step
+from omnigraph.write.new_tables import create_empty, free_path, open_head
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.purge import purge_history
+from omnigraph.write.rewrite import stage_alter, stage_rewrite
 from omnigraph.write.sidecar import WriterKind
+from omnigraph.write.table_changes import (
+    AddTable,
+    AlterTable,
+    DropTable,
+    RenameTable,
+    RewriteTable,
+    TableChange,
+    drops_columns,
+    has_other_rows,
+    table_changes,
+)
 
 
 @dataclass(frozen=True, slots=True)

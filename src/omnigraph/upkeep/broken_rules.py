@@ -26,8 +26,6 @@ from omnigraph.catalog import (
     UnsupportedChange,
 )
 from omnigraph.storage.blobs import blob_columns
-from omnigraph.upkeep.new_image import NewImage
-from omnigraph.upkeep.table_changes import column_sources
 from omnigraph.write.bad_rows import BadRow
 from omnigraph.write.fit import to_mask
 from omnigraph.write.integrity import (
@@ -39,6 +37,8 @@ from omnigraph.write.integrity import (
     tuple_keys,
 )
 from omnigraph.write.keys import key_ids
+from omnigraph.write.new_image import NewImage
+from omnigraph.write.table_changes import column_sources
 from omnigraph.write.validate import constraint_violations, null_violations
 
 _OLD_ID = "#id"

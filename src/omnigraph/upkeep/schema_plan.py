@@ -34,9 +34,9 @@ from omnigraph.manifest import Snapshot, TableEntry
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax import parse_schema
 from omnigraph.upkeep.broken_rules import count_broken, entity_of_step, find_broken, find_entity
-from omnigraph.upkeep.new_image import NewImage
-from omnigraph.upkeep.table_changes import column_sources, has_other_rows, makes_other_ids
 from omnigraph.write.fork import open_pin
+from omnigraph.write.new_image import NewImage
+from omnigraph.write.table_changes import column_sources, has_other_rows, makes_other_ids
 
 SAMPLES_MAX = 3
 

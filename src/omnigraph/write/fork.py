@@ -19,6 +19,8 @@ from omnigraph.write.environment import WriteEnvironment
 
 def open_pin(tables: TableStorage, entry: TableEntry) -> TableHandle:
     """Open a table exactly where the manifest shows it."""
+    if entry.image is not None:
+        return entry.image
     location = tables.root.table(entry.table_path, entry.table_branch)
     return tables.open_at(
         location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
@@ -68,8 +70,14 @@ def _reclaim(
     hit(Failpoint.FORK_BEFORE_CLASSIFY)
     try:
         hit(Failpoint.CLASSIFY_FRESH_READ)
-        owner = coordinator.fresh(branch).entries.get(key)
-        is_kept = (entry.table_path, collision.branch) in coordinator.list_kept_forks()
+        state = coordinator.fresh(branch)
+        # By its path: the branch may have another name for the table.
+        shown = [each for each in state.entries.values() if each.table_path == entry.table_path]
+        owner = next(iter(shown), None)
+        is_kept = (
+            entry.table_path in state.hidden_paths  # its earlier commits show the fork
+            or (entry.table_path, collision.branch) in coordinator.list_kept_forks()
+        )
     except OmnigraphError as error:
         raise ConflictError(
             f"could not verify who owns the fork of '{key}' on branch '{branch}'; refresh and retry"

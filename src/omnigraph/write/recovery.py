@@ -35,7 +35,7 @@ from omnigraph.write.environment import BRANCHES_QUEUE, WriteEnvironment, queue_
 from omnigraph.write.evidence import Found, inspect_tables
 from omnigraph.write.recovery_actions import RecoveryActions
 from omnigraph.write.schema_recovery import decide_schema_change
-from omnigraph.write.sidecar import Sidecar, WriterKind
+from omnigraph.write.sidecar import Sidecar
 from omnigraph.write.sidecar_files import (
     delete_sidecar,
     is_alive,
@@ -90,7 +90,7 @@ def list_queues(sidecar: Sidecar) -> list[QueueKey]:
     queues = queue_keys(keys, sidecar.branch or MAIN)
     if sidecar.merge_source_branch is not None:
         queues += queue_keys(moved, sidecar.merge_source_branch)
-    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+    if sidecar.changes_schema:
         queues += [(BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]
     return queues
 
@@ -120,7 +120,7 @@ def undo(environment: WriteEnvironment, sidecar: Sidecar) -> None:
     if state is None:
         actions.discard_orphan()
         return
-    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY and sidecar.branch is None:
+    if sidecar.stages_schema_files:
         # First of all: tables that are restored beside a complete schema would look ready for it.
         discard(environment.texts)
     found = inspect_tables(environment.tables, state, sidecar)
@@ -206,7 +206,7 @@ def _decision(
         state.latest_version(key) != version for key, version in sidecar.read_versions.items()
     )
     head_moved = sidecar.if_commit is not None and state.head.commit_id != sidecar.if_commit
-    if sidecar.writer_kind is WriterKind.SCHEMA_APPLY:
+    if sidecar.changes_schema:
         return decide_schema_change(environment, state, sidecar, found, is_stale=reads_moved)
     return decide(
         [each.table_class for each in found],

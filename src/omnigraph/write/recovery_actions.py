@@ -31,7 +31,7 @@ from omnigraph.write.schema_recovery import (
     schema_changes,
     undo_schema_change,
 )
-from omnigraph.write.sidecar import Sidecar, SidecarSwitch, WriterKind
+from omnigraph.write.sidecar import Sidecar, SidecarSwitch
 from omnigraph.write.sidecar_files import delete_sidecar, withdraw_confirmation
 
 RECOVERY_ACTOR = "omnigraph:recovery"
@@ -84,7 +84,7 @@ class RecoveryActions:
 
     def restore(self, found: Sequence[Found]) -> RecoveryRecord:
         """Bring back the pinned rows of every table that moved, and publish so that pin == HEAD."""
-        if self._is_schema_change and self.sidecar.branch is not None:
+        if self._is_schema_change and not self.sidecar.stages_schema_files:
             # New tables are removed: what is half undone must never be finished.
             withdraw_confirmation(self.environment.texts, self.sidecar)
         moved = [each for each in found if each.table_class is not TableClass.NO_MOVEMENT]
@@ -143,7 +143,7 @@ class RecoveryActions:
 
     @property
     def _is_schema_change(self) -> bool:
-        return self.sidecar.writer_kind is WriterKind.SCHEMA_APPLY
+        return self.sidecar.changes_schema
 
     def _state(self) -> ManifestState:
         return self.environment.coordinator.fresh(self.sidecar.branch or MAIN)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from omnigraph.errors import ConflictError
 from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK
 from omnigraph.manifest.contract import STATE_FILE, staging_name
-from omnigraph.manifest.schema_files import has_staging, reconcile_staging
+from omnigraph.manifest.schema_files import catch_up_files, has_staging, reconcile_staging
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.write.environment import WriteEnvironment
-from omnigraph.write.sidecar import WriterKind
 from omnigraph.write.sidecar_files import list_sidecars, read_sidecar_if_exists
 
 LOCK_REF = f"__manifest/_refs/branches/{SCHEMA_APPLY_LOCK}.json"
@@ -59,6 +58,7 @@ def clear_dead_apply(environment: WriteEnvironment) -> None:
     texts = environment.texts
     pending = (read_sidecar_if_exists(texts, each) for each in list_sidecars(texts))
     # A change with a sidecar is left to recovery, which has to decide before the files move.
-    if not any(each and each.writer_kind is WriterKind.SCHEMA_APPLY for each in pending):
+    if not any(each and each.changes_schema for each in pending):
         reconcile_staging(texts, environment.coordinator)
+        catch_up_files(texts, environment.coordinator)
     environment.coordinator.unlock_schema()

@@ -2,8 +2,9 @@
 
 A schema change of main lays its three files down after its last table and before its publish. So
 files that are there in full, under the hash that the sidecar names, prove that every table is
-ready. One of another branch has no such files: its sidecar is confirmed instead. The commit that
-the sidecar names, found in the manifest, proves that the publish happened.
+ready. One of another branch has no such files, and a merge writes them afterwards: their sidecars
+are confirmed instead. The commit that the sidecar names, found in the manifest, proves that the
+publish happened.
 
     the commit is published                     move the files, write it up
     ready, every table past its pin             publish, move the files
@@ -18,7 +19,13 @@ from collections.abc import Iterator, Sequence
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest import MAIN, ManifestState, RegisterTable
 from omnigraph.manifest.model import Change
-from omnigraph.manifest.schema_files import discard, has_staging, promote, read_staged_hash
+from omnigraph.manifest.schema_files import (
+    catch_up_files,
+    discard,
+    has_staging,
+    promote,
+    read_staged_hash,
+)
 from omnigraph.write.classify import Decision, decide
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.evidence import Found, has_commit
@@ -55,7 +62,7 @@ def decide_schema_change(
 
 
 def _is_complete(environment: WriteEnvironment, sidecar: Sidecar) -> bool:
-    if sidecar.branch is not None:
+    if not sidecar.stages_schema_files:
         return sidecar.is_confirmed
     if sidecar.schema.schema_hash is None:
         return has_staging(environment.texts)
@@ -66,19 +73,23 @@ def schema_changes(
     environment: WriteEnvironment, state: ManifestState, sidecar: Sidecar
 ) -> Iterator[Change]:
     """What the publish of a schema change holds besides the tables it rewrote."""
+    # A key is given up before it is taken, in the order of the writer.
+    yield from (each for each in sidecar.schema.tombstones if each.table_key in state.entries)
     for table in sidecar.schema.registrations:
-        if table.table_key not in state.entries:
+        entry = state.entries.get(table.table_key)
+        if entry is None or entry.table_path != table.table_path:
             yield RegisterTable(table.table_key, table.table_path)
             location = environment.tables.root.table(table.table_path, table.table_branch)
             version = table.version or environment.tables.head_version(location)
             handle = environment.tables.open_at(location, version, incarnation=sidecar.operation_id)
             yield handle_to_pin(table.table_key, handle)
-    yield from (each for each in sidecar.schema.tombstones if each.table_key in state.entries)
 
 
 def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> None:
     """The change is published: its files go into place, and what was to go for good, goes."""
-    if sidecar.branch is not None:
+    if not sidecar.stages_schema_files:
+        if sidecar.branch is None:
+            catch_up_files(environment.texts, environment.coordinator)
         return
     # Some files moved while the rest waits: finish that. A whole set is another change's.
     is_half_moved = has_staging(environment.texts) and read_staged_hash(environment.texts) is None
@@ -94,11 +105,12 @@ def undo_schema_change(
     environment: WriteEnvironment, state: ManifestState, sidecar: Sidecar
 ) -> None:
     """The change did not happen: its files go, and so do tables that no manifest ever named."""
-    if sidecar.branch is None:
+    if sidecar.stages_schema_files:
         discard(environment.texts)
     known = {*state.paths.values(), *state.hidden_paths}
     for table in sidecar.schema.registrations:
-        if table.table_path not in known:  # else it is a table that was to have another name
+        # One with a version was there before, and one that is known was to have another name.
+        if table.version is None and table.table_path not in known:
             _remove_table(environment, table)
 
 

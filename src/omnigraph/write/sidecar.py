@@ -131,6 +131,17 @@ class Sidecar:
     is_confirmed: bool = False
 
     @property
+    def changes_schema(self) -> bool:
+        """Whether the write leads its branch to another schema: an apply, or a merge of schemas."""
+        is_apply = self.writer_kind is WriterKind.SCHEMA_APPLY
+        return is_apply or self.schema.schema_hash is not None
+
+    @property
+    def stages_schema_files(self) -> bool:
+        """Whether the schema files are laid down before the publish; else it is confirmed."""
+        return self.writer_kind is WriterKind.SCHEMA_APPLY and self.branch is None
+
+    @property
     def actors(self) -> str | None:
         """Who wrote: of a group, all of its actors."""
         named = [*(each.actor for each in self.earlier), self.actor_id]
@@ -247,7 +258,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
     kind = WriterKind(value["writer_kind"])
     pins = tuple(_pin_from_json(pin) for pin in _field(value, "tables", list))
     # Only a schema change can be about tables that do not exist yet.
-    if not pins and kind is not WriterKind.SCHEMA_APPLY:
+    if not pins and kind is not WriterKind.SCHEMA_APPLY and not value.get("target_schema_hash"):
         raise ValueError("it names no table")
     if len({pin.table_key for pin in pins}) < len(pins):
         raise ValueError("it names a table twice")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pyarrow as pa
+
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.manifest import ManifestState
 from omnigraph.storage.handles import TableHandle
@@ -38,3 +42,14 @@ def open_head(tables: TableStorage, location: TableLocation) -> TableHandle:
     version = tables.head_version(location)
     made_by = tables.read_transaction(location, version)
     return tables.open_at(location, version, incarnation=made_by.uuid if made_by else None)
+
+
+def create_with_rows(
+    tables: TableStorage,
+    location: TableLocation,
+    entity: EntityType,
+    rows: Iterator[pa.RecordBatch],
+) -> TableHandle:
+    """Make the table of a type at a free path, with rows that are checked already."""
+    tables.create_table(location, arrow_schema(entity), rows)
+    return open_head(tables, location)

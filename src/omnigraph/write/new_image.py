@@ -23,10 +23,10 @@ from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.projection import recast
 from omnigraph.storage.tables import TableStorage
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.upkeep.table_changes import column_sources, makes_other_ids
 from omnigraph.write.convert import scalar_from_value
 from omnigraph.write.fit import Fitted, Mask, to_mask
 from omnigraph.write.keys import canonical_strings, column_type, key_ids
+from omnigraph.write.table_changes import column_sources, makes_other_ids
 
 BATCH_ROWS = 8_192
 BATCH_ROWS_WITH_BLOBS = 64

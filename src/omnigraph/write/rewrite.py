@@ -5,7 +5,7 @@ from __future__ import annotations
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.tables import TableStorage
-from omnigraph.upkeep.new_image import NewImage
+from omnigraph.write.new_image import NewImage
 
 
 def stage_rewrite(
