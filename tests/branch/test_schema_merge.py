@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import MergeConflicts
+from omnigraph.errors import MergeConflicts, PolicyError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from tests.branch.test_branch_schemas import (
     EMAIL,
@@ -23,6 +23,7 @@ from tests.branch.test_branch_schemas import (
     reopen,
     rows,
 )
+from tests.policy.test_direct_writes import ADA, only
 
 pytestmark = pytest.mark.slow
 
@@ -370,3 +371,19 @@ def test_schema_files_that_lag_behind_a_merge_are_brought_up(graph: og.Graph, mo
     assert (Path(graph.uri) / "_schema.pg").read_text() == EMAIL
     assert not list(Path(graph.uri).glob("*.staging"))
     is_sound(again)
+
+
+def test_a_merge_that_changes_the_schema_needs_the_permission_for_it(graph: og.Graph) -> None:
+    add(graph, "sam", "x")
+    limited = only("actions: [branch_merge, change]")
+    guarded = reopen(graph, policy=limited, actor=ADA)
+    guarded.merge("x")
+    graph.apply_schema(EMAIL, branch="x")
+
+    with pytest.raises(PolicyError, match="schema_apply"):
+        guarded.merge("x")
+
+    assert guarded.schema == SCHEMA
+    allowed = only("actions: [branch_merge, schema_apply, change]")
+    reopen(graph, policy=allowed, actor=ADA).merge("x")
+    assert graph.schema == EMAIL

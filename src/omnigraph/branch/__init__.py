@@ -15,6 +15,11 @@ merge.py         two heads → outcome → one commit with two parents
   rules.py         what the merged graph would break
   choices.py       the caller's choices        resolve.py  choices and rules, round by round
   apply.py         sidecar, commits, confirmation, publish
+  schema_join.py   which schema a merge of two schemas leads to, and its states in that schema
+    schema_images.py   a state shown in another schema
+    used_drops.py      what one side dropped and the other went on using
+    merged_rows.py     whole tables of the result, and the rules they have to keep
+    apply_schema_merge.py  rows, tables and schema in one publish
 diff.py          two states → `changes.py`: entities with both images (`images.py`)
 entity_history.py  what every commit did to one entity, and which wrote its values
   entity_line.py     the commits of a line that changed it

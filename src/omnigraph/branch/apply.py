@@ -103,6 +103,8 @@ def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> Mani
             raise ConflictError(
                 f"branch '{seen.branch}' was deleted and made again — refresh and retry"
             )
+    if state.schema_name != request.target.schema_name:
+        raise ConflictError("the schema was changed meanwhile — nothing was written; merge again")
     for key, expected in sorted(request.read_versions.items()):
         actual = state.latest_version(key)
         if actual != expected:

@@ -53,6 +53,7 @@ from omnigraph.manifest.schemas import find_next_id, read_schema
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.tables import TableStorage
+from omnigraph.write.commit import refuse_other_schema
 from omnigraph.write.environment import WriteEnvironment
 
 
@@ -155,8 +156,9 @@ def merge(
     actor: str | None = None,
     note: CommitNote = NO_NOTE,
     resolution: Resolution | None = None,
+    permit_schema: Callable[[], object] = lambda: None,
 ) -> MergeResult:
-    """Merge `source` into `target`.
+    """Merge `source` into `target`; `permit_schema` is asked before its schema is changed.
 
     Raises:
         MergeConflicts: Both sides changed something differently, or the result would break a
@@ -169,6 +171,8 @@ def merge(
             return MergeResult(source, target, joined.outcome, actor=actor)
         if joined.result.conflicts:
             raise MergeConflicts(joined.result.conflicts, into=target)
+        if joined.new_schema is not None:
+            permit_schema()
         try:
             return _publish(environment, joined, actor, note)
         except LayoutMoved:
@@ -264,6 +268,7 @@ def _join(
     if histories.bases[0].commit_id == theirs.head.commit_id:
         return _Joined(theirs, ours, base, histories, MergeOutcome.ALREADY_UP_TO_DATE)
     is_fast_forward = histories.bases[0].commit_id == ours.head.commit_id
+    refuse_other_schema(environment, ours)
     three = Snapshots(base, theirs.snapshot(), ours.snapshot(), _base_reader(coordinator))
     outcome = MergeOutcome.FAST_FORWARD if is_fast_forward else MergeOutcome.MERGED
     schema = None

@@ -822,7 +822,8 @@ class Graph(VersionCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls)
 
         With `preview` nothing is written and the result says what would be. `resolve` decides
         conflicts: `"ours"` keeps what the target has, `"theirs"` what the source has, and a
-        mapping or a list says so row by row.
+        mapping or a list says so row by row. A merge that changes the schema of the target needs
+        the permission to do so.
 
         Raises:
             MergeConflicts: The branches cannot be joined as they are. The target is unchanged.
@@ -845,12 +846,20 @@ class Graph(VersionCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls)
         seen = session.coordinator.last_seen(target)
         queues = queue_keys(frozenset(seen.entries), seen.branch)
         session.recover(wait_for=queues)
-        catalog = session.require_writable(target).catalog
+        schema = session.require_writable(target)
+        environment = replace(environment, schema_name=schema.name)
+        permit = partial(session.permit, Action.SCHEMA_APPLY, actor=who, target_branch=target)
         result = retry_after_recovery(
             environment,
             queues,
             lambda: merge_branches(
-                environment, catalog, *names, actor=who, note=note, resolution=resolve
+                environment,
+                schema.catalog,
+                *names,
+                actor=who,
+                note=note,
+                resolution=resolve,
+                permit_schema=permit,
             ),
         )
         session.compact_if_due(target, result.tables)

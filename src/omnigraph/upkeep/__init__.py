@@ -4,7 +4,7 @@ optimize.py        compacts tables, completes indexes → index_work.py, content
 ensure_indices.py  builds declared indexes that are missing
 cleanup.py         removes history outside a policy → orphan_forks.py
 repair.py          adopts table versions that were committed outside Omnigraph and verify as safe
-apply_schema.py    another schema for the same data → table_changes.py, rewrite.py (new_image.py)
+apply_schema.py    another schema for the same data
 schema_plan.py     what that would do, with row counts → broken_rules.py
 doctor.py          the state of graph and machine, with advice
 self_care.py       compacts after a write: the small fragments that many small writes left, when a

@@ -32,4 +32,10 @@ From a checked change to a commit, and recovery after a crash:
       schema_recovery.py  the part of it that knows schema files; purge.py
       audit.py        one row per recovered write
     schema_lock.py  no other writer writes while a schema change is under way
+
+From one schema to another, for schema changes and for merges of schemas:
+
+    table_changes.py  what becomes of each table
+    new_image.py      the rows of a table as another schema has them
+    rewrite.py        a table staged in its new columns; new_tables.py makes those that are added
 """
