@@ -351,6 +351,32 @@ def test_a_third_branch_is_merged_through(graph: og.Graph) -> None:
     is_sound(reopen(graph))
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [(PHONE, EMAIL), (EMAIL, EMAIL)])
+def test_merges_in_both_directions_at_once_are_merged(
+    graph: og.Graph, ours: str, theirs: str
+) -> None:
+    """There are two bases, in two schemas; both sides have joined them already."""
+    graph.apply_schema(ours)
+    graph.apply_schema(theirs, branch="x")
+    add(graph, "kim", age=1)
+    add(graph, "sam", "x", email="e")
+    graph.create_branch("then", "main")
+    graph.merge("x")
+    graph.merge("then", "x")
+    update = "query q() {{ update Person set {{ {0} }} where slug = {1} }}"
+    graph.mutate(update.format('email: "new"', '"sam"'), branch="x")
+    graph.mutate(update.format("age: 2", '"kim"'))
+    graph.mutate('query q() { delete Person where slug = "lin" }', branch="x")
+
+    graph.merge("x")
+
+    found = [(row["slug"], row["age"], row["email"]) for row in people(graph)]
+    assert found == [("ada", 36, None), ("kim", 2, None), ("sam", None, "new")]
+    graph.merge("main", "x")
+    assert people(graph, "x") == people(graph)
+    is_sound(reopen(graph))
+
+
 @pytest.mark.parametrize("moved", [0, 1, 2])
 def test_schema_files_that_lag_behind_a_merge_are_brought_up(graph: og.Graph, moved: int) -> None:
     """The merge dies after its publish, with none, one or two of its files in place."""

@@ -310,7 +310,7 @@ def _finish_schema(
     A fast forward ends up as a state that was checked when it was written.
     """
     plans = {key: each for key, each in joined.result.plans.items() if len(each.delta)}
-    found: list[MergeConflict] = []
+    found = schema.late_conflicts
     if joined.outcome is not MergeOutcome.FAST_FORWARD and not joined.result.conflicts:
         for entity in find_other_rules(schema, plans):
             entry = three.target.entries[entity.table_key]

@@ -58,6 +58,13 @@ class SchemaJoin:
     target: Catalog
     images: Snapshots | None = None
     conflicts: tuple[MergeConflict, ...] = ()
+    shown_by: SchemaImages | None = None
+
+    @property
+    def late_conflicts(self) -> list[MergeConflict]:
+        """What was found since, in states that several bases come from."""
+        known = [] if self.shown_by is None else self.shown_by.conflicts
+        return [each for each in known if each not in self.conflicts]
 
     def is_new_to(self, snapshot: Snapshot) -> bool:
         """Whether a state is in another schema."""
@@ -92,9 +99,17 @@ def join_schemas(
     if clashes:
         return replace(join, conflicts=tuple(map(_to_conflict, clashes)))
     images = SchemaImages(tables, merged.catalog)
-    shown = {
-        each.head.commit_id: images.show(each, spell(schemas.of(each).catalog)) for each in bases
-    }
+    shown: dict[str, Snapshot] = {}
+
+    def show_base(commit: GraphCommit) -> Snapshot:
+        """A base, or what several of them come from."""
+        if commit.commit_id not in shown:
+            base = three.snapshot_of(commit)
+            shown[commit.commit_id] = images.show(base, spell(schemas.of(base).catalog))
+        return shown[commit.commit_id]
+
+    for each in commits_of(three.base):
+        show_base(each)  # so that what does not fit is known before rows are compared
     found: list[MergeConflict] = []
     if not is_fast_forward:
         sides = (three.source, join.source), (three.target, join.target)
@@ -102,10 +117,6 @@ def join_schemas(
             before = base, spell(schemas.of(base).catalog)
             for side in sides:
                 found += find_used_drops(tables, before, side, merged.catalog)
-
-    def show_base(commit: GraphCommit) -> Snapshot:
-        return shown[three.snapshot_of(commit).head.commit_id]
-
     states = Snapshots(
         three.base,
         _respell_models(images.show(three.source, join.source), source.catalog, join.source),
@@ -113,7 +124,8 @@ def join_schemas(
         show_base,
     )
     conflicts = {str((each.kind, each.table_key, each.message)): each for each in found}
-    return replace(join, images=states, conflicts=(*images.conflicts, *conflicts.values()))
+    every = (*images.conflicts, *conflicts.values())
+    return replace(join, images=states, conflicts=every, shown_by=images)
 
 
 def _respell_models(snapshot: Snapshot, own: Catalog, spelled: Catalog) -> Snapshot:
