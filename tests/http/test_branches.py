@@ -115,12 +115,27 @@ def test_a_schema_that_cannot_be_applied_changes_nothing(own: Served) -> None:
         refused = client.post("/schema/apply", {"schema_source": narrower})
         broken = client.post("/schema/apply", {"schema_source": "node {"})
         client.post("/branches", {"name": "other"})
-        busy = client.post(
-            "/schema/apply", {"schema_source": SCHEMA.replace("Date? }", "Date?  x: I32? }")}
-        )
+        gone = {"schema_source": SCHEMA.replace("  born: Date?", ""), "allow_data_loss": True}
+        busy = client.post("/schema/apply", gone)
 
         assert refused.status_code == 400
         assert "OG-" in refused.json()["error"]
         assert broken.status_code == 400
         assert busy.status_code == 409
+        assert "branch 'other' has rows" in busy.json()["error"]
         assert client.get("/schema").json() == {"schema_source": SCHEMA}
+
+
+def test_a_merge_brings_a_schema_and_the_stored_queries_are_checked_by_it(own: Served) -> None:
+    wider = SCHEMA.replace("born: Date?", "born: Date?  email: String?")
+    with own.client() as client:
+        client.post("/branches", {"name": "wider"})
+        client.post("/schema/apply", {"schema_source": wider, "branch": "wider"})
+        diff = client.get("/diff?from=main&to=wider").json()
+        merged = client.post("/branches/merge", {"source": "wider"})
+
+        assert [each["kind"] for each in diff["schema_steps"]] == ["add_property"]
+        assert (merged.status_code, merged.json()["outcome"]) == (200, "fast_forward")
+        assert client.get("/schema").json() == {"schema_source": wider}
+        ask = "query q() { match { $p: Person } return { $p.email } limit 1 }"
+        assert client.post("/query", {"query": ask}).status_code == 200

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 
-from omnigraph.catalog import EntityType
+from omnigraph.catalog import Catalog, EntityType
 from omnigraph.config.registry import Registry, load_registry
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
@@ -88,6 +88,11 @@ class OpenGraph:
                 if served is self.served:  # otherwise a reload came between: check those
                     self.registry = registry
                     return
+
+    def check_queries_if_changed(self, known: Catalog) -> None:
+        """Check them unless the schema of main is the known one: a merge may have changed it."""
+        if self.graph.catalog is not known:
+            self.check_queries()
 
     def adopt(self, access: Access) -> None:
         """Replace the policy, here and in the graph itself, and the stored queries."""

@@ -75,10 +75,13 @@ async def merge_branches(call: Call) -> Response:
         delete_refusal=_refuse_delete(call, source) if body.delete_branch else None,
     )
     with call.admit(BRANCH_WORK_BYTES):
+        before = await call.run_read(lambda: call.graph.graph.catalog)
         try:
-            return json_response(await call.run_job(job))
+            done = await call.run_job(job)
         except MergeConflicts as error:
             raise hide_conflicts(call, error, target) from None
+        await call.run_read(call.graph.check_queries_if_changed, before)
+        return json_response(done)
 
 
 def _refuse_delete(call: Call, branch: str) -> str | None:
