@@ -12,7 +12,7 @@ UI := src/omnigraph/server/workbench/.stamp
 UI_SOURCES := $(filter-out ui/node_modules%,$(wildcard ui/* ui/src/* ui/src/*/*))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test quick check golden tables bench docs acceptance torture clean
+.PHONY: help demo ui pictures test quick check golden tables bench docs acceptance torture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ bench: $(READY)  ## numbers beside the last ones, and a page with charts; ARGS=-
 
 docs: $(READY)  ## rewrite the generated parts of the docs
 	$(BIN)/python -m tests.docs_generated --write
+
+pictures: $(READY) $(UI)  ## take the screenshots of the docs again; needs chromium
+	OMNIGRAPH_PICTURES=write $(BIN)/python -m pytest -q tests/browser
 
 acceptance: $(READY)  ## run the suite and list the promises that no passing test names
 	$(BIN)/python -m tests.acceptance

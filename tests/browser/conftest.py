@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from omnigraph.server.workbench import read_assets
 from tests.browser.library import make_library
@@ -28,6 +28,10 @@ ARGUMENTS = [
     "--enable-unsafe-swiftshader",
     "--ignore-gpu-blocklist",
 ]
+
+WAIT_MS = 30_000
+"""How long a page may take on a machine that has other things to do."""
+expect.set_options(timeout=WAIT_MS)
 
 needs_browser = [
     pytest.mark.slow,
@@ -75,7 +79,7 @@ class opened:  # noqa: N801 - used like a function
             "console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))"
         )
         self.page = self._context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(WAIT_MS)
         self.faults: list[str] = []
         self.hosts: set[str] = set()
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))

@@ -90,7 +90,7 @@ export default function Picture({ dots, lines, onChoose, chosen, label }: Props)
         labelColor: { color: themeColour("--text") },
         labelDensity: 0.5,
         labelGridCellSize: 130,
-        labelRenderedSizeThreshold: 5,
+        labelRenderedSizeThreshold: 2,
         renderEdgeLabels: true,
         edgeLabelSize: 10,
         edgeLabelColor: { color: themeColour("--quiet") },
@@ -121,8 +121,9 @@ export default function Picture({ dots, lines, onChoose, chosen, label }: Props)
     let isMoved = false;
     graph.forEachEdge((edge) => linked.has(edge) || graph.dropEdge(edge));
     graph.forEachNode((node) => wanted.has(node) || graph.dropNode(node));
+    const shrink = dots.length > 4000 ? 0.3 : dots.length > 1200 ? 0.45 : dots.length > 300 ? 0.7 : 1;
     dots.forEach((dot, index) => {
-      const look = { label: visible(dot.label), color: dot.colour ?? "#888", size: dot.size ?? 7 };
+      const look = { label: visible(dot.label), color: dot.colour ?? "#888", size: (dot.size ?? 7) * shrink };
       if (graph.hasNode(dot.id)) graph.mergeNodeAttributes(dot.id, look);
       else {
         graph.addNode(dot.id, { ...placeOf(graph, dot, lines, index), ...look });
