@@ -12,8 +12,9 @@ from lance.query import PhraseQuery
 
 from omnigraph.errors import BadRequestError
 from omnigraph.storage.counters import counting
+from omnigraph.storage.filters import to_lance
 from omnigraph.storage.handles import IndexKind, IndexSpec
-from omnigraph.storage.predicates import Compare, CompareOp, IsIn
+from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Or
 from omnigraph.write.ulids import new_ulids
 from tests.depth import depth
 from tests.storage.conftest import SCHEMA, People, people
@@ -85,6 +86,32 @@ def test_an_equality_on_an_indexed_key_uses_the_index(table: People) -> None:
     assert "ScalarIndex" in plan
     assert rows.column("id").to_pylist() == ["p3", "p9"]
     assert counters.scans == 1
+
+
+def test_an_or_of_two_indexed_columns_is_two_look_ups(table: People) -> None:
+    """The index of each is asked, and no row that neither finds is compared."""
+    table.append(0, 40)
+    either = Or((
+        Compare("id", CompareOp.EQ, pa.scalar("p3")),
+        Compare("age", CompareOp.EQ, pa.scalar(9)),
+    ))  # fmt: skip
+
+    def plan() -> str:
+        return str(raw(table).scanner(filter=to_lance(either, SCHEMA)).explain_plan())
+
+    assert "ScalarIndexQuery" not in plan()
+    both = [IndexSpec("id", IndexKind.BTREE), IndexSpec("age", IndexKind.BTREE)]
+    table.commit(table.storage.indexes.stage_create(table.head(), both).transaction)
+
+    with counting() as counters:
+        rows = table.storage.reads.scan(table.head(), ["id"], either)
+
+    [look_up] = re.findall(r"ScalarIndexQuery: query=(.*)", plan())
+    assert "id_btree" in look_up
+    assert "age_btree" in look_up
+    assert "FilterExec" not in plan()
+    assert rows.column("id").to_pylist() == ["p3", "p9"]
+    assert counters.rows_scanned == 2
 
 
 def test_an_index_of_the_same_name_is_replaced(table: People) -> None:
