@@ -14,6 +14,7 @@
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
     │                                                          GraphExists PreconditionFailed (412)
     │                                                          MergeConflicts
+    │                                                          ChecksFailed
     ├── ResourceLimitError  send less                    413
     ├── EmbeddingFailed     look at the provider         500
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
@@ -575,6 +576,42 @@ class MergeConflicts(ConflictError):
 
     def render(self) -> str:
         return f"{self}\n{self._advice}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFailure(JsonForm):
+    """A check that does not hold: how many rows it returned, the first of them, what it expects."""
+
+    name: str
+    row_count: int
+    rows: tuple[Mapping[str, Any], ...]
+    expected: tuple[Mapping[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        wanted = f"{len(self.expected)}" if self.expected else "no"
+        such = f", such as {dict(self.rows[0])}" if self.rows else ""
+        return f"'{self.name}' returns {self.row_count} rows instead of {wanted} rows{such}"
+
+
+class ChecksFailed(ConflictError):
+    """A write would leave a state in which a check of the branch does not hold."""
+
+    def __init__(self, failures: Sequence[CheckFailure], branch: str) -> None:
+        shown = "; ".join(str(each) for each in failures[:3])
+        more = f"; and {len(failures) - 3} more" if len(failures) > 3 else ""
+        super().__init__(
+            f"checks of branch '{branch}' do not hold: {shown}{more} — change the rows, or the "
+            "checks with `omnigraph checks apply`"
+        )
+        self.failures = tuple(failures)
+        self.branch = branch
+
+    def without_rows(self) -> ChecksFailed:
+        """The same for a caller who may not read everything that a check reads."""
+        bare = [CheckFailure(each.name, each.row_count, ()) for each in self.failures]
+        hidden = ChecksFailed(bare, self.branch)
+        hidden.add_outcome("nothing was written")
+        return hidden
 
 
 class GraphExists(ConflictError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import MergeConflict, OmnigraphError, RemoteError
+from omnigraph.errors import CheckFailure, MergeConflict, OmnigraphError, RemoteError
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import Commit, LoadResult, MutationResult
     from omnigraph.graph.results import EmbedResult
     from omnigraph.manifest import Snapshot
+    from omnigraph.manifest.checks import Check
     from omnigraph.manifest.tags import Tag
     from omnigraph.pipeline.preview import LoadPreview
     from omnigraph.upkeep.apply_schema import SchemaResult
@@ -316,6 +317,14 @@ def removed_to_json(uri: str, name: str, actor: str | None) -> Json:
 
 def tags_to_json(tags: Iterable[Tag]) -> Json:
     return {"tags": [tag.to_json() for tag in tags]}
+
+
+def checks_to_json(checks: Iterable[Check]) -> Json:
+    return {"checks": [check.to_json() for check in checks]}
+
+
+def check_failures_to_json(failures: Iterable[CheckFailure]) -> Json:
+    return {"failures": [failure.to_json() for failure in failures]}
 
 
 def conflict_to_json(conflict: MergeConflict) -> Json:

@@ -50,6 +50,16 @@ CALLS: dict[str, dict[str, Any]] = {
     "create_branch": {"name": "main", "from_": "main", "actor": None},
     "delete_branch": {"name": "main", "actor": None},
     "delete_tag": {"name": "nope", "actor": None},
+    "apply_checks": {"checks": [], "branch": "main", "actor": None},
+    "picture": {
+        "query": None, "params": None, "name": None, "types": None, "branch": "main",
+        "commit": None, "limit": 5,
+    },
+    "to_arrays": {"types": None, "branch": "main"},
+    "to_igraph": {"types": None, "branch": "main"},
+    "to_networkx": {"types": None, "branch": "main"},
+    "checks": {"branch": "main"},
+    "run_checks": {"branch": "main"},
     "diff": {"from_": "main", "to": "main", "kinds": None, "types": None, "ops": None},
     "diff_html": {
         "from_": "main", "to": "main", "title": None, "kinds": None, "types": None, "ops": None

@@ -85,6 +85,7 @@ WRITES: dict[str, Send] = {
         "/jobs", {"kind": "ensure_indices", "branch": branch}
     ),
     "applySchema": lambda client, _: client.post("/schema/apply", {"schema_source": SCHEMA}),
+    "applyChecks": lambda client, branch: client.post("/checks", {"checks": [], "branch": branch}),
     "createTag": lambda client, branch: client.post("/tags", {"name": f"{branch}3", "at": branch}),
     "deleteTag": lambda client, branch: client.send(
         "DELETE", f"/tags/{branch.replace('/', '%2F')}3"

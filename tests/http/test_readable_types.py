@@ -110,6 +110,7 @@ ASKS: dict[str, list[tuple[Send, frozenset[str]]]] = {
     "headBlob": [
         (lambda client, old, head: client.http.head(BLOB), frozenset({"Salary"})),
     ],
+    "runChecks": [(lambda client, old, head: client.get("/checks/run"), EVERY)],
     "previewMerge": [(_post("/branches/merge/preview", source="side"), EVERY)],
     "mutate": [
         (_post("/mutate", query=SHOWN, branch="side"), frozenset({"Salary"})),
@@ -126,6 +127,7 @@ NO_ROWS = {
     "getPermissions",
     "listBranches",
     "listTags",
+    "listChecks",
     "listCommits",
     "getCommit",
     "log",

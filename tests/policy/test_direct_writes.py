@@ -204,6 +204,7 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     "cleanup": lambda graph: graph.cleanup(keep=1, actor="eve"),
     "create_branch": lambda graph: graph.create_branch("work", actor="eve"),
     "delete_branch": lambda graph: graph.delete_branch("work", actor="eve"),
+    "apply_checks": lambda graph: graph.apply_checks([], actor="eve"),
     "delete_tag": lambda graph: graph.delete_tag("v1", actor="eve"),
     "embed": lambda graph: graph.embed(actor="eve"),
     "ensure_indices": lambda graph: graph.ensure_indices(actor="eve"),

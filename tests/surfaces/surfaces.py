@@ -20,6 +20,7 @@ from omnigraph import wire
 from omnigraph.cli.local import LocalGraph
 from omnigraph.commit_note import parse_metadata
 from omnigraph.errors import OmnigraphError, SourceError
+from omnigraph.graph.check_files import read_checks
 from omnigraph.graph.upkeep import run_upkeep
 from tests.cli.running import run
 
@@ -80,6 +81,9 @@ class Surface(Protocol):
     def branches(self) -> Answer: ...
     def create_branch(self, name: str, source: str = "main") -> Answer: ...
     def delete_branch(self, name: str) -> Answer: ...
+    def checks(self, branch: str = "main") -> Answer: ...
+    def apply_checks(self, folder: Path, branch: str = "main") -> Answer: ...
+    def run_checks(self, branch: str = "main") -> Answer: ...
     def tags(self) -> Answer: ...
     def create_tag(self, name: str, at: str = "main", message: str | None = None) -> Answer: ...
     def delete_tag(self, name: str) -> Answer: ...
@@ -170,6 +174,16 @@ class Library:
 
     def branches(self) -> Answer:
         return self._answer(lambda graph: {"branches": graph.branches()})
+
+    def checks(self, branch: str = "main") -> Answer:
+        return self._answer(lambda graph: self._local(graph).checks(branch))
+
+    def apply_checks(self, folder: Path, branch: str = "main") -> Answer:
+        wanted = read_checks([folder])
+        return self._answer(lambda graph: self._local(graph).apply_checks(wanted, branch=branch))
+
+    def run_checks(self, branch: str = "main") -> Answer:
+        return self._answer(lambda graph: self._local(graph).run_checks(branch))
 
     def tags(self) -> Answer:
         return self._answer(lambda graph: self._local(graph).tags())
@@ -307,6 +321,15 @@ class CommandLine:
 
     def branches(self) -> Answer:
         return self._answer("branch", "list")
+
+    def checks(self, branch: str = "main") -> Answer:
+        return self._answer("checks", "list", "--branch", branch)
+
+    def apply_checks(self, folder: Path, branch: str = "main") -> Answer:
+        return self._answer("checks", "apply", str(folder), "--branch", branch)
+
+    def run_checks(self, branch: str = "main") -> Answer:
+        return self._answer("checks", "run", "--branch", branch)
 
     def tags(self) -> Answer:
         return self._answer("tag", "list")
@@ -453,6 +476,16 @@ class Http:
 
     def branches(self) -> Answer:
         return self._send("GET", "/branches")
+
+    def checks(self, branch: str = "main") -> Answer:
+        return self._send("GET", f"/checks?branch={branch}")
+
+    def apply_checks(self, folder: Path, branch: str = "main") -> Answer:
+        wanted = [each.to_json() for each in read_checks([folder])]
+        return self._post("/checks", checks=wanted, branch=branch)
+
+    def run_checks(self, branch: str = "main") -> Answer:
+        return self._send("GET", f"/checks/run?branch={branch}")
 
     def tags(self) -> Answer:
         return self._send("GET", "/tags")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -352,6 +353,24 @@ def test_a_note_that_is_too_long_writes_nothing(standing: Surface) -> None:
     standing.mutate(INSERT, params={"slug": "x"}, message=" ").refused(400, "message is empty")
 
     assert standing.commits().json == before
+
+
+def test_checks_are_applied_run_and_hold_merges_back(surface: Surface, tmp_path: Path) -> None:
+    folder = tmp_path / "checks"
+    folder.mkdir()
+    (folder / "people.gq").write_text(
+        'query strangers() { match { $p: Person { slug: "stranger" } } return { $p.slug } }'
+    )
+
+    done = surface.apply_checks(folder).json
+    surface.create_branch("review")
+    surface.mutate(INSERT, params={"slug": "stranger"}, branch="review").done()
+
+    assert (done["added"], done["removed"]) == (["strangers"], [])
+    assert surface.apply_checks(folder).json["commit_id"] is None
+    assert [each["name"] for each in surface.checks().json["checks"]] == ["strangers"]
+    assert surface.run_checks().json == {"failures": []}
+    surface.merge("review").refused(409, "'strangers' returns 1 rows instead of no rows")
 
 
 def test_tags_come_and_go_and_branches_start_there(surface: Surface) -> None:

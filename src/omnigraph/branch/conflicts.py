@@ -49,6 +49,7 @@ class ConflictKind(StrEnum):
     DIVERGENT_SCHEMA = "divergent_schema"
     DROP_VS_USE = "drop_vs_use"
     ROWS_DO_NOT_FIT = "rows_do_not_fit"
+    DIVERGENT_CHECK = "divergent_check"
 
 
 @dataclass(frozen=True, slots=True)

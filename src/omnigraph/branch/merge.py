@@ -24,6 +24,7 @@ from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.merge_base import Base, commits_of, merge_base
+from omnigraph.branch.merge_checks import merge_checks
 from omnigraph.branch.merge_models import merge_models
 from omnigraph.branch.merged_rows import find_broken_rules, find_other_rules
 from omnigraph.branch.plan import Snapshots, choose_how, plan_merge
@@ -49,6 +50,7 @@ from omnigraph.manifest import (
     Snapshot,
     load_accepted_contract,
 )
+from omnigraph.manifest.checks import Check, note_checks
 from omnigraph.manifest.schemas import find_next_id, read_schema
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.storage.control import ControlTable
@@ -138,6 +140,7 @@ class _Joined:
     result: ResolvedMerge = field(default_factory=ResolvedMerge)
     models: Mapping[int, str | None] = field(default_factory=dict)
     schema: SchemaJoin | None = None
+    checks: Mapping[str, Check | None] = field(default_factory=dict)
 
     @property
     def new_schema(self) -> SchemaJoin | None:
@@ -283,8 +286,12 @@ def _join(
         environment.tables, catalog, three, plan, choices, is_checked=is_fast_forward
     )
     models = merge_models(three, result.plans)
-    result = replace(result, conflicts=(*result.conflicts, *models.conflicts))
-    joined = _Joined(theirs, ours, base, histories, outcome, result, models.changed, schema)
+    first = _base_reader(coordinator)(commits_of(base)[0])
+    checks = merge_checks(first.checks, ours.checks, theirs.checks)
+    found = (*result.conflicts, *models.conflicts, *checks.conflicts)
+    result = replace(result, conflicts=found)
+    facts = result, models.changed, schema, checks.changed
+    joined = _Joined(theirs, ours, base, histories, outcome, *facts)
     return joined if schema is None else _finish_schema(environment.tables, joined, schema, three)
 
 
@@ -348,6 +355,7 @@ def _properties(joined: _Joined) -> dict[str, Any]:
         "merge_base": bases[-1],
         "merge_outcome": joined.outcome.value,
         **note_models(joined.models),
+        **note_checks(joined.checks),
     }
     if len(bases) > 1:
         noted["merge_bases"] = bases

@@ -20,6 +20,7 @@ from omnigraph.cli import (
     blob,
     branch,
     changes,
+    checks,
     commit,
     embed,
     entity,
@@ -90,6 +91,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(branch.app, name="branch")
 app.add_typer(tag.app, name="tag")
 app.add_typer(transfer.backup, name="backup")
+app.add_typer(checks.app, name="checks")
 app.add_typer(commit.app, name="commit")
 app.add_typer(blob.app, name="blob")
 app.add_typer(schema.app, name="schema")

@@ -11,7 +11,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Data": ("export", "embed", "algorithm", "explain", "alias", "snapshot", "blob"),
     "Branches and history": (
         "branch", "log", "commit", "history", "blame", "changes", "tag", "revert", "cherry-pick",
-        "restore", "bisect", "check", "request",
+        "restore", "bisect", "checks", "request",
     ),
     "Schemas and queries": ("schema", "lint", "language", "lsp", "queries"),
     "Copies": ("clone", "push", "pull", "fetch", "backup", "remote"),

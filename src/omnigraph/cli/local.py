@@ -15,6 +15,7 @@ from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
+from omnigraph.manifest.checks import Check
 
 if TYPE_CHECKING:
     from omnigraph.upkeep.job_records import JobRecords
@@ -159,6 +160,20 @@ class LocalGraph:
     def delete_branch(self, name: str) -> Json:
         self.graph.delete_branch(name)
         return wire.removed_to_json(self.uri, name, self.actor)
+
+    def checks(self, branch: str) -> Json:
+        return wire.checks_to_json(self.graph.checks(branch))
+
+    def apply_checks(
+        self, checks: Sequence[Check], *, branch: str, note: CommitNote = NO_NOTE
+    ) -> Json:
+        done = self.graph.apply_checks(
+            checks, branch=branch, message=note.message, metadata=note.metadata
+        )
+        return done.to_json()
+
+    def run_checks(self, branch: str) -> Json:
+        return wire.check_failures_to_json(self.graph.run_checks(branch))
 
     def tags(self) -> Json:
         return wire.tags_to_json(self.graph.tags())

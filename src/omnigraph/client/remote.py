@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.client.http import Http, Json
 from omnigraph.commit_note import NO_NOTE, CommitNote
@@ -19,6 +19,9 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import AddressError, MergeConflicts, PreconditionFailed, RemoteError
 from omnigraph.pipeline.spooled import show_names
 from omnigraph.wire import BlobContent, BlobPlace, FeedPart, QueryCall, parse_conflict
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.checks import Check
 
 IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 _NO_ROUTE = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
@@ -217,6 +220,18 @@ class RemoteGraph:
 
     def delete_branch(self, name: str) -> Json:
         return self.http.below("branches", name).call("DELETE", "")
+
+    def checks(self, branch: str) -> Json:
+        return self.http.call("GET", "/checks", params={"branch": branch})
+
+    def apply_checks(
+        self, checks: Sequence[Check], *, branch: str, note: CommitNote = NO_NOTE
+    ) -> Json:
+        body = {"checks": [each.to_json() for each in checks], "branch": branch, **note.to_json()}
+        return self.http.call("POST", "/checks", body=body)
+
+    def run_checks(self, branch: str) -> Json:
+        return self.http.call("GET", "/checks/run", params={"branch": branch})
 
     def tags(self) -> Json:
         return self.http.call("GET", "/tags")

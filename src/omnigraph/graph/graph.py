@@ -24,7 +24,7 @@ from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.graph.upkeep import UpkeepCalls
-from omnigraph.graph.versions import SchemaCalls, TransferCalls, VersionCalls
+from omnigraph.graph.versions import CheckCalls, SchemaCalls, TransferCalls, VersionCalls
 from omnigraph.index import open_tables
 from omnigraph.manifest import MAIN, CommitLog, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
@@ -53,14 +53,21 @@ def _load_argument_types() -> dict[str, Any]:
     """The types of arguments that are not imported above."""
     from omnigraph.branch.choices import Resolution
     from omnigraph.branch.diff import Target
+    from omnigraph.manifest.checks import Check
     from omnigraph.pipeline.progress import Listener
     from omnigraph.pipeline.sources import Source
 
-    return {"Listener": Listener, "Resolution": Resolution, "Source": Source, "Target": Target}
+    return {
+        "Check": Check,
+        "Listener": Listener,
+        "Resolution": Resolution,
+        "Source": Source,
+        "Target": Target,
+    }
 
 
 @check_calls(_load_argument_types)
-class Graph(VersionCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls):
+class Graph(VersionCalls, CheckCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
     def __init__(self, session: Session) -> None:

@@ -318,13 +318,17 @@ class Session:
         return self.read_schema(branch).catalog
 
     def environment(self) -> WriteEnvironment:
-        return self.store.environment(self.coordinator)
+        return replace(self.store.environment(self.coordinator), check_cache=self.cache)
 
     def write(self, request: WriteRequest, schema: AcceptedSchema) -> GraphCommit | None:
         """Recover what stands in the way, commit, and have compacted what is due for it."""
         environment = replace(self.environment(), schema_name=schema.name)
         self.recover(wait_for=queue_keys(request.touched.all, request.branch))
-        run = run_write if request.inserts is None else self.groups.run
+        # Commits that are checked one by one are made one by one.
+        is_checked = any(
+            each.every_commit for each in self.coordinator.last_seen(request.branch).checks.values()
+        )
+        run = run_write if request.inserts is None or is_checked else self.groups.run
         commit = run(environment, request)
         if commit is not None:
             self.compact_if_due(request.branch, request.touched.written)

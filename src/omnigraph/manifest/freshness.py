@@ -34,6 +34,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BranchNotFound
 from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, lance_branch
+from omnigraph.manifest.checks import apply_check_notes
 from omnigraph.manifest.model import (
     MAIN,
     ManifestState,
@@ -268,6 +269,7 @@ def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:
         schema_id=delta.schema_id if delta.schema_hash is not None else state.schema_id,
         pinned=pinned,
         vector_models=apply_notes(state.vector_models, delta.commits),
+        checks=apply_check_notes(state.checks, delta.commits),
     )
     if delta.ancestors:
         rows = rows_to_table(map(ancestor_to_row, delta.ancestors))

@@ -129,6 +129,7 @@ class Snapshot:
     schema_hash: str | None = None
     schema_id: str | None = None
     vector_models: Mapping[int, str] = field(default_factory=dict)
+    checks: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def schema_name(self) -> str | None:
@@ -169,7 +170,8 @@ class ManifestState:
     commit here are here. `schema_hash` names the schema of the tables by what it means and
     `schema_id` exactly, with its identities; None when the manifest does not say. `pinned` is the
     greatest version that was ever published under each key, of whichever table. `vector_models`
-    names what made the vectors of each property (see `vector_models.py`).
+    names what made the vectors of each property (see `vector_models.py`), `checks` the queries that
+    have to hold (see `checks.py`).
     """
 
     branch: str
@@ -186,6 +188,7 @@ class ManifestState:
     schema_id: str | None = None
     pinned: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     vector_models: Mapping[int, str] = field(default_factory=dict)
+    checks: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def schema_name(self) -> str | None:
@@ -201,6 +204,7 @@ class ManifestState:
             self.schema_hash,
             self.schema_id,
             self.vector_models,
+            self.checks,
         )
 
     def snapshot_at(self, commit: GraphCommit) -> Snapshot:
@@ -280,8 +284,8 @@ class Publish:
     the head, one on the other; there is none in a publish that keeps the content of the graph,
     such as a compaction. `ancestors` are commits of other lines that a merge brings in; those that
     are known already are left out. With `if_commit` the publish happens only while that commit is
-    the head. `schema_hash` and `schema_id` name the schema the tables are in from then on, when
-    that changes.
+    the head, and with `checks` while the branch has those. `schema_hash` and `schema_id` name the
+    schema the tables are in from then on, when that changes.
     """
 
     branch: str
@@ -292,6 +296,7 @@ class Publish:
     schema_hash: str | None = None
     schema_id: str | None = None
     ancestors: tuple[GraphCommit, ...] = ()
+    checks: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from omnigraph.errors import (
     RowLevelCasContention,
 )
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.manifest.checks import apply_check_notes
 from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.model import (
     Change,
@@ -38,6 +39,7 @@ from omnigraph.manifest.rows import (
     Row,
     ancestor_to_row,
     change_to_row,
+    checks_to_row,
     commit_to_row,
     head_key,
     head_to_row,
@@ -77,6 +79,10 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         has_new_models = models != state.vector_models
         if has_new_models:
             rows.append(models_to_row(models))
+        checks = apply_check_notes(state.checks, commits)
+        has_new_checks = checks != state.checks
+        if has_new_checks:
+            rows.append(checks_to_row(checks))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(head_to_row(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
@@ -90,7 +96,8 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             request.schema_id,
             ancestors,
         )
-        replaced = None if has_new_models else _find_only_update(state, request)
+        has_new_facts = has_new_models or has_new_checks
+        replaced = None if has_new_facts else _find_only_update(state, request)
         try:
             made = coordinator.merge(state, rows_to_table(rows), delta, replaced=replaced)
         except RowLevelCasContention:
@@ -129,6 +136,11 @@ def _build_table_rows(state: ManifestState, changes: tuple[Change, ...]) -> list
 
 
 def _check_expectations(state: ManifestState, request: Publish) -> None:
+    if request.checks is not None and request.checks != state.checks:
+        raise ConflictError(
+            f"the checks of branch '{request.branch}' have changed meanwhile — nothing was "
+            "written; retry"
+        )
     if request.if_commit is not None and state.head.commit_id != request.if_commit:
         raise PreconditionFailed(expected=request.if_commit, actual=state.head.commit_id)
     for table_key, expected in sorted(request.expected.items()):

@@ -10,6 +10,7 @@ graph_ancestor   {commit ULID}                            a commit that came in 
 graph_head       graph_head:{branch}                      the row every publish contends for
 schema           schema                                   hash and id of the schema of the tables
 embedding_models embedding_models                         what made the vectors of each property
+checks           checks                                   the queries that have to hold
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvariantViolated
+from omnigraph.manifest.checks import Checks, checks_from_text, checks_to_text
 from omnigraph.manifest.model import (
     Change,
     GraphCommit,
@@ -57,7 +59,7 @@ Row = dict[str, Any]
 _BLOCK_ROWS = 16
 _STATE_TYPES = (
     *("table", "table_version", "table_tombstone"),
-    *("graph_commit", "graph_ancestor", "schema", "embedding_models"),
+    *("graph_commit", "graph_ancestor", "schema", "embedding_models", "checks"),
 )
 
 
@@ -168,6 +170,10 @@ def models_to_row(models: VectorModels) -> Row:
     return _row("embedding_models", "embedding_models", metadata=models_to_text(models))
 
 
+def checks_to_row(checks: Checks) -> Row:
+    return _row("checks", "checks", metadata=checks_to_text(checks))
+
+
 def rows_to_state(
     branch: str, version: int, rows: pa.Table, branch_id: str | None = None
 ) -> ManifestState:
@@ -214,12 +220,19 @@ def rows_to_state(
             by_type["table_version"]["table_key"], by_type["table_version"]["table_version"]
         ),
         vector_models=_read_models(by_type["embedding_models"]),
+        checks=_read_checks(by_type["checks"]),
     )
 
 
 def _read_models(rows: pa.Table) -> VectorModels:
     for row in rows.to_pylist():
         return models_from_text(_require(row, "metadata"))
+    return {}
+
+
+def _read_checks(rows: pa.Table) -> Checks:
+    for row in rows.to_pylist():
+        return checks_from_text(_require(row, "metadata"))
     return {}
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from omnigraph.dataclass import dataclass
+from omnigraph.manifest.checks import checks_from_text, checks_to_text
 from omnigraph.manifest.model import GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.vector_models import models_from_text, models_to_text
 
@@ -47,6 +48,7 @@ def states_to_text(states: Sequence[Snapshot], facts: Mapping[str, Any] | None =
                 "schema_hash": state.schema_hash,
                 "schema_id": state.schema_id,
                 "embedding_models": models_to_text(state.vector_models),
+                "checks": checks_to_text(state.checks),
             }
             for state in states
         ],
@@ -90,4 +92,5 @@ def _snapshot(value: dict[str, Any], entries: Sequence[TableEntry]) -> Snapshot:
         schema_hash=value["schema_hash"],
         schema_id=value["schema_id"],
         vector_models=models_from_text(value.get("embedding_models", "{}")),
+        checks=checks_from_text(value.get("checks", "[]")),
     )

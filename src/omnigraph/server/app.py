@@ -29,6 +29,7 @@ from omnigraph.server.observe import Observe
 from omnigraph.server.openapi import GRAPH_BASE, GRAPHS, list_operations, openapi_document
 from omnigraph.server.operations import Operation
 from omnigraph.server.query_runner import QueryRunner
+from omnigraph.server.readable_types import hide_rows
 from omnigraph.server.reload import Reloader, Source, configuration_at_start
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
@@ -172,7 +173,7 @@ def _endpoint(operation: Operation, serving: Serving) -> Callable[[Request], Awa
         except OmnigraphError as error:
             if error_status(error) >= 500:
                 log.error("%s", error, extra={"facts": _facts(request)}, exc_info=error)
-            return error_response(error)
+            return error_response(hide_rows(call, error))
         except RecursionError:
             return error_response(HttpError(400, "the request is nested too deeply"))
         except Exception as error:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from omnigraph.errors import (
     ChangeFeedGap,
+    ChecksFailed,
     ExpectedVersionMismatch,
     KeyConflict,
     MergeConflicts,
@@ -76,6 +77,8 @@ def _details(error: OmnigraphError) -> dict[str, Any]:
             }
         case MergeConflicts():
             return {"merge_conflicts": [conflict_to_json(each) for each in error.conflicts]}
+        case ChecksFailed():
+            return {"checks_failed": [each.to_json() for each in error.failures]}
         case PreconditionFailed():
             failure = {"expected": error.expected}
             if error.actual is not None:

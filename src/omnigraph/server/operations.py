@@ -20,6 +20,7 @@ from omnigraph.server import (
     routes_blobs,
     routes_branches,
     routes_changes,
+    routes_checks,
     routes_commits,
     routes_editor,
     routes_exports,
@@ -284,6 +285,18 @@ OPERATIONS: tuple[Operation, ...] = (
     _write(
         "applySchema", "/schema/apply", routes_schema.apply_schema, sent.SchemaApplyRequest,
         answered.SchemaApplyOutput, action=Action.SCHEMA_APPLY
+    ),
+    _get(
+        "listChecks", "/checks", routes_checks.list_checks, answered.ChecksOutput,
+        parameters=(_BRANCH,)
+    ),
+    _write(
+        "applyChecks", "/checks", routes_checks.apply_checks, sent.ChecksRequest,
+        answered.ChecksAppliedOutput, action=Action.SCHEMA_APPLY
+    ),
+    _get(
+        "runChecks", "/checks/run", routes_checks.run_checks, answered.ChecksRunOutput,
+        parameters=(_BRANCH,)
     ),
     _get("listBranches", "/branches", routes_branches.list_branches, answered.BranchesOutput),
     _write(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from omnigraph.catalog import EntityType
 from omnigraph.compiler import compile_query, require_mutation, require_read
 from omnigraph.compiler.describe import describe
-from omnigraph.errors import MergeConflicts, PolicyError
+from omnigraph.errors import ChecksFailed, MergeConflicts, OmnigraphError, PolicyError
 from omnigraph.graph.graph import get_session
 from omnigraph.manifest import Snapshot
 from omnigraph.manifest.schemas import list_kept, load_catalogs
@@ -84,6 +84,13 @@ def hide_conflicts(call: Call, error: MergeConflicts, branch: str) -> MergeConfl
         for each in error.conflicts
     ]
     return MergeConflicts(shown, into=branch)
+
+
+def hide_rows(call: Call, error: OmnigraphError) -> OmnigraphError:
+    """An error without the rows of checks, where a policy keeps types from callers."""
+    if isinstance(error, ChecksFailed) and call.graph.gate.limits_types:
+        return error.without_rows()
+    return error
 
 
 def list_names(opened: OpenGraph) -> dict[str, set[str]]:

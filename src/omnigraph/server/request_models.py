@@ -183,6 +183,24 @@ class TagRequest(StrictModel):
     message: str | None = Field(None, description="What the tag stands for.")
 
 
+class CheckItem(StrictModel):
+    """A query that has to hold."""
+
+    name: str = Field(description="The name of the query.")
+    query: str = Field(description="A read without parameters.")
+    expected: list[dict[str, Any]] = Field([], description="The rows it returns; none by default.")
+    every_commit: bool = Field(False, description="Whether every commit is held to it.")
+
+
+class ChecksRequest(StrictModel):
+    """All checks that a branch is to have."""
+
+    checks: list[CheckItem]
+    branch: str | None = Field(None, description="The branch; `main` by default.")
+    message: str | None = Field(None, description="Why: stays with the commit.")
+    metadata: dict[str, str] | None = Field(None, description="Noted on the commit.")
+
+
 class BranchCreateRequest(StrictModel):
     """A branch to make."""
 

@@ -267,6 +267,36 @@ class TagsOutput(ResponseModel):
     tags: list[TagOutput]
 
 
+class CheckFailureItem(ResponseModel):
+    name: str
+    row_count: int
+    rows: list[dict[str, Any]]
+    expected: list[dict[str, Any]]
+
+
+class CheckOutput(ResponseModel):
+    name: str
+    query: str
+    expected: list[dict[str, Any]]
+    every_commit: bool
+
+
+class ChecksOutput(ResponseModel):
+    checks: list[CheckOutput]
+
+
+class ChecksAppliedOutput(ResponseModel):
+    branch: str
+    commit_id: str | None
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+
+
+class ChecksRunOutput(ResponseModel):
+    failures: list[CheckFailureItem]
+
+
 class BranchesOutput(ResponseModel):
     branches: list[str]
 
@@ -604,6 +634,7 @@ class ErrorOutput(ResponseModel):
         | None
     ) = None
     merge_conflicts: list[MergeConflictItem] | None = None
+    checks_failed: list[CheckFailureItem] | None = None
     manifest_conflict: ManifestConflict | None = None
     published_dataset_version_conflict: DatasetVersionConflict | None = None
     read_set_conflict: ReadSetConflict | None = None

@@ -45,6 +45,7 @@ from omnigraph.manifest.schemas import find_next_id, keep_accepted, keep_schema,
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
 from omnigraph.upkeep.schema_plan import RowCheck
+from omnigraph.write.checks import compile_check
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import (
     BRANCHES_QUEUE,
@@ -107,6 +108,7 @@ def apply_schema(
 
     Raises:
         SourceError: The schema is not valid, or a rename hint cannot be followed.
+        BadRequestError: A check of the branch would not fit it any more.
         MigrationError: A step is not supported, or rows do not fit; the first one is named.
         ConflictError: Another change is in progress, a table has drift, or a tag or another branch
             keeps what is to be removed for good.
@@ -122,6 +124,8 @@ def apply_schema(
         if not plan.steps:
             version = environment.coordinator.fresh(branch).version
             return SchemaResult(True, False, version, ())
+        for check in environment.coordinator.fresh(branch).checks.values():
+            compile_check(check, desired)
         # We hold the queue: on a local disk a lock that is there belongs to a dead process.
         environment.coordinator.lock_schema(is_stale=root.is_local)
         try:

@@ -33,8 +33,12 @@ class Mode(StrEnum):
     CONFIRMED = "confirmed"
 
 
-def mode_of(kind: WriterKind, schema_version: int, *, is_main: bool = True) -> Mode:
+def mode_of(
+    kind: WriterKind, schema_version: int, *, is_main: bool = True, is_checked: bool = False
+) -> Mode:
     """The mode that the writer of a sidecar was under, on main or on another branch."""
+    if is_checked:
+        return Mode.CONFIRMED
     match kind:
         case WriterKind.MUTATION | WriterKind.MUTATION_GROUP | WriterKind.LOAD:
             return Mode.STRICT

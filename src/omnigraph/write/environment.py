@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omnigraph.dataclass import dataclass
+from omnigraph.index import RuntimeCache
 from omnigraph.manifest import Coordinator
 from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.storage.control import ControlTable
@@ -25,7 +26,7 @@ class WriteEnvironment:
     """What a write works with. Holds no state of its own: all of it is in storage.
 
     `audit` is where recovery records what it recovered. `schema_name` is that of the schema that
-    the write was checked against, when that is known.
+    the write was checked against, when that is known. `check_cache` holds what checks decode.
     """
 
     tables: TableStorage
@@ -34,6 +35,7 @@ class WriteEnvironment:
     queues: WriterQueues
     audit: ControlTable
     schema_name: str | None = None
+    check_cache: RuntimeCache | None = None
 
     @property
     def has_system_locks(self) -> bool:

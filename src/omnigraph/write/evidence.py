@@ -109,7 +109,12 @@ def _look_at(
         is_ours=_is_ours(tables, location, pin, head, named),
         steps=named,
     )
-    mode = mode_of(sidecar.writer_kind, sidecar.schema_version, is_main=sidecar.branch is None)
+    mode = mode_of(
+        sidecar.writer_kind,
+        sidecar.schema_version,
+        is_main=sidecar.branch is None,
+        is_checked=sidecar.is_checked,
+    )
     proof = _prove(tables, location, pin, shown) if is_claimed else None
     return Found(pin, location, seen, classify(mode, seen), proof)
 

@@ -81,7 +81,8 @@ class Intent:
     With `confirms` the sidecar is written again when every table is ready: then, and not before,
     a table that takes several commits is known to be complete. `before_publish` makes ready what
     else a publish needs, `after_publish` puts it into place; the latter may be repeated by
-    recovery. With `syncs_together` the versions of all tables are synced when the last one is
+    recovery. With `is_checked` nothing of the write counts before it is confirmed, whoever the
+    writer. With `syncs_together` the versions of all tables are synced when the last one is
     committed. `withdraw` takes back what `before_publish` laid down when there is no sidecar.
     """
 
@@ -100,6 +101,7 @@ class Intent:
     schema_id: str | None = None
     purged: tuple[str, ...] = ()
     confirms: bool = False
+    is_checked: bool = False
     syncs_together: bool = False
     after_table: Failpoint | None = None
     before_publish: Callable[[], None] = lambda: None
@@ -141,6 +143,7 @@ def build_sidecar(intent: Intent) -> Sidecar:
         schema=_schema_of(intent),
         ancestors=intent.ancestors,
         earlier=intent.earlier,
+        is_checked=intent.is_checked,
     )
 
 

@@ -6,7 +6,8 @@ version that is durable, and no HEAD moves before a sidecar covers it.
     phase                      durable afterwards      a crash here leaves
     A  write_sidecar           the intent              no effect; recovery drops the sidecar
     B  tables.commit_staged    HEADs, step by step     drift that the sidecar names: undone
-    B  confirm_sidecar         that B is complete      (a merge) drift that can be published
+    B  confirm_sidecar         that B is complete      (a merge, or a write with checks) drift that
+                                                       can be published
     C  publish                 every pin at once       the write, visible
     D  delete_sidecar          nothing more            a clean graph
 
@@ -37,6 +38,7 @@ from typing import assert_never
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
+    ChecksFailed,
     ConflictError,
     ExpectedVersionMismatch,
     HeadMoved,
@@ -46,12 +48,14 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import FailpointError, hit
 from omnigraph.manifest import ManifestState, Publish, RegisterTable, Tombstone, UpdatePin, publish
+from omnigraph.manifest.checks import Checks
 from omnigraph.manifest.model import Change
 from omnigraph.storage.handles import CommittedVersion
 from omnigraph.storage.queues import Guard
 from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.evidence import has_commit
 from omnigraph.write.intent import Intent, NewTable, TableCommits, build_sidecar
+from omnigraph.write.pending_checks import PendingChecks, find_checks
 from omnigraph.write.pins import handle_to_pin, version_to_pin
 from omnigraph.write.recovery import undo
 from omnigraph.write.sidecar import Sidecar
@@ -71,9 +75,17 @@ def carry_out(
         ExpectedVersionMismatch: A table moved first. Nothing of the write is there.
         RecoveryRequired: The write may still take effect; recovery finishes or undoes it.
     """
+    checks = find_checks(environment, intent)
+    if checks is not None:
+        intent = replace(
+            intent,
+            expected={**checks.read_versions, **intent.expected},
+            confirms=True,
+            is_checked=True,
+        )
     sidecar = build_sidecar(intent)
     with alive(sidecar.operation_id):
-        return _Run(environment, intent, sidecar, _Progress()).carry_out(turn)
+        return _Run(environment, intent, sidecar, _Progress(), checks).carry_out(turn)
 
 
 @dataclass(slots=True)
@@ -93,6 +105,7 @@ class _Run:
     intent: Intent
     sidecar: Sidecar
     progress: _Progress
+    checks: PendingChecks | None
 
     def carry_out(self, turn: Guard | None) -> ManifestState:
         if self.intent.tables:
@@ -108,6 +121,8 @@ class _Run:
         """Commit every table and confirm it, and make ready what else the publish needs."""
         try:
             changes = [*self.intent.pointed, *self._commit_tables()]
+            if self.checks is not None:
+                self.checks.require(tuple(changes))
             if self.intent.confirms and self.intent.tables:
                 versions = {p.table_key: p.version for p in changes if isinstance(p, UpdatePin)}
                 confirm_sidecar(self.environment.texts, self.sidecar, versions)
@@ -225,6 +240,7 @@ class _Run:
             schema_hash=intent.schema_hash,
             schema_id=intent.schema_id,
             ancestors=intent.ancestors,
+            checks=None if intent.commit is None else self._seen_checks(),
         )
         with turn or publish_turn(environment, intent.branch), self._cover():
             try:
@@ -243,6 +259,10 @@ class _Run:
         # The turn is given back: an undo is a publish of its own.
         self._undo(refusal)
         raise refusal
+
+    def _seen_checks(self) -> Checks:
+        """The checks that the write was held to."""
+        return self.environment.coordinator.last_seen(self.intent.branch).checks
 
     def _cover(self) -> AbstractContextManager[None]:
         """Where no sidecar says that a publish is under way, a mark in the manifest does."""
@@ -309,7 +329,9 @@ class _Run:
         """
         try:
             if self.intent.tables:
-                undo(self.environment, self.sidecar)
+                # Nothing has failed when a check refuses a write: that is no recovery.
+                is_refusal = isinstance(error, ChecksFailed) and self.intent.schema_id is None
+                undo(self.environment, self.sidecar, is_recorded=not is_refusal)
             else:
                 self.intent.withdraw()
         except FailpointError:

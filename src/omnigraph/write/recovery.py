@@ -110,11 +110,12 @@ def retry_after_recovery(
         return work()
 
 
-def undo(environment: WriteEnvironment, sidecar: Sidecar) -> None:
+def undo(environment: WriteEnvironment, sidecar: Sidecar, *, is_recorded: bool = True) -> None:
     """Undo a write that has failed and is not published. The caller is its writer.
 
     The queues of the write are held, and the turn to publish is not. When this returns, the write
-    will never be finished; records that could not be written are left to the next recovery.
+    will never be finished; records that could not be written are left to the next recovery. A write
+    that was refused, not broken off, is undone without a record.
     """
     state, actions = _state_of(environment, sidecar), RecoveryActions(environment, sidecar)
     if state is None:
@@ -126,9 +127,12 @@ def undo(environment: WriteEnvironment, sidecar: Sidecar) -> None:
     found = inspect_tables(environment.tables, state, sidecar)
     if any(each.table_class is TableClass.INVARIANT_VIOLATION for each in found):
         raise _behind(sidecar, found)
-    record = actions.restore(found)
+    record = actions.restore(found, is_recorded=is_recorded)
     try:
-        actions.close(record)
+        if is_recorded:
+            actions.close(record)
+        else:
+            delete_sidecar(environment.texts, sidecar.operation_id)
     except OmnigraphError as error:
         log.warning("sidecar %s is undone, but stays: %s", sidecar.operation_id, error)
 

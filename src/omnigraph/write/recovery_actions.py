@@ -82,8 +82,11 @@ class RecoveryActions:
     def roll_back(self, found: Sequence[Found]) -> None:
         self.close(self.restore(found))
 
-    def restore(self, found: Sequence[Found]) -> RecoveryRecord:
-        """Bring back the pinned rows of every table that moved, and publish so that pin == HEAD."""
+    def restore(self, found: Sequence[Found], *, is_recorded: bool = True) -> RecoveryRecord:
+        """Bring back the pinned rows of every table that moved, and publish so that pin == HEAD.
+
+        Without a record it is a publish that keeps the content of the graph, and no commit.
+        """
         if self._is_schema_change and not self.sidecar.stages_schema_files:
             # New tables are removed: what is half undone must never be finished.
             withdraw_confirmation(self.environment.texts, self.sidecar)
@@ -99,7 +102,11 @@ class RecoveryActions:
             )
             pins.append(self._pin_at(each, restored))
             hit(Failpoint.RECOVERY_AFTER_RESTORE)
-        self._publish_record(record, pins, {each.pin.table_key: each.seen.pin for each in moved})
+        expected = {each.pin.table_key: each.seen.pin for each in moved}
+        if is_recorded:
+            self._publish_record(record, pins, expected)
+        else:
+            self._publish(Publish(self.sidecar.branch or MAIN, tuple(pins), expected))
         return record
 
     def write_up(self, found: Sequence[Found]) -> None:

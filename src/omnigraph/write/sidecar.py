@@ -107,7 +107,8 @@ class Sidecar:
     publishes it only while they still hold. `branch_id` tells the branch from a later one of the
     same name. `earlier` are the commits of a group before its last one, which the fields without
     a list are about. `merge_source_branch` is where a merge reads rows: it holds the queues there
-    as well. `is_confirmed` says that every table is ready, new ones too.
+    as well. `is_confirmed` says that every table is ready, new ones too; of a write with
+    `is_checked` also that the checks of its branch hold.
     """
 
     operation_id: str
@@ -129,6 +130,7 @@ class Sidecar:
     ancestors: tuple[GraphCommit, ...] = ()
     earlier: tuple[Lineage, ...] = ()
     is_confirmed: bool = False
+    is_checked: bool = False
 
     @property
     def changes_schema(self) -> bool:
@@ -172,6 +174,7 @@ def sidecar_to_json(sidecar: Sidecar) -> str:
         "earlier_commits": [_commit_to_json(each) for each in sidecar.earlier] or None,
         "ancestors": [asdict(each) for each in sidecar.ancestors] or None,
         "is_confirmed": sidecar.is_confirmed or None,
+        "is_checked": sidecar.is_checked or None,
         **_schema_to_json(sidecar.schema),
     }
     kept = {"branch", "actor_id"}
@@ -284,6 +287,7 @@ def _sidecar(value: dict[str, Any], version: int, operation_id: str) -> Sidecar:
         earlier=tuple(Lineage(**each) for each in _optional(value, "earlier_commits", list) or []),
         ancestors=tuple(GraphCommit(**each) for each in _optional(value, "ancestors", list) or []),
         is_confirmed=value.get("is_confirmed") is True,
+        is_checked=value.get("is_checked") is True,
     )
 
 
