@@ -274,7 +274,7 @@ class CheckFailureItem(ResponseModel):
     expected: list[dict[str, Any]]
 
 
-class CheckOutput(ResponseModel):
+class KeptCheck(ResponseModel):
     name: str
     query: str
     expected: list[dict[str, Any]]
@@ -282,7 +282,7 @@ class CheckOutput(ResponseModel):
 
 
 class ChecksOutput(ResponseModel):
-    checks: list[CheckOutput]
+    checks: list[KeptCheck]
 
 
 class ChecksAppliedOutput(ResponseModel):
