@@ -39,7 +39,7 @@ def write_results(out: Path, machine: Mapping[str, object], results: Results) ->
     for name, found in results.items():
         if len({each.subject for each in found}) > 1:
             charts[name] = f"{name}.svg"
-            chart = draw_chart(f"{name}: Omnigraph and others", "wall ms", found)
+            chart = draw_chart(f"{name}: Omnigraph and others", "cpu ms", found)
             (out / charts[name]).write_text(chart)
     (out / "README.md").write_text(render_page(machine, results, charts))
 

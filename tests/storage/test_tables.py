@@ -9,6 +9,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from lance import fragment
 
 from omnigraph.errors import (
     BadRequestError,
@@ -616,7 +617,7 @@ def test_parts_of_a_group_are_versions_of_their_own(
 ) -> None:
     """Those of as many rows are written by one call, each to a file of its own, in order."""
     calls: list[object] = []
-    write = staging.write_fragments
+    write = fragment.write_fragments
 
     def count(*args: Any, **kwargs: Any) -> Any:
         calls.append(None)

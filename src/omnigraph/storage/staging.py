@@ -105,7 +105,7 @@ class RowStaging:
             return [self._append(handle, each) for each in parts]
         batches = (batch for each in parts for batch in each.to_batches())
         operation, _ = self._write(handle, batches, mode="append", rows_per_file=rows_each)
-        found = operation.fragments
+        found = list(operation.fragments)
         if [each.physical_rows for each in found] != [rows_each] * len(parts):
             raise InvariantViolated(
                 f"{len(parts)} parts of {rows_each} rows were written as {len(found)} files — "
