@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import _thread
+import shutil
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import omnigraph as og
-from omnigraph.storage import content
+from omnigraph.storage import compaction, content, indexes, table_tasks
+from omnigraph.testing.inside import inside
+from omnigraph.write.fork import open_pin
+from tests.spark.test_faults import wait_for
 from tests.spark.test_surfaces_on_spark import count_jobs
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
@@ -64,3 +71,109 @@ def test_tables_are_exported_by_tasks_where_spark_is_chosen(
     for name in names:
         assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
     assert (told[-1].stage, told[-1].done) == ("exporting", 2)
+
+
+LARGE = """node Paper { doi: String @key  title: String @index  year: I32 @index }
+edge Cites: Paper -> Paper"""
+NEAR = """query q($text: String) {
+    match { $p: Paper { year: 3 } search($p.title, $text) }
+    return { $p.doi } order { $p.doi }
+}"""
+
+
+@pytest.fixture
+def scattered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A graph of many small fragments, of which some rows are gone; every table counts as large."""
+    monkeypatch.setattr(table_tasks, "TASKS_ROWS", 1)
+    monkeypatch.setattr(indexes, "SEGMENT_ROWS", 10)
+    with og.init(tmp_path / "g.omni", schema=LARGE, durability="process", self_care=False) as made:
+        for part in range(6):
+            papers: list[dict[str, Any]] = [
+                {"type": "Paper", "data": {"doi": f"{part}-{n}", "title": f"on {n}", "year": part}}
+                for n in range(10)
+            ]
+            cites = [{"edge": "Cites", "from": f"{part}-{n}", "to": f"{part}-0"} for n in range(10)]
+            made.load([*papers, *cites], mode="append")
+        made.mutate("query d() { delete Paper where year = 0 }")
+    return tmp_path / "g.omni"
+
+
+def answers(graph: og.Graph) -> list[Any]:
+    rows = [graph.query(NEAR, params={"text": str(n)}).rows() for n in range(3)]
+    papers = graph.nodes("Paper").to_arrow().sort_by("id").to_pylist()
+    return [rows, papers, graph.edges("Cites").count_rows()]
+
+
+def test_large_tables_are_compacted_and_indexed_by_tasks_where_spark_is_chosen(
+    spark: Any, scattered: Path, tmp_path: Path
+) -> None:
+    """The same rows and fragments as in this process, and indexes that cover every row."""
+    shutil.copytree(scattered, tmp_path / "copy.omni")
+    with og.open(tmp_path / "copy.omni", self_care=False) as copy:
+        expected = copy.optimize()
+    told: list[Any] = []
+
+    with og.open(scattered, spark=spark, self_care=False) as graph:
+        before = answers(graph)
+        found: list[Any] = []
+        jobs = count_jobs(spark, lambda: found.append(graph.optimize(on_progress=told.append)))
+        again = graph.optimize()
+
+        assert jobs >= 4  # compaction and indexes of both tables
+        assert answers(graph) == before
+        assert [each.step for each in told] == ["edge:Cites", "node:Paper", "publish"]
+        assert not any(each.committed for each in again.tables)
+        assert graph.verify(content=True).is_clean
+        health = graph.doctor().tables
+    counts = [
+        [(each.table_key, each.fragments_removed, each.fragments_added) for each in report.tables]
+        for report in (expected, found[0])
+    ]
+    assert counts[0] == counts[1]
+    with og.open(tmp_path / "copy.omni", mode="r") as copy:
+        assert health == copy.doctor().tables
+
+
+def test_missing_indexes_of_large_tables_are_built_by_tasks_in_segments(
+    spark: Any, scattered: Path
+) -> None:
+    with og.open(scattered, spark=spark, self_care=False) as graph:
+        before = answers(graph)
+        found: list[Any] = []
+        jobs = count_jobs(spark, lambda: found.append(graph.ensure_indices()))
+        tables = inside(graph).store.tables
+        handle = open_pin(tables, graph.snapshot().entries["node:Paper"])
+        known = {info.column: info for info in tables.indexes.describe(handle)}
+
+        assert jobs > 0
+        assert answers(graph) == before
+        assert graph.ensure_indices().built == {}
+    assert known["id"].segments == indexes.SEGMENTS_BUILT
+    assert {column: info.rows_unindexed for column, info in known.items()} == dict.fromkeys(
+        known, 0
+    )
+
+
+def test_upkeep_that_is_interrupted_on_spark_changes_nothing(
+    spark: Any, scattered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks are cancelled, and what they wrote is removed by the next cleanup."""
+
+    def rewrite_slowly(*given: Any) -> Any:
+        time.sleep(60)
+        raise AssertionError("it was not cancelled")
+
+    with og.open(scattered, spark=spark, self_care=False) as graph:
+        before = graph.snapshot().manifest_version
+        monkeypatch.setattr(compaction, "rewrite_by_task", rewrite_slowly)
+        threading.Timer(2.0, _thread.interrupt_main).start()
+        with pytest.raises(KeyboardInterrupt):
+            graph.optimize()
+        monkeypatch.undo()
+
+        tracker = spark.sparkContext.statusTracker()
+        wait_for(lambda: tracker.getActiveJobsIds() == [])
+        assert tracker.getActiveJobsIds() == []
+        assert graph.snapshot().manifest_version == before
+        assert graph.verify().is_clean
+        assert any(each.committed for each in graph.optimize().tables)

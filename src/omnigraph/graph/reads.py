@@ -63,10 +63,13 @@ def run_read(
         frame = partial(_make_frame, session.settings.spark)
         return QueryResult(table, **facts, elapsed_ms=_since(started), make_frame=frame)
     may_block()
+    from omnigraph.pipeline.failure_reasons import naming_a_full_disk
     from omnigraph.pipeline.spark_query.execute import build_answer
     from omnigraph.pipeline.spark_query.result import SparkQueryResult
 
-    answer = build_answer(session.settings.spark.open(), ir, params, *where, session.embed_source)
+    spark = session.settings.spark.open()
+    with naming_a_full_disk():
+        answer = build_answer(spark, ir, params, *where, session.embed_source)
     return SparkQueryResult(answer, **facts, elapsed_ms=_since(started), make_frame=None)
 
 

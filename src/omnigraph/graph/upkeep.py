@@ -14,6 +14,7 @@ from omnigraph.write.recovery import retry_after_recovery
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
     from omnigraph.graph.session import Session
+    from omnigraph.storage.table_tasks import TableTasks
     from omnigraph.upkeep.cleanup import CleanupReport
     from omnigraph.upkeep.doctor import DoctorReport
     from omnigraph.upkeep.ensure_indices import IndexReport
@@ -44,8 +45,11 @@ class UpkeepCalls:
         target = canonical_branch(branch)
         catalog = self._begin_upkeep(Action.OPTIMIZE, actor, target)
         environment = self._session.environment()
+        tasks = self._choose_tasks()
         return retry_after_recovery(
-            environment, None, lambda: ensure_indices(environment, catalog, target, on_progress)
+            environment,
+            None,
+            lambda: ensure_indices(environment, catalog, target, on_progress, tasks),
         )
 
     def optimize(
@@ -58,7 +62,7 @@ class UpkeepCalls:
         from omnigraph.upkeep.optimize import optimize
 
         catalog = self._begin_upkeep(Action.OPTIMIZE, actor)
-        return optimize(self._session.environment(), catalog, on_progress)
+        return optimize(self._session.environment(), catalog, on_progress, self._choose_tasks())
 
     def cleanup(
         self,
@@ -140,6 +144,12 @@ class UpkeepCalls:
             spread=choose_spread(spark) if content else spread_over_threads,
             on_progress=on_progress,
         )
+
+    def _choose_tasks(self) -> TableTasks | None:
+        """Tasks for large tables, where a session or a master of Spark is given."""
+        from omnigraph.pipeline.tasks import choose_table_tasks
+
+        return choose_table_tasks(self._session.settings.spark, self._session.store.tables)
 
     def _begin_upkeep(self, action: Action, actor: str | None, branch: str = MAIN) -> Catalog:
         self._session.permit(action, actor=actor)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omnigraph.errors import SparkError
 
 OUT_OF_MEMORY = "it ran out of memory; give Spark more"
 _REASONS = (
@@ -29,3 +34,21 @@ def find_reason(text: str) -> str:
         if re.search(pattern, text, re.IGNORECASE):
             return reason
     return _UNKNOWN
+
+
+@contextmanager
+def naming_a_full_disk() -> Iterator[None]:
+    """Say in our words that there is no room for the files by which rows are handed to Spark.
+
+    Raises:
+        SparkError: A disk of this machine is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise SparkError(
+            "the read failed on Spark: there is no space left on the disk of this machine where "
+            "Spark keeps its files — free some space, or set `spark.local.dir` to another disk"
+        ) from error

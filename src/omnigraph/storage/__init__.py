@@ -11,7 +11,7 @@
     ancestry.py       what changed between a version and an ancestor of it
     search.py         vectors.py; tokens.py is what full text sees of a text
 
-    staging.py  schema_staging.py  unattached.py  indexes.py  compaction.py
+    staging.py  schema_staging.py  unattached.py  indexes.py  compaction.py  table_tasks.py
                       → transactions.py (stage, commit, prove)
     known_keys.py     which rows of an upsert are new, without a join
     written_rows.py   the rows that were just written, to derive from without a scan

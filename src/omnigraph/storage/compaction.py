@@ -29,6 +29,7 @@ from omnigraph.storage.fragments import count_deleted, count_live
 from omnigraph.storage.handles import BY_PLACE, StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import max_fragment_id
+from omnigraph.storage.table_tasks import TableTasks
 from omnigraph.storage.transactions import Stager
 
 TARGET_ROWS_PER_FRAGMENT = 1_048_576
@@ -47,16 +48,25 @@ class CompactionStaging:
         handle: TableHandle,
         target_rows: int = TARGET_ROWS_PER_FRAGMENT,
         without: Collection[str] = (),
+        tasks: TableTasks | None = None,
     ) -> StagedTransaction | None:
         """Stage the compaction of the table; None when it has nothing to gain.
 
-        The indexes named in `without` are dropped before this is committed.
+        The indexes named in `without` are dropped before this is committed. With `tasks`, those
+        write the new fragments of a large table.
         """
         with lance_errors("compacting", handle.location):
             groups = list(_groups(handle._dataset, target_rows, without))
             if not groups:
                 return None
-            results = [_execute(handle._dataset, each, target_rows) for each in groups]
+            plans = [_describe(handle._dataset, each, target_rows) for each in groups]
+        if tasks is not None and tasks.takes(handle):
+            written = tasks.run(handle, rewrite_by_task, plans)
+        else:
+            written = [_rewrite(handle, each) for each in plans]
+        # The type information of Lance does not know that results have a JSON form.
+        result_type: Any = RewriteResult
+        results = [result_type.from_json(each) for each in written]
         operation = LanceOperation.Rewrite(_rewrite_groups(handle, results), [])
         rows = sum(
             fragment.physical_rows for result in results for fragment in result.new_fragments
@@ -98,18 +108,29 @@ def _covering_segments(dataset: LanceDataset, without: Collection[str]) -> Any:
     return lambda fragment_id: frozenset(uuid for uuid, ids in kept if fragment_id in ids)
 
 
-def _execute(dataset: LanceDataset, group: list[LanceFragment], target_rows: int) -> RewriteResult:
-    """Write the rows of one group as new fragments."""
+def _describe(dataset: LanceDataset, group: list[LanceFragment], target_rows: int) -> str:
+    """The rewriting of one group, as Lance's own task in JSON."""
     # The type information of Lance does not know that plans and tasks have a JSON form.
     plan: Any = Compaction.plan(dataset, {"target_rows_per_fragment": target_rows})
-    task_type: Any = CompactionTask
     task = {
         "task": {"fragments": [fragment.metadata.to_json() for fragment in group]},
         "read_version": dataset.version,
         "options": json.loads(plan.json())["options"],
     }
-    result: RewriteResult = task_type.from_json(json.dumps(task)).execute(dataset)
-    return result
+    return json.dumps(task)
+
+
+def _rewrite(handle: TableHandle, task: str) -> str:
+    """Write the rows of one group as new fragments: what names them, in JSON."""
+    task_type: Any = CompactionTask
+    with lance_errors("compacting", handle.location):
+        result = task_type.from_json(task).execute(handle._dataset)
+    return str(result.json())
+
+
+def rewrite_by_task(_: object, handle: TableHandle, task: str) -> str:
+    """The same with the table that a task has opened."""
+    return _rewrite(handle, task)
 
 
 def _rewrite_groups(

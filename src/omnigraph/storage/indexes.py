@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, assert_never
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 import pyarrow as pa
 from lance import LanceDataset
@@ -32,11 +33,21 @@ from omnigraph.storage.handles import (
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import IsNull, Not
 from omnigraph.storage.reads import Reads
+from omnigraph.storage.table_tasks import TableTasks
 from omnigraph.storage.transactions import Stager
+
+if TYPE_CHECKING:
+    from omnigraph.storage.tables import TableStorage
 
 FLAT_ROWS_MAX = 1_000_000
 ONE_PARTITION_ROWS_MAX = 10_000
 PARTITION_ROWS = 4_096
+SEGMENT_ROWS = 4_000_000
+SEGMENTS_BUILT = 4
+"""At most so many segments are built by tasks: a search looks into each, and later ones come."""
+
+_Build: TypeAlias = tuple[IndexSpec, "list[int] | None"]
+"""An index, and the fragments to build it over: None for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +66,31 @@ class Indexes:
         return [_info(index, rows) for index in found]
 
     def stage_create(
-        self, handle: TableHandle, specs: Sequence[IndexSpec], extended: Sequence[IndexSpec] = ()
+        self,
+        handle: TableHandle,
+        specs: Sequence[IndexSpec],
+        extended: Sequence[IndexSpec] = (),
+        tasks: TableTasks | None = None,
     ) -> StagedIndexes:
         """Build `specs` anew, and give each of `extended` one more segment over what it lacks.
 
         What cannot be built yet is pending; an index of the same name is replaced, and by a zone
-        map also the B-tree that an earlier Omnigraph built on its column.
+        map also the B-tree that an earlier Omnigraph built on its column. With `tasks`, those
+        build the indexes of a large table, and its ordered ones in several segments.
         """
         lacking = _list_uncovered(handle)
+        work: list[_Build] = [(spec, None) for spec in specs]
+        outcomes: Sequence[Index | NotTrainable]
+        if tasks is not None and tasks.takes(handle):
+            work = [(spec, part) for spec in specs for part in _cut(handle, spec)]
+            work += [(spec, lacking[spec.name]) for spec in extended]
+            outcomes = tasks.run(handle, _build_by_task, work)
+        else:
+            work += [(spec, lacking[spec.name]) for spec in extended]
+            outcomes = [self._build(handle, spec, only) for spec, only in work]
         built: list[tuple[IndexSpec, Index]] = []
         pending: list[NotTrainable] = []
-        for spec in (*specs, *extended):
-            only = lacking[spec.name] if spec in extended else None
-            outcome = self._build(handle, spec, only)
+        for (spec, _), outcome in zip(work, outcomes, strict=True):
             if isinstance(outcome, NotTrainable):
                 pending.append(outcome)
             else:
@@ -87,7 +110,8 @@ class Indexes:
             handle, StageKind.CREATE_INDEX, operation, rows=handle.row_count * len(built)
         )
         record(index_builds=len(built))
-        return StagedIndexes(staged, tuple(spec for spec, _ in built), tuple(pending))
+        named_once = dict.fromkeys(spec for spec, _ in built)
+        return StagedIndexes(staged, tuple(named_once), tuple(pending))
 
     def stage_drop(self, handle: TableHandle, names: Collection[str]) -> StagedTransaction:
         """Stage the removal of indexes by name. Answers do not change."""
@@ -137,6 +161,27 @@ class Indexes:
             fragments = [handle._dataset.get_fragment(each) for each in only]
             text = to_lance(present, handle.schema)
             return sum(fragment.count_rows(text) for fragment in fragments if fragment is not None)
+
+
+def _build_by_task(
+    tables: TableStorage, handle: TableHandle, build: _Build
+) -> Index | NotTrainable:
+    return tables.indexes._build(handle, *build)
+
+
+def _cut(handle: TableHandle, spec: IndexSpec) -> list[list[int] | None]:
+    """The fragments of each segment of an index that is built anew; None for all of them.
+
+    Neighbours stay together: a compaction joins no fragments of two segments.
+    """
+    if spec.kind not in (IndexKind.BTREE, IndexKind.ZONEMAP):
+        return [None]  # what these learn of all rows cannot be put together from parts
+    fragments = [fragment.fragment_id for fragment in handle._dataset.get_fragments()]
+    count = min(len(fragments), SEGMENTS_BUILT, -(-handle.row_count // SEGMENT_ROWS))
+    if count <= 1:
+        return [None]
+    edges = [len(fragments) * at // count for at in range(count + 1)]
+    return [fragments[start:end] for start, end in pairwise(edges)]
 
 
 def _replaced_names(spec: IndexSpec) -> tuple[str, ...]:

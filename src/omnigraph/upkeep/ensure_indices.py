@@ -16,6 +16,7 @@ from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.storage.handles import StagedIndexes, TableHandle
+from omnigraph.storage.table_tasks import TableTasks
 from omnigraph.upkeep.content_keeping import TableWork, commit_work, to_stage
 from omnigraph.upkeep.index_work import PendingIndex, plan_indexes, to_index_specs
 from omnigraph.upkeep.progress import OnProgress, track
@@ -51,8 +52,9 @@ def ensure_indices(
     catalog: Catalog,
     branch: str = MAIN,
     on_progress: OnProgress | None = None,
+    tasks: TableTasks | None = None,
 ) -> IndexReport:
-    """Build what is missing on a branch.
+    """Build what is missing on a branch; with `tasks`, for large tables by those.
 
     On a branch only tables with a lineage of their own are touched; one that it shares with main is
     indexed on main.
@@ -66,7 +68,7 @@ def ensure_indices(
     for _ in range(ATTEMPTS_WITHOUT_LOCK):
         state = environment.coordinator.fresh(branch)
         check_heads(environment, branch, state.entries)
-        built = _stage_all(environment, state, entities, built, on_progress)
+        built = _stage_all(environment, state, entities, built, on_progress, tasks)
         keys = [key for key, each in built.items() if each.staged.transaction]
         if not keys:
             return _report(state, built)
@@ -77,7 +79,7 @@ def ensure_indices(
     # Under constant writes the attempts above never succeed: hold the queues while staging.
     with environment.queues.acquire_many(queue_keys(entities, branch)):
         now = environment.coordinator.fresh(branch)
-        built = _stage_all(environment, now, entities, built, on_progress)
+        built = _stage_all(environment, now, entities, built, on_progress, tasks)
         return _commit(environment, now, built)
 
 
@@ -87,6 +89,7 @@ def _stage_all(
     entities: Mapping[str, EntityType],
     known: Mapping[str, _Built],
     on_progress: OnProgress | None,
+    tasks: TableTasks | None,
 ) -> dict[str, _Built]:
     """Stage every table that lacks an index; what is staged already at the same pin stays."""
     found: dict[str, _Built] = {}
@@ -100,7 +103,7 @@ def _stage_all(
         handle = open_pin(environment.tables, entry)
         plan = plan_indexes(environment.tables, handle, to_index_specs(entities[key]))
         if plan.missing:
-            staged = environment.tables.indexes.stage_create(handle, plan.missing)
+            staged = environment.tables.indexes.stage_create(handle, plan.missing, tasks=tasks)
             found[key] = _Built(entry, handle, staged)
     hit(Failpoint.ENSURE_INDICES_POST_STAGE_PRE_COMMIT_BTREE)
     return found

@@ -21,6 +21,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.storage.handles import BY_PLACE, NotTrainable, StagedTransaction, TableHandle
+from omnigraph.storage.table_tasks import TableTasks
 from omnigraph.storage.tables import TableStorage
 from omnigraph.upkeep.content_keeping import (
     Stage,
@@ -79,15 +80,18 @@ class _Prepared:
 
 
 def optimize(
-    environment: WriteEnvironment, catalog: Catalog, on_progress: OnProgress | None = None
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    on_progress: OnProgress | None = None,
+    tasks: TableTasks | None = None,
 ) -> OptimizeReport:
-    """Compact and index every table of main.
+    """Compact and index every table of main; with `tasks`, large ones by those.
 
     Raises:
         ConflictError: An interrupted write is pending.
     """
     refuse_while_pending(environment, "optimize")
-    prepared = _optimize_tables(environment, catalog, on_progress)
+    prepared = _optimize_tables(environment, catalog, on_progress, tasks)
     state = environment.coordinator.fresh(MAIN)
     rows = [_row(environment, state, key, each) for key, each in sorted(prepared.items())]
     rows.append(_optimize_manifest(environment))
@@ -95,11 +99,14 @@ def optimize(
 
 
 def _optimize_tables(
-    environment: WriteEnvironment, catalog: Catalog, on_progress: OnProgress | None
+    environment: WriteEnvironment,
+    catalog: Catalog,
+    on_progress: OnProgress | None,
+    tasks: TableTasks | None,
 ) -> dict[str, _Prepared]:
     prepared: dict[str, _Prepared] = {}
     for _ in range(ATTEMPTS_WITHOUT_LOCK):
-        prepared = _prepare_all(environment, catalog, prepared, on_progress)
+        prepared = _prepare_all(environment, catalog, prepared, on_progress, tasks)
         keys = [key for key, each in prepared.items() if each.work is not None]
         if not keys:
             return prepared
@@ -110,7 +117,7 @@ def _optimize_tables(
     # Under constant writes the attempts above never succeed: hold the queues while staging.
     every = [entity.table_key for entity in catalog.entities()]
     with environment.queues.acquire_many(queue_keys(every, MAIN)):
-        prepared = _prepare_all(environment, catalog, prepared, on_progress)
+        prepared = _prepare_all(environment, catalog, prepared, on_progress, tasks)
         _commit(environment, prepared)
     return prepared
 
@@ -136,6 +143,7 @@ def _prepare_all(
     catalog: Catalog,
     known: Mapping[str, _Prepared],
     on_progress: OnProgress | None,
+    tasks: TableTasks | None,
 ) -> dict[str, _Prepared]:
     """Look at every table; one that is at the same pin as before keeps what was staged."""
     prepared: dict[str, _Prepared] = {}
@@ -146,11 +154,13 @@ def _prepare_all(
         if key in known and known[key].entry == entry:
             prepared[key] = known[key]
         elif entity is not None:
-            prepared[key] = _prepare(environment.tables, entry, entity)
+            prepared[key] = _prepare(environment.tables, entry, entity, tasks)
     return prepared
 
 
-def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Prepared:
+def _prepare(
+    tables: TableStorage, entry: TableEntry, entity: EntityType, tasks: TableTasks | None
+) -> _Prepared:
     head = read_head(tables, entry)
     if head > entry.version:
         return _Prepared(entry, None, head=head)
@@ -158,14 +168,14 @@ def _prepare(tables: TableStorage, entry: TableEntry, entity: EntityType) -> _Pr
     wanted = to_index_specs(entity)
     plan = plan_indexes(tables, handle, wanted)
     anew = [spec.name for spec in plan.anew if spec.kind not in BY_PLACE]
-    compaction = tables.compaction.stage(handle, without=anew)
+    compaction = tables.compaction.stage(handle, without=anew, tasks=tasks)
     pending: list[NotTrainable] = []
 
     def fold(at: TableHandle) -> StagedTransaction | None:
         left = plan_indexes(tables, at, wanted)
         if left.is_empty:
             return None
-        staged = tables.indexes.stage_create(at, left.to_build, left.extended)
+        staged = tables.indexes.stage_create(at, left.to_build, left.extended, tasks)
         pending[:] = staged.pending
         return staged.transaction
 

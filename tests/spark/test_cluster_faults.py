@@ -1,0 +1,96 @@
+"""Executors that die on a cluster of two workers, and a scratch disk of Spark's that is full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, MASTER_VARIABLE, PART_BYTES_VARIABLE
+from tests.depth import IS_TORTURE
+from tests.pipeline.conftest import SCHEMA, unclaimed_files
+from tests.small_disk import ROOMY, disk, resize
+from tests.spark.cluster_work import make_records
+from tests.spark.test_processes import Cluster, cluster
+
+__all__ = ["cluster", "disk"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark processes")]
+
+TOP = Path(__file__).parents[2]
+LOADED = "{'edge:Knows': 40, 'node:Person': 40}"
+WALKED = "[{'n': 80}]"
+
+
+@pytest.fixture
+def graph_path(tmp_path: Path) -> Path:
+    with og.init(tmp_path / "graph", schema=SCHEMA, self_care=False) as graph:
+        graph.load(make_records(1), mode="merge", engine="inline")
+    return tmp_path / "graph"
+
+
+def work(graph: Path, name: str, folder: Path, master: str) -> list[str]:
+    """What a driver in a process of its own says."""
+    variables = {
+        MASTER_VARIABLE: master,
+        PART_BYTES_VARIABLE: "1500",
+        CHECK_ROWS_VARIABLE: "10",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(TOP),
+    }
+    command = [sys.executable, "-m", "tests.spark.cluster_work", str(graph), name, str(folder)]
+    ran = subprocess.run(
+        command,
+        cwd=TOP,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=800,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+def assert_ages(path: Path, age: int) -> None:
+    with og.open(path) as graph:
+        rows = graph.nodes("Person").to_arrow().to_pylist()
+        assert {row["id"]: row["age"] for row in rows} == {f"p{n}": age for n in range(40)}
+        assert graph.edges("Knows").count_rows() == 40
+        assert unclaimed_files(graph) == []
+        assert graph.verify().is_clean
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not IS_TORTURE, reason="it starts many executors: `make torture`")
+def test_executors_killed_amid_a_check_and_a_read_change_no_answer(
+    graph_path: Path, tmp_path: Path, cluster: Cluster
+) -> None:
+    """With an executor go the blocks of a shuffle that it holds: they are made once more."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+
+    said = work(graph_path, "kill", marks, cluster.master)
+
+    assert sorted(path.name for path in marks.iterdir()) == ["emit", "read", "reduce"]
+    assert said == [LOADED, WALKED, "jobs left: 0"]
+    assert_ages(graph_path, 2)
+
+
+def test_a_full_scratch_disk_of_spark_fails_with_its_reason_until_there_is_room(
+    graph_path: Path, disk: Path
+) -> None:
+    resize(disk, ROOMY)
+
+    said = work(graph_path, "full", disk, "local[2,4]")
+
+    assert said[0] == WALKED
+    assert "a Spark job failed: there is no space left on the disk of an executor" in said[1]
+    assert "nothing was written" in said[1]
+    assert "the read failed on Spark: there is no space left on the disk" in said[2]
+    assert said[3:] == [LOADED, WALKED, "jobs left: 0"]
+    assert_ages(graph_path, 3)
