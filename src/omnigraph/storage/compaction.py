@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lance import LanceDataset, LanceFragment
 from lance.dataset import LanceOperation
@@ -29,8 +29,10 @@ from omnigraph.storage.fragments import count_deleted, count_live
 from omnigraph.storage.handles import BY_PLACE, StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import max_fragment_id
-from omnigraph.storage.table_tasks import TableTasks
 from omnigraph.storage.transactions import Stager
+
+if TYPE_CHECKING:
+    from omnigraph.storage.table_tasks import TableTasks
 
 TARGET_ROWS_PER_FRAGMENT = 1_048_576
 DELETED_SHARE_MAX = 0.1

@@ -33,10 +33,10 @@ from omnigraph.storage.handles import (
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import IsNull, Not
 from omnigraph.storage.reads import Reads
-from omnigraph.storage.table_tasks import TableTasks
 from omnigraph.storage.transactions import Stager
 
 if TYPE_CHECKING:
+    from omnigraph.storage.table_tasks import TableTasks
     from omnigraph.storage.tables import TableStorage
 
 FLAT_ROWS_MAX = 1_000_000
