@@ -7,6 +7,7 @@
     ├── BadRequestError     fix the request or its rows  400   ParamsError ConstraintError
     │                                                          MigrationError ConfigError
     │                                                          AddressError PolicyInvalid
+    │                                                          CommitNotReplayable
     ├── PolicyError         ask for permission           403   PolicyEvaluationFailed (500)
     ├── NotFoundError       name something that exists   404   GraphNotFound BranchNotFound
     │                                                          CommitNotFound VersionNotFound
@@ -562,17 +563,21 @@ class MergeConflict(JsonForm):
 class MergeConflicts(ConflictError):
     """Two branches cannot be joined as they are. The target is unchanged."""
 
-    def __init__(self, conflicts: Sequence[MergeConflict], *, into: str) -> None:
+    def __init__(
+        self, conflicts: Sequence[MergeConflict], *, into: str, verb: str = "merge"
+    ) -> None:
         shown = "; ".join(str(each) for each in conflicts[:3])
         more = f"; and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
-        super().__init__(f"merge conflicts: {shown}{more}")
+        super().__init__(f"{verb} conflicts: {shown}{more}")
         self.conflicts = tuple(conflicts)
         self.into = into
+        self.verb = verb
         self.add_note(self._advice)
 
     @property
     def _advice(self) -> str:
-        return f"{self.into} is unchanged. Change one side, or say how to resolve, and merge again."
+        again = f"say how to resolve, and {self.verb} again."
+        return f"{self.into} is unchanged. Change one side, or {again}"
 
     def render(self) -> str:
         return f"{self}\n{self._advice}"
@@ -612,6 +617,14 @@ class ChecksFailed(ConflictError):
         hidden = ChecksFailed(bare, self.branch)
         hidden.add_outcome("nothing was written")
         return hidden
+
+
+class CommitNotReplayable(BadRequestError):
+    """What a commit changed cannot be undone, or made again, by changing rows."""
+
+    def __init__(self, commit_id: str, reason: str) -> None:
+        super().__init__(f"commit '{commit_id}' {reason}; nothing was written")
+        self.commit_id = commit_id
 
 
 class GraphExists(ConflictError):

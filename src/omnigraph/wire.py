@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import CheckFailure, MergeConflict, OmnigraphError, RemoteError
+from omnigraph.undo_calls import RestoreCall, UndoCall
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from omnigraph.branch.entity_history import Blame, EntityHistory
-    from omnigraph.branch.merge import MergePreview
+    from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.executor import QueryResult
     from omnigraph.executor.explain import Explanation
     from omnigraph.graph import Commit, LoadResult, MutationResult
@@ -372,6 +373,25 @@ def parse_conflict(item: Mapping[str, Any]) -> MergeConflict:
         ours=item.get("ours"),
         theirs=item.get("theirs"),
     )
+
+
+def undone_to_json(
+    done: MergeResult | MutationResult, asked: UndoCall, actor: str | None, commit: Commit | None
+) -> Json:
+    """What a revert, a cherry-pick or a restore did; `commit` is null when nothing differed."""
+    facts: Json
+    if isinstance(asked, RestoreCall):
+        result = cast("MutationResult", done)
+        facts = {
+            "source": asked.revision,
+            "target": asked.branch,
+            "affected_nodes": result.affected_nodes,
+            "affected_edges": result.affected_edges,
+            "actor_id": actor,
+        }
+    else:
+        facts = {**cast("MergeResult", done).to_json(), "actor_id": actor}
+    return {**facts, "commit": commit_to_json(commit) if commit else None}
 
 
 def merge_preview_to_json(preview: MergePreview) -> Json:

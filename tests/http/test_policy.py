@@ -271,3 +271,38 @@ def test_a_review_is_as_readable_as_the_branches_it_compares(graph_path: Path) -
         assert bob.post("/explain", {"query": PEOPLE}).status_code == 403
         # Who may read nothing does not learn which branches there are.
         assert eve.get("/diff?from=nope&to=open").status_code == 403
+
+
+def test_an_undo_needs_to_change_the_branch_and_to_read_where_commits_were_made(
+    graph_path: Path,
+) -> None:
+    policy = """
+version: 1
+groups: { all: [act-bob] }
+protected_branches: [main]
+rules:
+  - id: off-main
+    allow: { actors: { group: all }, actions: [read, change], branch_scope: unprotected }
+"""
+    with og.open(graph_path) as graph:
+        graph.create_branch("dev")
+        on_main = graph.mutate(INSERT, params={"slug": "x"}).commit_id
+        on_dev = graph.mutate(INSERT, params={"slug": "y"}, branch="dev").commit_id
+        before = graph.commits()
+    with (
+        served(single(graph_path, tokens=TOKENS, policy_text=policy)) as server,
+        server.client("bob-token") as client,
+    ):
+        statuses = {
+            "main": client.post("/revert", {"commits": [on_main]}).status_code,
+            "preview": client.post("/revert/preview", {"commits": [on_main]}).status_code,
+            "picked": client.post(
+                "/cherry-pick", {"commits": [on_main], "into": "dev"}
+            ).status_code,
+            "restored": client.post("/restore", {"from": "main", "branch": "dev"}).status_code,
+            "own": client.post("/revert", {"commits": [on_dev], "branch": "dev"}).status_code,
+        }
+
+    assert statuses == {"main": 403, "preview": 403, "picked": 403, "restored": 403, "own": 200}
+    with og.open(graph_path, mode="r") as graph:
+        assert graph.commits() == before

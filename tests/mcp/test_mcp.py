@@ -119,6 +119,13 @@ async def work_as_an_agent(client: Client) -> None:
     blamed = await call(client, "entity_blame", type="Person", id="ada")
     assert history["changes"][0]["commit"]["manifest_branch"] == "agent/ages"
     assert blamed["properties"]["age"]["through"] == newest["graph_commit_id"]
+    seen = await call(client, "revert_preview", commits=[newest["graph_commit_id"]])
+    undone = await call(client, "revert", commits=[newest["graph_commit_id"]], message="oops")
+    assert {each["id"] for each in seen["changes"]["changes"]} == {"ada", "lin"}
+    assert undone["commit"]["message"] == "oops"
+    await call(client, "restore", **{"from": newest["graph_commit_id"], "ids": ["lin"]})
+    rows = (await call(client, "query", query=PEOPLE))["rows"]
+    assert {row["p.slug"]: row["p.age"] for row in rows} == {"ada": 40, "grace": 45, "lin": 1}
 
 
 def test_an_agent_works_over_http(tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ import httpx
 import omnigraph as og
 from omnigraph import wire
 from omnigraph.cli.local import LocalGraph
-from omnigraph.commit_note import parse_metadata
+from omnigraph.commit_note import CommitNote, parse_metadata
 from omnigraph.errors import OmnigraphError, SourceError
 from omnigraph.graph.check_files import read_checks
 from omnigraph.graph.upkeep import run_upkeep
+from omnigraph.undo_calls import PickCall, RestoreCall, RevertCall, UndoCall
 from tests.cli.running import run
 
 Json = dict[str, Any]
@@ -90,6 +91,8 @@ class Surface(Protocol):
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer: ...
     def preview_merge(self, source: str, target: str = "main", resolve: Any = None) -> Answer: ...
     def merge_resolved(self, source: str, resolve: Any) -> Answer: ...
+    def undo(self, asked: UndoCall, message: str | None = None) -> Answer: ...
+    def preview_undo(self, asked: UndoCall) -> Answer: ...
     def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer: ...
     def diff_lines(self, before: str, after: str = "main") -> Answer: ...
     def diff_html(self, before: str, after: str = "main") -> Answer: ...
@@ -213,6 +216,12 @@ class Library:
 
     def merge_resolved(self, source: str, resolve: Any) -> Answer:
         return self._answer(lambda graph: graph.merge(source, resolve=resolve).to_json())
+
+    def undo(self, asked: UndoCall, message: str | None = None) -> Answer:
+        return self._answer(lambda graph: self._local(graph).undo(asked, CommitNote(message)))
+
+    def preview_undo(self, asked: UndoCall) -> Answer:
+        return self._answer(lambda graph: self._local(graph).preview_undo(asked))
 
     def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer:
         return self._answer(lambda graph: graph.diff(before, after, types=types).to_json())
@@ -365,6 +374,29 @@ class CommandLine:
         file.write_text(json.dumps(resolve), encoding="utf-8")
         return str(file)
 
+    def undo(self, asked: UndoCall, message: str | None = None) -> Answer:
+        said = [] if message is None else ["-m", message]
+        return self._answer(asked.verb, *self._undo_flags(asked), *said)
+
+    def preview_undo(self, asked: UndoCall) -> Answer:
+        return self._answer(asked.verb, *self._undo_flags(asked), "--preview")
+
+    def _undo_flags(self, asked: UndoCall) -> list[str]:
+        match asked:
+            case RevertCall():
+                chosen = {"actor": asked.actor, "session": asked.session, "since": asked.since}
+                named = {**chosen, "branch": asked.branch, "resolve": asked.resolve}
+                first = list(asked.commits)
+            case PickCall():
+                named = {"into": asked.branch, "resolve": asked.resolve}
+                first = list(asked.commits)
+            case RestoreCall():
+                named = {"from": asked.revision, "branch": asked.branch}
+                first = [flag for each in asked.types or () for flag in ("--type", each)]
+                first += [flag for each in asked.ids or () for flag in ("--id", each)]
+        given = {name: each for name, each in named.items() if each is not None}
+        return [*first, *(flag for name, each in given.items() for flag in (f"--{name}", each))]
+
     def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer:
         flags = [flag for each in types or [] for flag in ("--type", each)]
         return self._answer("branch", "diff", before, after, *flags)
@@ -514,6 +546,12 @@ class Http:
 
     def merge_resolved(self, source: str, resolve: Any) -> Answer:
         return self._post("/branches/merge", source=source, resolve=resolve)
+
+    def undo(self, asked: UndoCall, message: str | None = None) -> Answer:
+        return self._post(asked.path, **asked.to_json(), message=message)
+
+    def preview_undo(self, asked: UndoCall) -> Answer:
+        return self._post(f"{asked.path}/preview", **asked.to_json())
 
     def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer:
         params = {"from": before, "to": after, "type": types or []}

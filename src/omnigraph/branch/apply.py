@@ -42,9 +42,12 @@ class LayoutMoved(ExpectedVersionMismatch):
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """A merge that is planned and free of conflicts."""
+    """A merge that is planned and free of conflicts.
 
-    source: ManifestState
+    `source` is the branch that is merged; None when earlier states of the graph are the source.
+    """
+
+    source: ManifestState | None
     target: ManifestState
     plans: Mapping[str, TablePlan]
     read_versions: Mapping[str, int]
@@ -89,16 +92,17 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
 def _queue_keys(request: MergeRequest) -> list[tuple[str, str | None]]:
     """Everything the merge writes or trusts, and the source's tables while rows are read there."""
     touched = {*request.plans, *request.read_versions}
-    return [
-        *queue_keys(touched, request.target.branch),
-        *queue_keys(request.plans, request.source.branch),
-    ]
+    source = () if request.source is None else queue_keys(request.plans, request.source.branch)
+    return [*queue_keys(touched, request.target.branch), *source]
 
 
 def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> ManifestState:
-    source = environment.coordinator.fresh(request.source.branch)
-    state = environment.coordinator.fresh(request.target.branch)
-    for seen, now in ((request.source, source), (request.target, state)):
+    coordinator = environment.coordinator
+    state = coordinator.fresh(request.target.branch)
+    seen_states = [(request.target, state)]
+    if request.source is not None:
+        seen_states.append((request.source, coordinator.fresh(request.source.branch)))
+    for seen, now in seen_states:
         if seen.branch_id != now.branch_id:
             raise ConflictError(
                 f"branch '{seen.branch}' was deleted and made again — refresh and retry"
@@ -220,12 +224,12 @@ def _intent_of(
         expected=dict(request.read_versions),
         commit=mint_commit(
             request.actor,
-            merged_parent_id=request.source.head.commit_id,
+            merged_parent_id=None if request.source is None else request.source.head.commit_id,
             properties=request.properties,
         ),
         pointed=pointed,
         ancestors=request.ancestors,
-        source_branch=request.source.branch,
+        source_branch=None if request.source is None else request.source.branch,
         confirms=True,
         before_publish=lambda: hit(Failpoint.BRANCH_MERGE_POST_PHASE_B_PRE_MANIFEST_COMMIT),
     )

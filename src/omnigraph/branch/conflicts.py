@@ -88,7 +88,7 @@ def contest(
     delta = pa.table({"id": free["id"], "before": free["target"], "after": free["after"]})
     unequal = both.filter(pa.array(_is_unequal(tables, source, target, both)))
     bases = [BaseImage(each) for each in read_images(tables, base, unequal["before"])]
-    found = _contests(tables, entity, bases, (target, source), unequal)
+    found = list_contests(tables, entity, bases, (target, source), unequal)
     return Differences(delta.cast(SCHEMA)), found
 
 
@@ -110,11 +110,11 @@ def contest_virtual(
     free = rows.filter(pa.array(is_theirs & ~is_ours))
     both = np.flatnonzero(is_theirs & is_ours)
     unequal = rows.take(pa.array(both)).rename_columns(["id", "target", "after"])
-    bases = _base_images(base_table, found.take(both))
-    return Differences(free), _contests(tables, entity, bases, (target, source), unequal)
+    bases = read_base_images(base_table, found.take(both))
+    return Differences(free), list_contests(tables, entity, bases, (target, source), unequal)
 
 
-def _base_images(base_table: BaseTable, rows: Rows) -> list[BaseImage]:
+def read_base_images(base_table: BaseTable, rows: Rows) -> list[BaseImage]:
     images_ = [BaseImage(None, is_disputed=each == DISPUTED) for each in rows.numbers.tolist()]
     for handle, row_ids in base_table.columns(rows):
         for position, image in enumerate(read_images(base_table.tables, handle, row_ids)):
@@ -153,7 +153,7 @@ def _is_unequal(
     return result
 
 
-def _contests(
+def list_contests(
     tables: TableStorage,
     entity: EntityType,
     bases: Sequence[BaseImage],

@@ -27,7 +27,7 @@ from omnigraph.branch.merge_base import Base, commits_of, merge_base
 from omnigraph.branch.merge_checks import merge_checks
 from omnigraph.branch.merge_models import merge_models
 from omnigraph.branch.merged_rows import find_broken_rules, find_other_rules
-from omnigraph.branch.plan import Snapshots, choose_how, plan_merge
+from omnigraph.branch.plan import Snapshots, TablePlan, choose_how, plan_merge
 from omnigraph.branch.resolve import ResolvedMerge, resolve_conflicts
 from omnigraph.branch.schema_join import SchemaJoin, Schemas, is_in_one_schema, join_schemas
 from omnigraph.catalog import Catalog, MigrationStep, list_differences
@@ -186,11 +186,7 @@ def _publish(
     environment: WriteEnvironment, joined: _Joined, actor: str | None, note: CommitNote
 ) -> MergeResult:
     source, target = joined.source.branch, joined.target.branch
-    plans = {
-        key: replace(plan, how=choose_how(plan, target))
-        for key, plan in joined.result.plans.items()
-        if len(plan.delta)
-    }
+    plans = choose_plans(joined.result, target)
     facts: dict[str, Any] = {
         "source": joined.source,
         "target": joined.target,
@@ -206,8 +202,39 @@ def _publish(
         adopted = find_adopted(joined.new_schema)
         request = SchemaMergeRequest(join=joined.new_schema, adopted=adopted, **facts)
         commit = apply_schema_merge(environment, request)
-    tables = {key: TableMerge(*plan.delta.counts) for key, plan in sorted(plans.items())}
+    tables = count_rows(plans)
     return MergeResult(source, target, joined.outcome, commit.commit_id, tables, actor=actor)
+
+
+def choose_plans(result: ResolvedMerge, target: str) -> dict[str, TablePlan]:
+    """The tables to change, and how the target comes to show each of them."""
+    return {
+        key: replace(plan, how=choose_how(plan, target))
+        for key, plan in result.plans.items()
+        if len(plan.delta)
+    }
+
+
+def count_rows(plans: Mapping[str, TablePlan]) -> dict[str, TableMerge]:
+    """How many rows of each table are changed."""
+    return {key: TableMerge(*plan.delta.counts) for key, plan in sorted(plans.items())}
+
+
+def list_changes(
+    environment: WriteEnvironment, target: ManifestState, result: ResolvedMerge
+) -> ChangeSet:
+    """What the target would get."""
+    return ChangeSet(
+        tables=environment.tables,
+        from_version=target.version,
+        to_version=target.version,
+        branch=target.branch,
+        table_changes=tuple(
+            TableChanges(plan.entity, plan.target, plan.source, plan.delta)
+            for plan in result.plans.values()
+            if len(plan.delta)
+        ),
+    )
 
 
 def delete_merged(
@@ -231,18 +258,8 @@ def preview_merge(
 ) -> MergePreview:
     """Say what `merge` would do, and write nothing."""
     joined = _join(environment, catalog, source, target, resolution)
-    changes = ChangeSet(
-        tables=environment.tables,
-        from_version=joined.target.version,
-        to_version=joined.target.version,
-        branch=target,
-        table_changes=tuple(
-            TableChanges(plan.entity, plan.target, plan.source, plan.delta)
-            for plan in joined.result.plans.values()
-            if len(plan.delta)
-        ),
-        schema_steps=_list_schema_steps(joined),
-    )
+    found = list_changes(environment, joined.target, joined.result)
+    changes = replace(found, schema_steps=_list_schema_steps(joined))
     return MergePreview(source, target, joined.outcome, changes, tuple(joined.result.conflicts))
 
 
@@ -359,14 +376,21 @@ def _properties(joined: _Joined) -> dict[str, Any]:
     }
     if len(bases) > 1:
         noted["merge_bases"] = bases
-    if joined.result.resolved:
-        noted["resolved"] = [
+    return noted | note_resolved(joined.result)
+
+
+def note_resolved(result: ResolvedMerge) -> dict[str, Any]:
+    """How conflicts were resolved, as a commit records it."""
+    if not result.resolved:
+        return {}
+    return {
+        "resolved": [
             {
                 "table_key": conflict.table_key,
                 "row_id": conflict.row_id,
                 "kind": conflict.kind,
                 "take": side,
             }
-            for conflict, side in joined.result.resolved
+            for conflict, side in result.resolved
         ]
-    return noted
+    }

@@ -26,8 +26,13 @@ class MergedModels:
     conflicts: list[MergeConflict] = field(default_factory=list)
 
 
-def merge_models(three: Snapshots, plans: Mapping[str, TablePlan]) -> MergedModels:
-    """Decide the model of every vector property of the tables that a merge changes."""
+def merge_models(
+    three: Snapshots, plans: Mapping[str, TablePlan], *, may_adopt: bool = True
+) -> MergedModels:
+    """Decide the model of every vector property of the tables that a merge changes.
+
+    With `may_adopt` a table that the target has not changed gets all that the source did.
+    """
     merged = MergedModels()
     if three.source.vector_models == three.target.vector_models:
         return merged
@@ -35,7 +40,8 @@ def merge_models(three: Snapshots, plans: Mapping[str, TablePlan]) -> MergedMode
         if not len(plan.delta):
             continue
         base = entry_of(three.base, key, three.snapshot_of)
-        _merge_table(merged, three, plan, is_adopted=is_same_entry(base, plan.target_entry))
+        is_adopted = may_adopt and is_same_entry(base, plan.target_entry)
+        _merge_table(merged, three, plan, is_adopted=is_adopted)
     return merged
 
 

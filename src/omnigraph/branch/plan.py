@@ -50,7 +50,8 @@ class How(StrEnum):
 class TablePlan:
     """The change of one table. `delta` leads from the target's rows to the merged ones.
 
-    In `delta`, `before` is the row in the target and `after` the row in the source.
+    In `delta`, `before` is the row in the target and `after` the row in the source. A source of
+    another schema may hold what the present one does not allow.
     """
 
     entity: EntityType
@@ -61,6 +62,7 @@ class TablePlan:
     delta: Differences
     how: How
     is_rewrite: bool = False
+    is_of_other_schema: bool = False
 
     @property
     def table_key(self) -> str:

@@ -68,7 +68,10 @@ class MergedGraph:
 
     def list_value_columns(self, entity: EntityType) -> list[str]:
         """Nulls cannot come from a source that refused them."""
-        return list_constrained_columns(entity)
+        columns = list_constrained_columns(entity)
+        if self.plans[entity.table_key].is_of_other_schema:
+            columns += [each.name for each in entity.properties.values() if not each.type.nullable]
+        return columns
 
     def read_new_rows(self, entity: EntityType, columns: Sequence[str]) -> pa.Table:
         """Every column that a rule looks at, read once for all rules of the type."""
@@ -77,7 +80,7 @@ class MergedGraph:
             self._cached_rows = None
             plan = self.plans[key]
             members = [name for group in groups_besides_key(entity) for name in group.members]
-            names = [*entity.structural_columns, *list_constrained_columns(entity), *members]
+            names = [*entity.structural_columns, *self.list_value_columns(entity), *members]
             rows = self._take(plan.source, plan.delta.rows["after"], list(dict.fromkeys(names)))
             self._cached_rows = key, rows
         return self._cached_rows[1]

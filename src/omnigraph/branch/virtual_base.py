@@ -99,7 +99,7 @@ class BaseTable:
         entry = self.snapshot_of(base).entries.get(self.table_key)
         if entry is None or not len(ids):
             return absent_rows(len(ids))
-        return self._find_in(open_entry(self.tables, entry), ids)
+        return self.find_in(open_entry(self.tables, entry), ids)
 
     def _find_virtual(self, base: VirtualBase, ids: pa.StringArray) -> Rows:
         one, other = self.find(base.one, ids), self.find(base.other, ids)
@@ -117,7 +117,8 @@ class BaseTable:
         row_ids[differing] = np.where(first_kept, second.row_ids, first.row_ids)
         return Rows(numbers, row_ids)
 
-    def _find_in(self, handle: TableHandle, ids: pa.StringArray) -> Rows:
+    def find_in(self, handle: TableHandle, ids: pa.StringArray) -> Rows:
+        """The rows of one handle with these ids."""
         # Few ids are looked up, many are cheaper found in one pass.
         wanted = IsIn("id", ids) if len(ids) <= _IDS_PER_SCAN else None
         known = self.tables.reads.scan(handle, ["id"], wanted, with_row_id=True)

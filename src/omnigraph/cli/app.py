@@ -41,6 +41,7 @@ from omnigraph.cli import (
     tag,
     transfer,
     ui,
+    undo,
     upkeep,
 )
 from omnigraph.cli.call import Call
@@ -80,6 +81,9 @@ app.command("snapshot")(graph.snapshot)
 app.command("log")(history.log)
 app.command("history", short_help="Show what every commit did to one entity.")(entity.history)
 app.command("blame", short_help="Show which commit wrote each value of an entity.")(entity.blame)
+app.command("revert", short_help="Take back what commits did.")(undo.revert)
+app.command("cherry-pick", short_help="Make commits again on another branch.")(undo.cherry_pick)
+app.command("restore", short_help="Go back to an earlier state.")(undo.restore)
 app.add_typer(changes.app, name="changes")
 app.command("verify", short_help="Check that a graph is intact.")(history.verify)
 app.command("optimize", short_help="Merge small fragments, update indexes.")(upkeep.optimize)

@@ -22,6 +22,13 @@ from omnigraph.wire import conflict_to_json, parse_conflict
 app = make_group("Create, compare, merge and delete branches.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")]
+PreviewFlag = Annotated[
+    bool, typer.Option("--preview", help="Show what would happen; write nothing.")
+]
+ResolveOption = Annotated[
+    str | None,
+    typer.Option("--resolve", help="Resolve conflicts: ours, theirs, or a JSON file."),
+]
 
 _SIGNS = {"insert": "+", "update": "~", "delete": "-"}
 
@@ -72,18 +79,13 @@ def merge(
     delete_branch: Annotated[
         bool, typer.Option("--delete-branch", help="Delete SOURCE afterwards.")
     ] = False,
-    preview: Annotated[
-        bool, typer.Option("--preview", help="Show what would happen; write nothing.")
-    ] = False,
-    resolve: Annotated[
-        str | None,
-        typer.Option("--resolve", help="Resolve conflicts: ours, theirs, or a JSON file."),
-    ] = None,
+    preview: PreviewFlag = False,
+    resolve: ResolveOption = None,
     message: MessageOption = None,
     meta: MetaOption = None,
 ) -> None:
     """Merge the changes of one branch into another, as one commit or not at all."""
-    choices, note = _read_resolution(resolve), parse_note(message, meta)
+    choices, note = read_resolution(resolve), parse_note(message, meta)
     if preview:
         with call.open_graph("r", doing="comparing") as graph:
             found = graph.preview_merge(source, into, resolve=choices)
@@ -96,17 +98,22 @@ def merge(
                 source, into, delete_branch=delete_branch, resolve=choices, note=note
             )
     except MergeConflicts as error:
-        if call.as_json:
-            conflicts = [conflict_to_json(each) for each in error.conflicts]
-            print_json({"error": str(error), "code": "conflict", "merge_conflicts": conflicts})
-        print_error(error.render())
+        print_conflicts(call, error)
         raise typer.Exit(1) from None
     call.print_result(result, _merge_lines(result))
     if (reason := result.get("branch_delete_error")) is not None:
         typer.echo(f"warning: {source} is still there: {reason}", err=True)
 
 
-def _read_resolution(text: str | None) -> Any:
+def print_conflicts(call: Call, error: MergeConflicts) -> None:
+    """Print what stands in the way; with --json every side of every conflict."""
+    if call.as_json:
+        conflicts = [conflict_to_json(each) for each in error.conflicts]
+        print_json({"error": str(error), "code": "conflict", "merge_conflicts": conflicts})
+    print_error(error.render())
+
+
+def read_resolution(text: str | None) -> Any:
     """Read `ours`, `theirs`, or a JSON file of decisions."""
     if text is None or text in ("ours", "theirs"):
         return text
@@ -118,20 +125,26 @@ def _read_resolution(text: str | None) -> Any:
 
 def _merge_lines(result: Json) -> Iterator[str]:
     yield f"merged {result['source']} into {result['target']}: {result['outcome']}"
-    for key, each in sorted(result.get("tables", {}).items()):
-        yield f"{key} +{each['inserted']} ~{each['updated']} -{each['deleted']}"
+    yield from describe_tables(result)
     if result.get("branch_deleted"):
         yield f"deleted branch {result['source']}"
 
 
+def describe_tables(result: Json) -> Iterator[str]:
+    """How many rows of each table were changed."""
+    for key, each in sorted(result.get("tables", {}).items()):
+        yield f"{key} +{each['inserted']} ~{each['updated']} -{each['deleted']}"
+
+
 def _preview_lines(result: Json) -> Iterator[str]:
     yield f"merging {result['source']} into {result['target']} would be: {result['outcome']}"
-    yield _count_changes(result["changes"])
+    yield count_changes(result["changes"])
     for conflict in map(parse_conflict, result["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"
 
 
-def _count_changes(changes: Json) -> str:
+def count_changes(changes: Json) -> str:
+    """How many inserts, updates and deletes there are."""
     stats = changes["stats"]
     return f"+{stats['inserts']} ~{stats['updates']} -{stats['deletes']}"
 
@@ -164,7 +177,7 @@ def diff(
                 print(line)
         else:
             found = graph.diff(before, after, types=types)
-            counts = f"{before} → {after}: {_count_changes(found)}"
+            counts = f"{before} → {after}: {count_changes(found)}"
             steps = [f"schema: {describe_step(step)}" for step in found.get("schema_steps", ())]
             lines = [counts, *steps, *map(_describe_change, found["changes"])]
             call.print_result(found, lines)

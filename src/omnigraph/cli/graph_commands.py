@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
+from omnigraph.undo_calls import UndoCall
 from omnigraph.wire import BlobContent, BlobPlace, FeedPart, QueryCall
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class GraphCommands(Protocol):
         note: CommitNote = NO_NOTE,
     ) -> Json: ...
     def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json: ...
+    def undo(self, asked: UndoCall, note: CommitNote) -> Json: ...
+    def preview_undo(self, asked: UndoCall) -> Json: ...
     def diff(self, before: str, after: str, *, types: Sequence[str] | None) -> Json: ...
 
     def diff_lines(self, before: str, after: str, *, types: Sequence[str] | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
@@ -16,6 +16,11 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
 from omnigraph.manifest.checks import Check
+from omnigraph.undo_calls import UndoCall
+
+if TYPE_CHECKING:
+    from omnigraph.branch.merge import MergePreview, MergeResult
+    from omnigraph.graph import MutationResult
 
 if TYPE_CHECKING:
     from omnigraph.upkeep.job_records import JobRecords
@@ -206,6 +211,16 @@ class LocalGraph:
 
     def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json:
         found = self.graph.merge(source, target, preview=True, resolve=resolve)
+        return {**wire.merge_preview_to_json(found), "changes": found.changes.to_json()}
+
+    def undo(self, asked: UndoCall, note: CommitNote) -> Json:
+        said: Any = {"message": note.message, "metadata": note.metadata}
+        done = cast("MergeResult | MutationResult", asked.ask(self.graph, None, **said))
+        commit = self.graph.commit(done.commit_id) if done.commit_id else None
+        return wire.undone_to_json(done, asked, self.actor, commit)
+
+    def preview_undo(self, asked: UndoCall) -> Json:
+        found = cast("MergePreview", asked.ask(self.graph, None, preview=True))
         return {**wire.merge_preview_to_json(found), "changes": found.changes.to_json()}
 
     def diff(self, before: str, after: str, *, types: Sequence[str] | None) -> Json:

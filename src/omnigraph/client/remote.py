@@ -18,6 +18,7 @@ from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import AddressError, MergeConflicts, PreconditionFailed, RemoteError
 from omnigraph.pipeline.spooled import show_names
+from omnigraph.undo_calls import UndoCall
 from omnigraph.wire import BlobContent, BlobPlace, FeedPart, QueryCall, parse_conflict
 
 if TYPE_CHECKING:
@@ -260,20 +261,21 @@ class RemoteGraph:
             resolve=resolve,
             **note.to_json(),
         )
-        try:
+        with _raise_conflicts(target, "merge"):
             return self.http.call("POST", "/branches/merge", body=body)
-        except RemoteError as error:
-            conflicts = error.details.get("merge_conflicts")
-            if not conflicts:
-                raise
-            raise MergeConflicts(
-                [parse_conflict(each) for each in conflicts], into=target
-            ) from None
 
     def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json:
         # A path of its own: a server that is too old to preview has none, and must not merge.
         body = _drop_missing(source=source, target=target, resolve=resolve)
         return self.http.call("POST", "/branches/merge/preview", body=body)
+
+    def undo(self, asked: UndoCall, note: CommitNote) -> Json:
+        body = {**asked.to_json(), **note.to_json()}
+        with _raise_conflicts(asked.branch, asked.verb):
+            return self.http.call("POST", asked.path, body=body)
+
+    def preview_undo(self, asked: UndoCall) -> Json:
+        return self.http.call("POST", f"{asked.path}/preview", body=asked.to_json())
 
     def diff(self, before: str, after: str, *, types: Sequence[str] | None) -> Json:
         return self.http.call("GET", "/diff", params=_diff_params(before, after, types))
@@ -355,6 +357,19 @@ class RemoteGraph:
 
     def commit(self, commit_id: str) -> Json:
         return self.http.below("commits", commit_id).call("GET", "")
+
+
+@contextmanager
+def _raise_conflicts(target: str, verb: str) -> Iterator[None]:
+    """Raise the conflicts that a server reports as the library does."""
+    try:
+        yield
+    except RemoteError as error:
+        conflicts = error.details.get("merge_conflicts")
+        if not conflicts:
+            raise
+        found = [parse_conflict(each) for each in conflicts]
+        raise MergeConflicts(found, into=target, verb=verb) from None
 
 
 @contextmanager

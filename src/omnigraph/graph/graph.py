@@ -23,6 +23,7 @@ from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
+from omnigraph.graph.undo import UndoCalls
 from omnigraph.graph.upkeep import UpkeepCalls
 from omnigraph.graph.versions import CheckCalls, SchemaCalls, TransferCalls, VersionCalls
 from omnigraph.index import open_tables
@@ -67,7 +68,9 @@ def _load_argument_types() -> dict[str, Any]:
 
 
 @check_calls(_load_argument_types)
-class Graph(VersionCalls, CheckCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls):
+class Graph(
+    VersionCalls, UndoCalls, CheckCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls
+):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 
     def __init__(self, session: Session) -> None:

@@ -14,7 +14,7 @@ from omnigraph.graph.relocation import record_location, relocate_if_moved
 from omnigraph.graph.session import Mode, Session
 from omnigraph.graph.settings import read_settings
 from omnigraph.graph.store import open_store
-from omnigraph.manifest import create_graph, migrate, read_stamp
+from omnigraph.manifest import migrate, read_stamp
 from omnigraph.policy import Policy
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.queues import writer_queues
@@ -45,6 +45,8 @@ def init(
     settings = read_settings(spark, config, embedder, embedding_model)
     catalog = build_catalog(parse_schema(schema))
     store = open_store(uri, storage_options, durability)
+    from omnigraph.manifest.genesis import create_graph  # only an init needs it
+
     create_graph(
         store.texts,
         store.tables,

@@ -27,7 +27,6 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
 
 from omnigraph.manifest.contract import SchemaContract, load_contract
 from omnigraph.manifest.coordinator import Coordinator
-from omnigraph.manifest.genesis import create_graph
 from omnigraph.manifest.history import reconcile, reconcile_changed
 from omnigraph.manifest.model import (
     MAIN,
@@ -62,7 +61,6 @@ __all__ = [
     "TableEntry",
     "Tombstone",
     "UpdatePin",
-    "create_graph",
     "load_accepted_contract",
     "load_contract",
     "migrate",

@@ -208,14 +208,15 @@ def _step_back(coordinator: Coordinator, snapshot: Snapshot, count: str, revisio
 
 def find_at_time(coordinator: Coordinator, branch: str, at: datetime | str) -> Snapshot:
     """The branch as the newest commit that was made by then left it."""
-    instant = _to_microseconds(at)
+    instant = to_microseconds(at)
     for commit in coordinator.commits(branch):
         if commit.created_at <= instant:
             return coordinator.snapshot_of(commit)
     raise NotFoundError(f"branch '{branch}' has no commit as old as that — its first one is newer")
 
 
-def _to_microseconds(at: datetime | str) -> int:
+def to_microseconds(at: datetime | str) -> int:
+    """A time as commits count it."""
     if isinstance(at, datetime):
         aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return int(aware.timestamp() * 1_000_000)

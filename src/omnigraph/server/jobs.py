@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
 from omnigraph.branch.extent import estimate_differing_rows
-from omnigraph.branch.merge import MergeResult
+from omnigraph.branch.merge import MergePreview, MergeResult
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
@@ -33,7 +33,8 @@ from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.json_values import parse_json, validate
 from omnigraph.server.request_models import IngestRequest, resolve_branch
 from omnigraph.server.strict_lines import check_lines
-from omnigraph.wire import embed_to_json, load_to_json, preview_to_json
+from omnigraph.undo_calls import RestoreCall, UndoCall
+from omnigraph.wire import embed_to_json, load_to_json, preview_to_json, undone_to_json
 
 DEFAULT_MODE = "merge"
 LONG_BYTES = 64 * 1024
@@ -247,6 +248,42 @@ class Merge:
         except OmnigraphError as error:
             return replace(merged, branch_deleted=False, branch_delete_error=str(error))
         return replace(merged, branch_deleted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Revert, cherry-pick or restore. The caller was authorized already."""
+
+    asked: UndoCall
+    actor: str | None
+    note: CommitNote = NO_NOTE
+
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
+        graph, asked = opened.graph, self.asked
+        try:
+            if isinstance(asked, RestoreCall):
+                pairs = [(asked.revision, asked.branch)]
+            else:
+                pairs = [(each, f"{each}~1") for each in asked.commits]
+            tables = get_session(graph).store.tables
+            rows = 0
+            for pair in pairs:
+                rows += estimate_differing_rows(tables, *map(graph.snapshot, pair))
+                if rows >= LONG_ROWS:
+                    return True
+        except OmnigraphError:
+            return False  # the run says what is wrong
+        return not pairs  # a session: how much it did is not known before it is looked at
+
+    def weigh(self, body: Body) -> int:
+        return 0
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        note = {"message": self.note.message, "metadata": self.note.metadata}
+        done = self.asked.ask(opened.graph, self.actor, **note)
+        assert not isinstance(done, MergePreview)
+        commit = find_commit(opened.graph, done.commit_id)
+        return undone_to_json(done, self.asked, self.actor, commit)
 
 
 def find_commit(graph: Graph, commit_id: str | None) -> Commit | None:

@@ -199,6 +199,45 @@ _ENTITY = {
 }
 _COMMIT_ID = {"commit_id": _text("The graph commit.")}
 
+_COMMITS = {"type": "array", "description": "Commits, by their ids."}
+_OF_ACTOR = _text("All commits of this actor, instead of ids.")
+_OF_SESSION = _text("All commits with this `session` in their metadata, instead of ids.")
+_SINCE = _text("Only those made since this time.")
+
+
+def _make_undo_tools(
+    name: str,
+    description: str,
+    operation_id: str,
+    *arguments: Mapping[str, Json],
+    required: tuple[str, ...] = (),
+) -> tuple[Tool, Tool]:
+    """A tool, and one that says what it would do."""
+    path = name.replace("_", "-")
+    known = {key: each for one in arguments for key, each in one.items()}
+    preview = f"preview{operation_id[0].upper()}{operation_id[1:]}"
+    return (
+        Tool(
+            f"{name}_preview",
+            f"What {name} would do, and its conflicts with base, ours and theirs. Writes nothing.",
+            preview,
+            _post(f"{path}/preview", *known),
+            known,
+            required,
+            cuts=True,
+        ),
+        Tool(
+            name,
+            f"{description} Preview it first.",
+            operation_id,
+            _post(path, *known, *_NOTE),
+            {**known, **_NOTE},
+            required,
+            is_read=False,
+        ),
+    )
+
+
 HEALTH = Tool("health", "Whether the server is up, and its version.", "health", _get("healthz"))
 GRAPHS_LIST = Tool("graphs_list", "The graphs of this server.", "listGraphs", _get("graphs"))
 
@@ -319,6 +358,33 @@ TOOLS: tuple[Tool, ...] = (
         },
         ("source",),
         is_read=False,
+    ),
+    *_make_undo_tools(
+        "revert",
+        "Take back what commits did to a branch, as one commit. Later edits of the rows are "
+        "conflicts.",
+        "revert",
+        {"commits": _COMMITS, "actor": _OF_ACTOR, "session": _OF_SESSION, "since": _SINCE},
+        {"branch": _BRANCH, "resolve": _RESOLVE},
+    ),
+    *_make_undo_tools(
+        "cherry_pick",
+        "Make the changes of commits again on another branch, as one commit.",
+        "cherryPick",
+        {"commits": _COMMITS, "into": _text("The branch to change."), "resolve": _RESOLVE},
+        required=("commits", "into"),
+    ),
+    *_make_undo_tools(
+        "restore",
+        "Make a branch what an earlier state shows: all of it, or some types or ids.",
+        "restore",
+        {
+            "from": _text("The state: a branch, tag or commit."),
+            "types": {"type": "array", "description": "Only these types."},
+            "ids": {"type": "array", "description": "Only nodes and edges with these ids."},
+            "branch": _BRANCH,
+        },
+        required=("from",),
     ),
     Tool(
         "commits_list",

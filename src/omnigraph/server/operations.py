@@ -33,8 +33,10 @@ from omnigraph.server import (
     routes_schema,
     routes_server,
     routes_tags,
+    routes_undo,
     routes_workbench,
     routes_writes,
+    undo_models,
     uploads,
 )
 from omnigraph.server.call import Call
@@ -310,6 +312,27 @@ OPERATIONS: tuple[Operation, ...] = (
     _read(
         "previewMerge", "/branches/merge/preview", routes_branches.preview_merge,
         sent.MergePreviewRequest, answered.MergePreviewOutput, errors=(*READ_ERRORS, 409)
+    ),
+    _write("revert", "/revert", routes_undo.revert, undo_models.RevertRequest, answered.UndoOutput),
+    _read(
+        "previewRevert", "/revert/preview", routes_undo.preview_revert,
+        undo_models.RevertPreviewRequest, answered.MergePreviewOutput, errors=(*READ_ERRORS, 409)
+    ),
+    _write(
+        "cherryPick", "/cherry-pick", routes_undo.cherry_pick, undo_models.PickRequest,
+        answered.UndoOutput
+    ),
+    _read(
+        "previewCherryPick", "/cherry-pick/preview", routes_undo.preview_cherry_pick,
+        undo_models.PickPreviewRequest, answered.MergePreviewOutput, errors=(*READ_ERRORS, 409)
+    ),
+    _write(
+        "restore", "/restore", routes_undo.restore, undo_models.RestoreRequest,
+        answered.RestoreOutput
+    ),
+    _read(
+        "previewRestore", "/restore/preview", routes_undo.preview_restore,
+        undo_models.RestorePreviewRequest, answered.MergePreviewOutput, errors=(*READ_ERRORS, 409)
     ),
     _get(
         "diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=_DIFF,

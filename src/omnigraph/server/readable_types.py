@@ -83,7 +83,7 @@ def hide_conflicts(call: Call, error: MergeConflicts, branch: str) -> MergeConfl
         else replace(each, row_id=None, message=HIDDEN, base=None, ours=None, theirs=None)
         for each in error.conflicts
     ]
-    return MergeConflicts(shown, into=branch)
+    return MergeConflicts(shown, into=branch, verb=error.verb)
 
 
 def hide_rows(call: Call, error: OmnigraphError) -> OmnigraphError:

@@ -328,6 +328,25 @@ class BranchMergeOutput(ResponseModel):
     branch_delete_error: str | None = None
 
 
+class UndoOutput(ResponseModel):
+    source: str = Field(description="The commits.")
+    target: str
+    outcome: Outcome
+    actor_id: str | None
+    commit_id: str | None
+    tables: dict[str, TableMerge]
+    commit: Commit | None
+
+
+class RestoreOutput(ResponseModel):
+    source: str = Field(description="The state that was restored.")
+    target: str
+    affected_nodes: int
+    affected_edges: int
+    actor_id: str | None
+    commit: Commit | None
+
+
 class QueryParameter(ResponseModel):
     name: str
     kind: Literal[

@@ -68,6 +68,21 @@ def is_number_type(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
+def is_narrower(type_: pa.DataType, than: pa.DataType) -> bool:
+    """Whether a type of numbers has no room for some numbers of another one."""
+    if type_ == than or not (is_number_type(type_) and is_number_type(than)):
+        return False
+    if pa.types.is_floating(type_):
+        bits = 24 if type_.bit_width == 32 else 53
+        return bool(than.bit_width > (type_.bit_width if pa.types.is_floating(than) else bits))
+    if pa.types.is_floating(than):
+        return True
+    signs = pa.types.is_signed_integer(type_), pa.types.is_signed_integer(than)
+    if signs == (True, False):
+        return bool(than.bit_width >= type_.bit_width)
+    return bool(signs == (False, True) or than.bit_width > type_.bit_width)
+
+
 def recast(numbers: pa.Array, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
     """Numbers in another type, and which of them it has no room for: those are null.
 

@@ -28,7 +28,7 @@ from lance.dataset import LanceOperation
 from omnigraph.errors import TableNotFound
 from omnigraph.lru import Lru
 from omnigraph.storage.ancestry import Ancestry
-from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema, to_stored_batches
+from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema, to_stored, to_stored_batches
 from omnigraph.storage.compaction import CompactionStaging
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, write_in_memory
@@ -66,6 +66,7 @@ from omnigraph.storage.transactions import (
     read_transaction,
 )
 from omnigraph.storage.unattached import UnattachedStaging
+from omnigraph.ulids import new_ulid
 
 HANDLES_MAX = 32
 SMALL_FRAGMENT_ROWS = 8_192
@@ -201,6 +202,15 @@ class TableStorage:
         uuid = transaction_uuid(dataset)
         assert uuid is not None
         return describe_version(location, dataset, uuid)
+
+    def hold_in_memory(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> TableHandle:
+        """A table of these rows that no file has: it is there as long as its handle."""
+        location = TableLocation(f"memory://{new_ulid()}")
+        stored = to_keyed_schema(schema)
+        rows = pa.Table.from_batches(batches, schema)
+        with lance_errors("holding rows in memory", location):
+            dataset = Opener({}).create(location.uri, to_stored(rows, stored))
+        return _to_handle(location, dataset)
 
     # Committing: HEAD moves by exactly one
 
