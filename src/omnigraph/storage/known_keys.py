@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata
@@ -21,7 +20,6 @@ from omnigraph.lru import Lru
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.predicates import IsIn
-from omnigraph.storage.projection import ROW_ADDRESS
 from omnigraph.storage.reads import Reads
 
 ROWS_MAX = 1_024
@@ -71,18 +69,19 @@ class KnownKeys:
         self, handle: TableHandle, column: str, small: Sequence[FragmentMetadata]
     ) -> list[pa.Array]:
         """The keys of small fragments: those that are not known are read in one scan, and kept."""
-        kept = {each.id: self._by_file.get(_file_of(each)) for each in small}
-        unknown = [each for each in small if kept[each.id] is None]
+        files = {each.id: _file_of(each) for each in small}
+        kept = {number: self._by_file.get(file) for number, file in files.items()}
         known = [keys for keys in kept.values() if keys is not None]
-        if not unknown:
+        if len(known) == len(small):
             return known
-        ids = [each.id for each in unknown]
-        batches = list(self._reads.scan_addresses(handle, [column], fragment_ids=ids))
-        rows = pa.Table.from_batches(batches)
-        owners = rows[ROW_ADDRESS].to_numpy() >> np.uint64(32)
+        fragments = self._reads.fragments(handle)
+        unknown = [each for each in fragments if kept.get(each.fragment_id, known) is None]
+        # Deleted rows too: what this version does not show any more, another branch may.
+        rows, start = self._reads.scan_physical(handle, [column], unknown), 0
         for each in unknown:
-            keys = rows[column].filter(pa.array(owners == each.id)).combine_chunks()
-            self._by_file.put(_file_of(each), keys)
+            keys = rows[column].slice(start, each.physical_rows).combine_chunks()
+            start += each.physical_rows
+            self._by_file.put(files[each.fragment_id], keys)
             known.append(keys)
         return known
 
