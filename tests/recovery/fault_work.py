@@ -17,7 +17,7 @@ from tests.recovery import work
 from tests.recovery.work import BRANCH
 
 WIDER = work.SCHEMA.replace("age: I32?", "age: I32?  email: String?").replace(
-    "node Tag {", 'node Label @rename_from("Tag") {'
+    "node Tag {", 'node Label @rename_from("Tag") { color: String? '
 )
 INDEXED = work.SCHEMA.replace("age: I32?", "age: I32? @index")
 

@@ -39,7 +39,7 @@ class _Files:
         self.branch = dict(target.selection).get("branch", "main")
         self._mode = target.load_mode or ("overwrite" if overwrite else "append")
         with target.open("r") as graph:
-            self._key = table_key(graph.catalog, target.type_name)
+            self._key = table_key(graph.branch_catalog(self.branch), target.type_name)
             self._spool = fresh_spool(graph.uri, dict(target.storage_options))
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> _Part:
