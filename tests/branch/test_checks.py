@@ -233,3 +233,30 @@ def test_checks_are_read_from_a_folder_with_settings(graph: og.Graph, tmp_path: 
     (folder / "checks.yaml").write_text("expct: {}\n")
     with pytest.raises(BadRequestError, match="expected `every_commit`"):
         graph.apply_checks(folder)
+
+
+def test_a_merge_that_brings_a_schema_is_checked_in_it_and_leaves_nothing_when_refused(
+    graph: og.Graph,
+) -> None:
+    graph.create_branch("review")
+    graph.apply_schema(SCHEMA.replace("year: I32?", "year: I32?  pages: I32?"), branch="review")
+    long = Check(
+        "long", "query long() { match { $p: Paper $p.pages > 9 } return { $p.doi, $p.pages } }"
+    )
+    graph.apply_checks([long], branch="review")
+    grow = 'query grow($n: I32) { update Paper set { pages: $n } where doi = "p1" }'
+    graph.mutate(grow, params={"n": 10}, branch="review")
+    change(graph, "paper", doi="p2", year=1)
+    before = state_of(graph)
+
+    with pytest.raises(ChecksFailed, match="'long'"):
+        graph.merge("review")
+
+    rows, _, checks = state_of(graph)
+    assert (rows, checks) == (before[0], before[2])
+    assert "pages" not in graph.schema
+    assert graph.verify().is_clean
+    graph.mutate(grow, params={"n": 9}, branch="review")
+    assert graph.merge("review").outcome == "merged"
+    assert graph.checks() == [long]
+    assert "pages" in graph.schema
