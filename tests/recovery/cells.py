@@ -19,6 +19,7 @@ TABLE_COUNTS = (1, 2, 5)
 MEMBER_COUNTS = (1, 3, 8)
 MATRIX_MIN = 400
 
+SHOWN = ("orphan", "fork", "checked")
 FORWARD, BACK, DISCARDED = "RolledForward", "RolledBack", "OrphanedBranchDiscarded"
 
 
@@ -47,7 +48,7 @@ class Cell:
         return f"{self.recovery_point}=kill@{self.recovery_nth}"
 
     def __str__(self) -> str:
-        start = f" over {self.template}" if self.template.startswith(("orphan", "fork")) else ""
+        start = f" over {self.template}" if self.template.startswith(SHOWN) else ""
         died = f"{self.writer}{start}, {self.count} tables, {self.point}@{self.nth}"
         if self.recovery_point is None:
             return died
@@ -83,6 +84,16 @@ def writer_cells() -> Iterator[Cell]:
     for count in TABLE_COUNTS:
         point = Point.MUTATION_DELETE_NODE_PRE_PRIMARY_DELETE
         yield Cell("writers", "delete", count, "plain", point)
+
+
+def checked_cells() -> Iterator[Cell]:
+    """Writes that are held to a check count once it has held, and not as soon as tables moved."""
+    for writer in ("insert", "delete", "load merge"):
+        for count in TABLE_COUNTS:
+            for point, nth, rows, audit in write_points(count):
+                is_unchecked = point is Point.COMMIT_AFTER_TABLE and nth == count
+                outcome = ("old", BACK) if is_unchecked else (rows, audit)
+                yield Cell("checked", writer, count, "checked", point, nth, *outcome)
 
 
 def group_cells() -> Iterator[Cell]:
@@ -229,6 +240,7 @@ def features(cell: Cell) -> set[Hashable]:
 
 GRAPH_CELLS = [
     *writer_cells(),
+    *checked_cells(),
     *group_cells(),
     *branch_cells(),
     *compaction_cells(),

@@ -24,6 +24,7 @@ from omnigraph import failpoints
 from omnigraph.errors import GraphExists, GraphNotFound
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
+from omnigraph.manifest.checks import Check
 from omnigraph.testing.inside import inside
 from omnigraph.testing.together import run_together
 from omnigraph.write.fork import open_pin
@@ -251,6 +252,9 @@ def _build_fragments(path: Path) -> Graph:
 
 
 def _add_branches(graph: Graph, kind: str) -> None:
+    if kind == "checked":
+        query = "query none() { match { $p: Person $p.age = 1000 } return { $p.name } }"
+        graph.apply_checks([Check("none", query, every_commit=True)])
     if kind in ("branch", "forked", "forked1", "forked2", "forked5"):
         graph.create_branch(BRANCH)
     if kind.startswith("forked"):
