@@ -47,7 +47,6 @@ from omnigraph.manifest.model import (
     Snapshot,
     TableEntry,
 )
-from omnigraph.manifest.pin_history import PinnedCommit, list_pinned_commits
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import admit_branch_schemas, migrate
@@ -57,6 +56,7 @@ from omnigraph.storage.location import TableLocation, version_file
 
 if TYPE_CHECKING:
     from omnigraph.manifest.line_pins import LinePins
+    from omnigraph.manifest.pin_history import PinnedCommit
     from omnigraph.manifest.tags import Tags
 
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -201,6 +201,8 @@ class Coordinator:
 
     def pinned_commits(self, state: ManifestState, entry: TableEntry) -> list[PinnedCommit]:
         """The commits of a branch's line that published a table, newest first; costs one scan."""
+        from omnigraph.manifest.pin_history import list_pinned_commits
+
         return list_pinned_commits(self._control, state, entry)
 
     def read_line_pins(self, state: ManifestState) -> LinePins:

@@ -81,7 +81,7 @@ class Intent:
     With `confirms` the sidecar is written again when every table is ready: then, and not before,
     a table that takes several commits is known to be complete. `before_publish` makes ready what
     else a publish needs, `after_publish` puts it into place; the latter may be repeated by
-    recovery. With `is_checked` nothing of the write counts before it is confirmed, whoever the
+    recovery. With `is_checked` nothing of the write counts before it is confirmed, whatever the
     writer. With `syncs_together` the versions of all tables are synced when the last one is
     committed. `withdraw` takes back what `before_publish` laid down when there is no sidecar.
     """

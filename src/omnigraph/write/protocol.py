@@ -34,7 +34,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
@@ -55,11 +55,13 @@ from omnigraph.storage.queues import Guard
 from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.evidence import has_commit
 from omnigraph.write.intent import Intent, NewTable, TableCommits, build_sidecar
-from omnigraph.write.pending_checks import PendingChecks, find_checks
 from omnigraph.write.pins import handle_to_pin, version_to_pin
 from omnigraph.write.recovery import undo
 from omnigraph.write.sidecar import Sidecar
 from omnigraph.write.sidecar_files import alive, confirm_sidecar, delete_sidecar, write_sidecar
+
+if TYPE_CHECKING:
+    from omnigraph.write.pending_checks import PendingChecks
 
 log = logging.getLogger("omnigraph.write")
 
@@ -75,6 +77,8 @@ def carry_out(
         ExpectedVersionMismatch: A table moved first. Nothing of the write is there.
         RecoveryRequired: The write may still take effect; recovery finishes or undoes it.
     """
+    from omnigraph.write.pending_checks import find_checks  # a query loads this module too
+
     checks = find_checks(environment, intent)
     if checks is not None:
         intent = replace(

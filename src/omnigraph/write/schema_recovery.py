@@ -30,7 +30,6 @@ from omnigraph.write.classify import Decision, decide
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.evidence import Found, has_commit
 from omnigraph.write.pins import handle_to_pin
-from omnigraph.write.purge import purge_history
 from omnigraph.write.sidecar import Sidecar, SidecarTable
 
 log = logging.getLogger("omnigraph.recovery")
@@ -96,6 +95,8 @@ def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> N
     if is_half_moved or _is_complete(environment, sidecar):
         promote(environment.texts)
     entries = environment.coordinator.fresh(MAIN).entries.values()
+    from omnigraph.write.purge import purge_history  # only a change that died needs it
+
     purge_history(
         environment.tables, sidecar.schema.purged, {entry.table_path for entry in entries}
     )
