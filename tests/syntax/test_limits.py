@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.errors import ParseError
 from omnigraph.syntax import NESTING_MAX, SOURCE_BYTES_MAX, parse_query, parse_schema
-from omnigraph.syntax.grammar import _make_reduction, load_grammar
+from omnigraph.syntax.grammar import load_grammar, make_reduction
 from omnigraph.syntax.print_query import print_query
 
 Parse = Callable[[str], Any]
@@ -229,5 +229,5 @@ def test_a_list_is_read_in_place() -> None:
 
     for rule in longer:
         children = [items, *([["more"]] * (rule.length - 1))]
-        assert _make_reduction(rule, object())(children) is items
+        assert make_reduction(rule, object())(children) is items
     assert len(items) > 1

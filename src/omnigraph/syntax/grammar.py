@@ -58,7 +58,7 @@ class Grammar:
 
     def __init__(self, tables: Tables, builder: object) -> None:
         self.tables = tables
-        self._reduce = [_make_reduction(rule, builder) for rule in tables.rules]
+        self._reduce = [make_reduction(rule, builder) for rule in tables.rules]
         self._skip = re.compile("|".join(self.list_patterns()[each] for each in tables.ignored))
         self._states: dict[int, dict[str, int]] = {}
         self._tried: dict[tuple[int, str], list[tuple[str, re.Pattern[str]]]] = {}
@@ -133,7 +133,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _make_reduction(rule: Rule, builder: object) -> Callable[[list[Any]], Any]:
+def make_reduction(rule: Rule, builder: object) -> Callable[[list[Any]], Any]:
     """What becomes of the children of a rule."""
     action: Callable[[list[Any]], Any] | None = getattr(builder, rule.action or "", None)
 
