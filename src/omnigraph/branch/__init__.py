@@ -21,6 +21,11 @@ merge.py         two heads → outcome → one commit with two parents
     merged_rows.py     whole tables of the result, and the rules they have to keep
     apply_schema_merge.py  rows, tables and schema in one publish
 diff.py          two states → `changes.py`: entities with both images (`images.py`)
+replay.py        revert, cherry-pick and restore: a merge over earlier states
+  commit_changes.py  what commits did, as changes to take back or to make again
+  restore.py         types or entities as an earlier state has them
+  fold.py            several changes of one table as one plan
+bisect.py        the commit that broke a check
 entity_history.py  what every commit did to one entity, and which wrote its values
   entity_line.py     the commits of a line that changed it
 html.py          a diff as a page, drawn by `picture.py` from `surroundings.py`

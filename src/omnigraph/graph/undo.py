@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from omnigraph.compiler import require_read
 from omnigraph.errors import BadRequestError
+from omnigraph.graph.query_source import compile_source
+from omnigraph.graph.reads import run_read
 from omnigraph.graph.results import MutationResult
-from omnigraph.manifest import MAIN
+from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
 
 if TYPE_CHECKING:
@@ -164,6 +169,35 @@ class UndoCalls:
         who = permit(session, name, actor, preview=preview)
         wanted = plan_cherry_pick(session, commits, name, who, read_note(message, metadata))
         return run_replay(session, wanted, resolve, preview=preview)
+
+    def bisect(
+        self, check: str | Path | Callable[[Snapshot], bool], *, good: str, bad: str
+    ) -> GraphCommit:
+        """Find the commit that broke a check, between two revisions, along first parents.
+
+        The check is a query that returns no rows while all is well, or a function of a snapshot.
+        It is asked twice more than the number of commits in between can be halved.
+
+        Raises:
+            BadRequestError: `good` is not before `bad`, or the check says otherwise of them.
+            CommitStateGone: A cleanup has removed a state that has to be asked.
+        """
+        from omnigraph.branch.bisect import bisect_commits
+
+        session = self._session
+        session.read_contract()
+
+        def holds(commit: GraphCommit) -> bool:
+            if callable(check):
+                return bool(check(session.coordinator.snapshot_of(commit)))
+            catalog, snapshot, ir = session.read_as(
+                (MAIN, commit.commit_id, None, None),
+                "commit",
+                lambda catalog, _: require_read(compile_source(check, catalog, None)),
+            )
+            return not len(run_read(session, ir, {}, catalog, snapshot, "local", perf_counter()))
+
+        return bisect_commits(session.coordinator, good, bad, holds)
 
     @overload
     def restore(

@@ -1,0 +1,50 @@
+"""Bisect finds the commit that broke a check, and asks few times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import BadRequestError
+from tests.branch.people import CHANGES, change, new_people
+
+OLD = "query old() { match { $p: Person  $p.age > 100 } return { $p.name } }"
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    return new_people(tmp_path / "graph")
+
+
+@pytest.mark.parametrize("place", [0, 7, 18, 19])
+def test_the_commit_that_broke_a_check_is_found_in_few_questions(
+    graph: og.Graph, place: int
+) -> None:
+    good = graph.commits()[0].commit_id
+    for number in range(20):
+        age = 120 if number == place else 20 + number
+        name = "dan" if number == place else "bob"
+        graph.mutate(CHANGES, "age", {"name": name, "age": age}, message=f"step {number}")
+    asked: list[str] = []
+
+    def is_well(snapshot: og.Snapshot) -> bool:
+        asked.append(snapshot.head.commit_id)
+        return not len(graph.query(OLD, commit=snapshot.head.commit_id))
+
+    assert graph.bisect(is_well, good=good, bad="main").message == f"step {place}"
+    assert graph.bisect(OLD, good=good, bad="main").message == f"step {place}"
+    assert len(asked) <= 2 + 5  # both ends, and 20 commits halved
+
+
+def test_ends_that_are_not_as_they_are_said_to_be_are_refused(graph: og.Graph) -> None:
+    change(graph, "age", name="dan", age=120)
+
+    with pytest.raises(BadRequestError, match="is not before"):
+        graph.bisect(OLD, good="main~0", bad="main")  # the same commit
+    with pytest.raises(BadRequestError, match="holds at 'main~1'"):
+        graph.bisect(OLD, good="main~2", bad="main~1")
+    change(graph, "age", name="dan", age=121)
+    with pytest.raises(BadRequestError, match="does not hold at 'main~1'"):
+        graph.bisect(OLD, good="main~1", bad="main")
