@@ -93,7 +93,7 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return graph
 
 
-@pytest.mark.parametrize("name", sample(list(READS), 3))
+@pytest.mark.parametrize("name", sample(list(READS), 5))
 def test_a_return_has_the_rows_of_the_local_engine(spark: Any, papers: og.Graph, name: str) -> None:
     text = f"query q() {{ {READS[name]} }}"
 
@@ -121,7 +121,7 @@ def test_auto_leaves_this_process_whatever_is_returned(spark: Any, papers: og.Gr
             "either { $a wrote $p%d } or { $p%d: Paper  $a.slug = $p%d.doi }",
             "not { $a wrote $_  $b memberOf $g  $a.slug = $b.slug  $a.name != $b.name%.0s }",
         ],
-        every=2,
+        every=3,
     ),
 )
 def test_a_plan_is_no_larger_for_the_blocks_before_its_last(
