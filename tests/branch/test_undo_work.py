@@ -1,0 +1,31 @@
+"""What an undo reads follows what its commits changed, not what the table holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.storage.counters import counting
+
+SCHEMA = "node Person { name: String @key  age: I32? }"
+AGE = "query q($n: String) { update Person set { age: 1 } where name = $n }"
+
+
+@pytest.mark.slow
+def test_the_rows_that_a_revert_takes_do_not_grow_with_the_table(tmp_path: Path) -> None:
+    taken = []
+    for size in (2_000, 20_000):
+        graph = og.init(tmp_path / str(size), schema=SCHEMA, durability="process", self_care=False)
+        people = ({"type": "Person", "data": {"name": f"p{n}"}} for n in range(size))
+        graph.load(list(people), mode="append")
+        made = graph.mutate(AGE, params={"n": "p7"}).commit_id
+        graph.mutate(AGE, params={"n": "p8"})
+        assert made is not None
+        with counting() as counters:
+            graph.revert(made)
+        taken.append((counters.rows_taken, counters.rows_scanned))
+
+    assert taken[0] == taken[1]
+    assert sum(taken[0]) < 100
