@@ -14,6 +14,7 @@
     │                                                          EntityNotFound
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
     │                                                          GraphExists PreconditionFailed (412)
+    │                                                          EtagMismatch (412)
     │                                                          MergeConflicts
     │                                                          ChecksFailed
     ├── ResourceLimitError  send less                    413
@@ -667,6 +668,22 @@ class PreconditionFailed(ConflictError):
         super().__init__(
             f"precondition failed: expected head {expected} but it is {actual} — "
             "read again and retry; nothing was written"
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class EtagMismatch(ConflictError):
+    """A Blob is not the one that the caller has seen."""
+
+    kind = "precondition"
+    http_status = 412
+
+    def __init__(self, *, expected: str, actual: str | None) -> None:
+        found = "it has no bytes" if actual is None else f"it is {actual}"
+        super().__init__(
+            f"the bytes have changed: expected the ETag {expected} but {found} — "
+            "read them again and retry; nothing was written"
         )
         self.expected = expected
         self.actual = actual

@@ -101,6 +101,19 @@ class BlobContent:
     parts: Iterator[bytes]
 
 
+def blob_written_to_json(
+    branch: str, size: int, etag: str, actor: str | None, commit: Commit | None
+) -> Json:
+    """What came of writing a Blob."""
+    return {
+        "branch": branch,
+        "size": size,
+        "etag": etag,
+        "actor_id": actor,
+        "commit": None if commit is None else commit_to_json(commit),
+    }
+
+
 def commit_to_json(commit: Commit) -> Json:
     """A graph commit; `manifest_branch` is null on main."""
     branch = None if commit.branch == "main" else commit.branch

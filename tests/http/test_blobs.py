@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.graph import blob_reader
+from omnigraph.server.settings import Limits
 from tests.cli.running import run
 from tests.http.serving import Client, Served, served, single
 from tests.http.test_policy import READ_OFF_MAIN, TOKENS
@@ -186,3 +189,87 @@ def test_the_commands_do_the_same_on_a_store_and_a_server(
     stat, whole, part, errors = told[0]
     assert (stat["size"], whole, part) == (len(DATA), DATA, DATA[7:16])
     assert [each.code for each in errors] == [1, 1, 1]
+
+
+def test_a_put_is_streamed_and_answers_with_the_new_etag(client: Client) -> None:
+    """In parts of no announced length; the spooled file is gone afterwards."""
+    place = {**PLACE, "id": "n"}
+    before = set(Path(tempfile.gettempdir()).glob("omnigraph-*"))
+    done = client.send(
+        "PUT", "/blob", params={**place, "message": "scan"}, content=iter([DATA, b"!"])
+    )
+    got = client.get("/blob", **place)
+
+    assert done.status_code == 200, done.text
+    assert done.json()["size"] == len(DATA) + 1
+    assert done.json()["commit"]["message"] == "scan"
+    assert got.content == DATA + b"!"
+    assert done.headers["etag"] == got.headers["etag"] == f'"{done.json()["etag"]}"'
+    assert set(Path(tempfile.gettempdir()).glob("omnigraph-*")) <= before
+
+
+def test_a_put_is_refused_when_the_bytes_have_changed(client: Client) -> None:
+    place = {**PLACE, "id": "e"}
+    seen = client.get("/blob", **place).headers["etag"]
+    first = client.send("PUT", "/blob", params=place, content=b"1", headers={"If-Match": seen})
+    second = client.send("PUT", "/blob", params=place, content=b"2", headers={"If-Match": seen})
+
+    assert (first.status_code, second.status_code) == (200, 412)
+    assert second.json()["code"] == "conflict"
+    assert client.get("/blob", **place).content == b"1"
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"id": "z"}, 404),
+        ({"type": "Dok"}, 400),
+        ({"property": "title"}, 400),
+        ({"branch": "nope"}, 404),
+        ({"snapshot": "x"}, 400),
+        ({"brnach": "x"}, 400),
+    ],
+)
+def test_a_put_that_names_nothing_is_refused(
+    client: Client, change: dict[str, str], status: int
+) -> None:
+    head = client.get("/commits").json()["commits"][0]
+    refused = client.send("PUT", "/blob", params={**PLACE, **change}, content=b"x")
+
+    assert refused.status_code == status, refused.text
+    assert client.get("/commits").json()["commits"][0] == head
+
+
+def test_a_put_beyond_the_limit_writes_nothing(path: Path, tmp_path: Path) -> None:
+    limits = Limits(upload_bytes_max=10)
+    copied = Path(shutil.copytree(path, tmp_path / "graph"))
+    with served(single(copied, limits=limits)) as server, server.client() as client:
+        refused = client.send("PUT", "/blob", params=PLACE, content=b"x" * 11)
+
+        assert refused.status_code == 413
+        assert client.get("/blob", **PLACE).content == DATA
+
+
+def test_the_command_puts_alike_on_a_store_and_a_server(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_bytes(DATA[:70_000])
+    copies = [Path(shutil.copytree(path, tmp_path / name)) for name in ("a", "b")]
+    with served(single(copies[1])) as server:
+        addresses = [("--store", str(copies[0])), ("--server", server.url)]
+        cell = ("node", "Doc", "a", "file")
+        done = [run("blob", "put", *cell, str(file), "--json", *each) for each in addresses]
+        lost = [
+            run("blob", "put", *cell, str(file), "--if-match", "old", *each) for each in addresses
+        ]
+        gone = [run("blob", "put", *cell, str(tmp_path / "no"), *each) for each in addresses]
+    answers = [json.loads(each.out) for each in done]
+    for answer in answers:
+        for varying in ("graph_commit_id", "created_at"):
+            del answer["commit"][varying]
+
+    assert [each.code for each in (*done, *lost, *gone)] == [0, 0, 1, 1, 1, 1]
+    assert answers[0] == answers[1]
+    assert all("the bytes have changed" in each.err for each in lost)
+    assert len({each.err.partition("error: ")[2] for each in gone}) == 1
+    with og.open(copies[1], mode="r") as graph:
+        assert bytes(graph.read_blob("node", "Doc", "a", "file")) == DATA[:70_000]

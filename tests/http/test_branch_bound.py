@@ -81,6 +81,9 @@ WRITES: dict[str, Send] = {
     "loadNdjson": _lines,
     "loadFiles": _files,
     "embed": lambda client, branch: client.post("/embed", {"branch": branch}),
+    "putBlob": lambda client, branch: client.send(
+        "PUT", f"/blob?entity=node&type=Person&id=ada&property=photo&branch={branch}", content=b"x"
+    ),
     "startJob": lambda client, branch: client.post(
         "/jobs", {"kind": "ensure_indices", "branch": branch}
     ),
@@ -98,7 +101,13 @@ WRITES: dict[str, Send] = {
         "DELETE", f"/branches/{branch.replace('/', '%2F')}"
     ),
 }
-NOT_OF_A_BRANCH = {"applySchema", "createTag", "deleteTag", "startJob"}
+NOT_OF_A_BRANCH = {
+    "applySchema",
+    "createTag",
+    "deleteTag",
+    "startJob",
+    "putBlob",
+}  # no type has a Blob
 CONDITIONAL = {"mutate_if_graph_commit", "invoke_query_if_graph_commit"}
 
 

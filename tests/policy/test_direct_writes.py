@@ -222,6 +222,7 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     "repair": lambda graph: graph.repair(actor="eve"),
     "tag": lambda graph: graph.tag("v1", actor="eve"),
     "verify": lambda graph: graph.verify(record=True, actor="eve"),
+    "write_blob": lambda graph: graph.write_blob("node", "Person", "x", "y", ABSENT, actor="eve"),
 }
 
 

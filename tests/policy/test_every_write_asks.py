@@ -80,6 +80,7 @@ WRITES = {
     "repair",
     "tag",
     "verify",
+    "write_blob",
 }
 
 

@@ -11,12 +11,12 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
-from omnigraph.cli.options import BranchOption
+from omnigraph.cli.options import BranchOption, MessageOption, MetaOption, parse_note
 from omnigraph.cli.output import report_unwritable
 from omnigraph.errors import BadRequestError
 from omnigraph.wire import BlobPlace
 
-app = make_group("Read the bytes of a Blob property.")
+app = make_group("Read and write the bytes of a Blob property.")
 
 EntityArgument = Annotated[str, typer.Argument(metavar="ENTITY", help="node or edge.")]
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The type.")]
@@ -82,6 +82,33 @@ def stat(
         "target": commit_id,
     }
     call.print_result(value, [f"{size} bytes, etag {etag}, at {commit_id}"])
+
+
+@app.command()
+@command("blob put", Capability.ANY, writes=True, uri="option")
+def put(
+    call: Call,
+    entity: EntityArgument,
+    type_: TypeArgument,
+    id_: IdArgument,
+    property_: PropertyArgument,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file with the bytes; - is standard input.")
+    ],
+    branch: BranchOption = None,
+    if_match: Annotated[
+        str | None, typer.Option("--if-match", help="Write only while the Blob has this ETag.")
+    ] = None,
+    message: MessageOption = None,
+    meta: MetaOption = None,
+) -> None:
+    """Make the bytes of a file the Blob, as one commit, whatever their size."""
+    call.announce()
+    place = BlobPlace(entity, type_, id_, property_, call.branch(branch))
+    source = sys.stdin.buffer if str(file) == "-" else file
+    with call.open_graph("rw", doing="writing") as graph:
+        done = graph.put_blob(place, source, if_match=if_match, note=parse_note(message, meta))
+    call.print_result(done, [f"{done['size']} bytes, etag {done['etag']}, on {done['branch']}"])
 
 
 def _choose_state(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
@@ -120,6 +121,13 @@ class GraphCommands(Protocol):
         ...
 
     def open_blob(self, asked: BlobPlace) -> AbstractContextManager[BlobContent]: ...
+
+    def put_blob(
+        self, place: BlobPlace, source: Path | IO[bytes], *, if_match: str | None, note: CommitNote
+    ) -> Json:
+        """Make a file, or what a stream holds, the bytes of a Blob."""
+        ...
+
     def commits(self, branch: str) -> Json: ...
     def commit(self, commit_id: str) -> Json: ...
     def log(self, branch: str, limit: int) -> Json: ...

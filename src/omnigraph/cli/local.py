@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
@@ -252,6 +252,29 @@ class LocalGraph:
         end = blob.size if asked.length is None else asked.offset + asked.length
         parts = blob.read_parts(asked.offset, end)
         yield wire.BlobContent(blob.size, blob.etag, snapshot, parts)
+
+    def put_blob(
+        self,
+        place: wire.BlobPlace,
+        source: Path | IO[bytes],
+        *,
+        if_match: str | None,
+        note: CommitNote,
+    ) -> Json:
+        cell = place.kind, place.type_name, place.entity_id, place.property_name
+        branch = place.branch or "main"
+        result = self.graph.write_blob(
+            *cell,
+            source,
+            branch=branch,
+            if_match=if_match,
+            message=note.message,
+            metadata=note.metadata,
+        )
+        assert result.commit_id is not None
+        commit = self.graph.commit(result.commit_id)
+        blob = self.graph.read_blob(*cell, commit=commit.commit_id)
+        return wire.blob_written_to_json(branch, blob.size, blob.etag, self.actor, commit)
 
     def commits(self, branch: str) -> Json:
         return wire.commits_to_json(self.graph.commits(branch))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import cache
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 import httpx
@@ -47,7 +47,7 @@ class Http:
         path: str,
         *,
         body: Json | None = None,
-        content: bytes | None = None,
+        content: bytes | IO[bytes] | None = None,
         files: Sequence[tuple[str, Any]] | None = None,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,

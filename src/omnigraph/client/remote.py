@@ -11,12 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from omnigraph.client.http import Http, Json
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import AddressError, MergeConflicts, PreconditionFailed, RemoteError
+from omnigraph.errors import (
+    AddressError,
+    BadRequestError,
+    MergeConflicts,
+    PreconditionFailed,
+    RemoteError,
+)
 from omnigraph.pipeline.spooled import show_names
 from omnigraph.undo_calls import UndoCall
 from omnigraph.wire import BlobContent, BlobPlace, FeedPart, QueryCall, parse_conflict
@@ -315,6 +321,23 @@ class RemoteGraph:
             etag, snapshot = headers["etag"].strip('"'), headers["omnigraph-snapshot-id"]
             yield BlobContent(int(size), etag, snapshot, response.iter_bytes())
 
+    def put_blob(
+        self, place: BlobPlace, source: Path | IO[bytes], *, if_match: str | None, note: CommitNote
+    ) -> Json:
+        params = _drop_missing(
+            entity=place.kind,
+            type=place.type_name,
+            id=place.entity_id,
+            property=place.property_name,
+            branch=place.branch,
+        )
+        params |= _note_params(note)
+        headers = {"Content-Type": "application/octet-stream"}
+        if if_match is not None:
+            headers["If-Match"] = f'"{if_match}"'
+        with _open_source(source) as file:
+            return self.http.call("PUT", "/blob", content=file, params=params, headers=headers)
+
     def log(self, branch: str, limit: int) -> Json:
         return self.http.call("GET", "/log", params={"branch": branch, "limit": limit})
 
@@ -370,6 +393,24 @@ def _raise_conflicts(target: str, verb: str) -> Iterator[None]:
             raise
         found = [parse_conflict(each) for each in conflicts]
         raise MergeConflicts(found, into=target, verb=verb) from None
+
+
+@contextmanager
+def _open_source(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
+    """The stream, or the file opened.
+
+    Raises:
+        BadRequestError: The file cannot be read.
+    """
+    if not isinstance(source, Path):
+        yield source
+        return
+    try:
+        file = source.open("rb")
+    except OSError as error:
+        raise BadRequestError(f"cannot read '{source}': {error.strerror or error}") from None
+    with file:
+        yield file
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from omnigraph.compiler import require_read
 from omnigraph.errors import BadRequestError, OmnigraphError, SchemaMoved
 from omnigraph.executor import QueryResult
 from omnigraph.graph.arguments import check_calls
+from omnigraph.graph.blobs import BlobCalls
 from omnigraph.graph.bound_params import bind_all
 from omnigraph.graph.picture_calls import PictureCalls, draw_matches
 from omnigraph.graph.query_source import compile_source
@@ -69,7 +70,14 @@ def _load_argument_types() -> dict[str, Any]:
 
 @check_calls(_load_argument_types)
 class Graph(
-    VersionCalls, UndoCalls, CheckCalls, SchemaCalls, PictureCalls, UpkeepCalls, TransferCalls
+    VersionCalls,
+    UndoCalls,
+    CheckCalls,
+    SchemaCalls,
+    PictureCalls,
+    UpkeepCalls,
+    TransferCalls,
+    BlobCalls,
 ):
     """One graph, open. Synchronous and thread-safe; use as a context manager or call `close`."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from omnigraph.branch.extent import estimate_differing_rows
@@ -34,7 +35,13 @@ from omnigraph.server.json_values import parse_json, validate
 from omnigraph.server.request_models import IngestRequest, resolve_branch
 from omnigraph.server.strict_lines import check_lines
 from omnigraph.undo_calls import RestoreCall, UndoCall
-from omnigraph.wire import embed_to_json, load_to_json, preview_to_json, undone_to_json
+from omnigraph.wire import (
+    blob_written_to_json,
+    embed_to_json,
+    load_to_json,
+    preview_to_json,
+    undone_to_json,
+)
 
 DEFAULT_MODE = "merge"
 LONG_BYTES = 64 * 1024
@@ -198,6 +205,40 @@ class Embed:
             metadata=self.note.metadata,
         )
         return embed_to_json(result, opened.graph.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class PutBlob:
+    """Write the bytes of a file into one Blob. The caller was authorized already."""
+
+    cell: tuple[str, str, str, str]
+    path: str
+    size: int
+    branch: str
+    if_match: str | None
+    actor: str | None
+    note: CommitNote
+
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
+        return self.size >= LONG_BYTES
+
+    def weigh(self, body: Body) -> int:
+        return 0  # it goes through no memory, so it may run in the server as well
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        graph = opened.graph
+        result = graph.write_blob(
+            *self.cell,
+            Path(self.path),
+            branch=self.branch,
+            if_match=self.if_match,
+            actor=self.actor,
+            message=self.note.message,
+            metadata=self.note.metadata,
+        )
+        commit = find_commit(graph, result.commit_id)
+        etag = graph.read_blob(*self.cell, commit=result.commit_id).etag
+        return blob_written_to_json(self.branch, self.size, etag, self.actor, commit)
 
 
 @dataclass(frozen=True, slots=True)

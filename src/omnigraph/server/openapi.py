@@ -99,7 +99,7 @@ def _describe(operation: Operation, path: str, *, is_open: bool) -> dict[str, An
     }
     if operation.is_deprecated:
         described["deprecated"] = True
-    if operation.method == "POST":
+    if operation.method in ("POST", "PUT"):
         described["requestBody"] = _request_body(operation)
     if not is_open and operation.action is not None:
         described["security"] = [{SECURITY_SCHEME: []}]

@@ -179,6 +179,12 @@ _BLOB = (
     _BRANCH,
     Parameter("snapshot", "query", "A graph commit, instead of a branch."),
 )
+_PUT_BLOB = (
+    *_BLOB[:5],
+    Parameter("message", "query", "Why: a message that stays with the commit."),
+    Parameter("meta", "query", "A fact about the commit, `key=value`; may be repeated."),
+    Parameter("If-Match", "header", "Write only while the Blob has this ETag."),
+)
 _STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
 
 _NAME = "/queries/{name}"
@@ -391,6 +397,10 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "headBlob", "HEAD", "/blob", routes_blobs.head_blob, Action.READ, parameters=_BLOB,
         errors=BLOB_ERRORS, gives_media=routes_blobs.BYTES, other_successes=(304,)
+    ),
+    Operation(
+        "putBlob", "PUT", "/blob", routes_blobs.put_blob, Action.CHANGE, (answered.BlobWritten,),
+        takes_media=routes_blobs.BYTES, parameters=_PUT_BLOB, errors=CONDITIONAL_ERRORS
     ),
     _write(
         "startJob", "/jobs", routes_jobs.start_job, sent.JobRequest, answered.JobOutput,

@@ -697,3 +697,11 @@ class DoctorOutput(ResponseModel):
     """What `omnigraph doctor --json` prints."""
 
     model_config = ConfigDict(extra="allow")
+
+
+class BlobWritten(ResponseModel):
+    branch: str
+    size: int
+    etag: str
+    actor_id: str | None
+    commit: Commit | None

@@ -1,4 +1,4 @@
-"""The operations that deliver one Blob: whole or a range of it, never all of it in memory."""
+"""The operations on one Blob: read it, whole or in part, and write it; never all in memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from starlette.responses import Response
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.graph.blob_reader import BlobReader
+from omnigraph.pipeline.spooled import SpooledFiles
 from omnigraph.policy import Action
+from omnigraph.server.bodies import stream_bytes
 from omnigraph.server.call import Call
+from omnigraph.server.envelope import json_response
 from omnigraph.server.http_errors import HttpError
+from omnigraph.server.jobs import PutBlob
 from omnigraph.server.readable_types import permit_selection
 from omnigraph.server.request_models import resolve_branch
+from omnigraph.server.routes_loads import declared_size, read_url_note
 from omnigraph.server.states import permit_state
 from omnigraph.server.streaming import stream
+from omnigraph.server.uploads import UPLOAD_BYTES
 from omnigraph.server.url_parameters import check_parameters, one_parameter, require_parameter
 
 BYTES = "application/octet-stream"
@@ -55,6 +61,41 @@ async def head_blob(call: Call) -> Response:
     if _is_known(call.request.headers, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(headers={**headers, "Content-Length": str(blob.size)}, media_type=BYTES)
+
+
+async def put_blob(call: Call) -> Response:
+    """Make the body the bytes of one Blob of a node or edge, as one commit."""
+    request = call.request
+    check_parameters(request, (*PARAMETERS[:5], "message", "meta"))
+    names = [require_parameter(request, name) for name in PARAMETERS[:4]]
+    branch = resolve_branch(one_parameter(request, "branch"))
+    call.permit(branch=branch)
+    note = read_url_note(call)
+    limits = call.serving.settings.limits
+    with call.admit(declared_size(call, limits.upload_bytes_max)):
+        spooled = SpooledFiles.make()
+        try:
+            path, size = await _receive(call, spooled)
+        except BaseException:
+            spooled.remove()
+            raise
+        wanted = request.headers.get("if-match")
+        cell = names[0], names[1], names[2], names[3]
+        if_match = None if wanted is None else wanted.strip().strip('"')
+        job = PutBlob(cell, path, size, branch, if_match, call.actor, note)
+        done = await call.run_job(job, when_ended=spooled.remove)
+    return json_response(done, headers={"ETag": f'"{done["etag"]}"'})
+
+
+async def _receive(call: Call, spooled: SpooledFiles) -> tuple[str, int]:
+    """Keep the body in a file while it arrives; its path and size."""
+    limits = call.serving.settings.limits
+    limit, size = limits.upload_bytes_max, 0
+    with spooled.create("blob") as file:
+        async for chunk in stream_bytes(call.request, limits, limit, UPLOAD_BYTES):
+            size += len(chunk)
+            await call.run_read(file.write, chunk)
+    return file.name, size
 
 
 async def _open(call: Call) -> tuple[BlobReader, dict[str, str]]:

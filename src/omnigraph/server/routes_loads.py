@@ -44,7 +44,7 @@ async def load_ndjson(call: Call) -> Response:
     wanted = _read_load(call)
     await call.run_read(permit_load, call, wanted)
     limits = call.serving.settings.limits
-    with call.admit(_declared_size(call, limits.load_bytes_max)):
+    with call.admit(declared_size(call, limits.load_bytes_max)):
         content_type = call.request.headers.get("content-type", "")
         if content_type.partition(";")[0].strip().lower() != NDJSON:
             raise HttpError(415, f"content type is '{content_type[:80]}', expected {NDJSON}")
@@ -60,7 +60,7 @@ async def load_files(call: Call) -> Response:
     is_preview = _read_flag(call, "dry_run", "false")
     await call.run_read(permit_load, call, wanted)
     limits = call.serving.settings.limits
-    with call.admit(_declared_size(call, limits.upload_bytes_max)):
+    with call.admit(declared_size(call, limits.upload_bytes_max)):
         spooled = SpooledFiles.make()
         try:
             upload = await receive_upload(call, spooled)
@@ -85,7 +85,8 @@ async def embed(call: Call) -> Response:
     return json_response(done)
 
 
-def _declared_size(call: Call, limit: int) -> int:
+def declared_size(call: Call, limit: int) -> int:
+    """How long the body says it is; the limit where it does not say."""
     declared = call.request.headers.get("content-length", "")
     return min(int(declared), limit) if declared.isdecimal() else limit
 
@@ -109,11 +110,11 @@ def _read_load(call: Call) -> Load:
         mode,
         _read_flag(call, "embed", "true"),
         call.actor,
-        _read_note(call),
+        read_url_note(call),
     )
 
 
-def _read_note(call: Call) -> CommitNote:
+def read_url_note(call: Call) -> CommitNote:
     """What the parameters `message` and `meta`, each `key=value`, say of the commit."""
     entries = list_parameter(call.request, "meta") or []
     return read_note(one_parameter(call.request, "message"), parse_metadata(entries))

@@ -51,6 +51,8 @@ class PendingTable:
     handle: TableHandle
     mode: PendingMode | None = None
     is_strict: bool = False
+    is_replaced: bool = False
+    """Whether every row is known to be there, and too large to go through a join."""
     batches: list[pa.Table] = field(default_factory=list)
     deleted: list[pa.Array] = field(default_factory=list)
 
@@ -167,6 +169,10 @@ class MutationStaging:
         match pending.mode:
             case PendingMode.APPEND:
                 return self.tables.rows.stage_append(handle, pending.upserts())
+            case PendingMode.MERGE if pending.is_replaced:
+                rows = pending.upserts()
+                addresses = self.tables.reads.find_addresses(handle, IsIn("id", _ids_of(rows)))
+                return self.tables.rows.stage_replace(handle, rows.to_batches(), addresses)
             case PendingMode.MERGE:
                 return self.tables.rows.stage_merge_insert(handle, pending.upserts(), key="id")
             case None:
@@ -201,3 +207,7 @@ class MutationStaging:
                 "refresh and retry"
             )
         return entry
+
+
+def _ids_of(rows: pa.Table) -> pa.Array:
+    return rows["id"].combine_chunks()
