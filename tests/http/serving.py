@@ -27,6 +27,7 @@ from omnigraph.server.auth import Tokens
 from omnigraph.server.call import Serving
 from omnigraph.server.reload import Source
 from omnigraph.server.settings import ServedGraph, ServerSettings
+from omnigraph.server.traces import NO_TRACES, Traces
 
 SCHEMA = """
 node Person { slug: String @key  name: String?  age: I32?  born: Date? }
@@ -107,9 +108,11 @@ class Served:
 
 
 @contextmanager
-def served(settings: ServerSettings, source: Source | None = None) -> Iterator[Served]:
+def served(
+    settings: ServerSettings, source: Source | None = None, traces: Traces = NO_TRACES
+) -> Iterator[Served]:
     """Serve in a thread of this process, on a free port."""
-    app = create_app(settings, source)
+    app = create_app(settings, source, traces)
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     config = uvicorn.Config(

@@ -33,6 +33,7 @@ from omnigraph.server.readable_types import hide_rows
 from omnigraph.server.reload import Reloader, Source, configuration_at_start
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.streaming import ExportSlots
+from omnigraph.server.traces import NO_TRACES, Traces
 from omnigraph.server.upkeep_runner import UpkeepRunner
 from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.server.write_process import WriteProcess
@@ -69,7 +70,7 @@ class Application:
             lifespan=self._lifespan,
         )
         self._starlette.router.redirect_slashes = False
-        self._observed = Observe(self._dispatch, serving.metrics)
+        self._observed = Observe(self._dispatch, serving.metrics, serving.traces)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["omnigraph.app"] = self  # what answers a request by making others
@@ -106,7 +107,9 @@ class Application:
         self.serving.close()
 
 
-def create_app(settings: ServerSettings, source: Source | None = None) -> Application:
+def create_app(
+    settings: ServerSettings, source: Source | None = None, traces: Traces = NO_TRACES
+) -> Application:
     """Open the graphs and build the application that serves them.
 
     With a `source`, tokens, policies and stored queries are read again when they change.
@@ -115,7 +118,7 @@ def create_app(settings: ServerSettings, source: Source | None = None) -> Applic
         OmnigraphError: The settings are refused, or a graph that is needed cannot be served.
     """
     settings.check()
-    return Application(_serving(settings), source)
+    return Application(_serving(settings, traces), source)
 
 
 def _route(path: str, operation: Operation, serving: Serving) -> Route:
@@ -125,7 +128,7 @@ def _route(path: str, operation: Operation, serving: Serving) -> Route:
     return route
 
 
-def _serving(settings: ServerSettings) -> Serving:
+def _serving(settings: ServerSettings, traces: Traces) -> Serving:
     metrics = Metrics()
     limits = settings.limits
     text, name = settings.server_policy_text, settings.server_policy_name
@@ -147,6 +150,7 @@ def _serving(settings: ServerSettings) -> Serving:
         exporters=WorkerPool(limits.exports_max, "omnigraph-export"),
         write_process=write_process,
         upkeep=UpkeepRunner(write_process, metrics),
+        traces=traces,
         configuration=configuration_at_start(),
     )
 

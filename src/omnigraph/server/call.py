@@ -28,6 +28,7 @@ from omnigraph.server.metrics import Metrics
 from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.reload import Configuration
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.traces import Traces
 from omnigraph.server.upkeep_runner import UpkeepRunner
 from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.server.write_process import WriteProcess
@@ -59,6 +60,7 @@ class Serving:
     exporters: WorkerPool
     write_process: WriteProcess
     upkeep: UpkeepRunner
+    traces: Traces
     configuration: Configuration
 
     def close(self) -> None:
@@ -186,11 +188,15 @@ class Call:
         **kwargs: Arguments.kwargs,
     ) -> Result:
         """Run a read in a thread."""
+        if self.serving.traces.is_on:
+            with self.serving.traces.step("read"):
+                return await self.serving.readers.run(work, *args, **kwargs)
         return await self.serving.readers.run(work, *args, **kwargs)
 
     async def run_query(self, query_key: int, work: Callable[[], Result]) -> Result:
         """Run a query of the graph; `query_key` is equal for equal queries of any parameters."""
-        return await self.serving.query_runner.run((self.graph.graph_id, query_key), work)
+        with self.serving.traces.step("query"):
+            return await self.serving.query_runner.run((self.graph.graph_id, query_key), work)
 
     async def run_write(
         self,
@@ -204,7 +210,8 @@ class Call:
         next one finds a whole graph.
         """
         try:
-            return await self.serving.writers.run(work, *args, **kwargs)
+            with self.serving.traces.step("write"):
+                return await self.serving.writers.run(work, *args, **kwargs)
         except Exception as error:
             is_clean = isinstance(error, OmnigraphError) and error.http_status < 500
             if not is_clean and not isinstance(error, EmbeddingFailed):

@@ -1,4 +1,7 @@
-"""Metrics: what the server is doing, in the format of Prometheus. Nothing of any graph is in it."""
+"""Metrics: what the server is doing, in the format of Prometheus.
+
+Nothing of any graph is in it: `graph_metrics.py` has that, for callers who may know it.
+"""
 
 from __future__ import annotations
 

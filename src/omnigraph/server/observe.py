@@ -9,10 +9,12 @@ import logging
 import random
 import re
 from time import perf_counter
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph.server.metrics import Metrics
+from omnigraph.server.traces import NO_TRACES, Traces, finish_request
 
 UNKNOWN_ROUTE = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -26,9 +28,10 @@ log = logging.getLogger("omnigraph.server.requests")
 class Observe:
     """Wraps an application. A client's own request id is kept when it is a harmless text."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, traces: Traces = NO_TRACES) -> None:
         self._app = app
         self._metrics = metrics
+        self._traces = traces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,17 +50,22 @@ class Observe:
             await send(message)
 
         self._metrics.in_flight.inc()
-        try:
-            await self._app(scope, receive, send_with_id)
-        finally:
-            self._metrics.in_flight.dec()
-            self._finish(scope, status, perf_counter() - started)
+        with self._traces.request(scope) as span:
+            try:
+                await self._app(scope, receive, send_with_id)
+            finally:
+                self._metrics.in_flight.dec()
+                self._finish(scope, status, perf_counter() - started, span)
 
-    def _finish(self, scope: Scope, status: int, seconds: float) -> None:
+    def _finish(self, scope: Scope, status: int, seconds: float, span: Any) -> None:
         route = getattr(scope.get("route"), "path_format", UNKNOWN_ROUTE)
         # Unknown methods share one label; otherwise clients could create unlimited metric series.
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         self._metrics.count_request(method, route, status, seconds)
+        if span is not None:
+            names = ("request_id", "actor", "graph")
+            facts = {name: scope.get(f"omnigraph.{name}") for name in names}
+            finish_request(span, method, route, status, facts)
         if log.isEnabledFor(logging.INFO):
             log.info(
                 "%s %s %d",

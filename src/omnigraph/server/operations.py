@@ -438,7 +438,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "metrics", "/metrics", routes_server.metrics, action=None, gives_media="text/plain",
-        errors=(), is_of_server=True
+        errors=(401,), is_of_server=True
     ),
     _get(
         "listGraphs", "/graphs", routes_server.list_graphs, answered.GraphsOutput,

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from omnigraph.policy import Action
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
+from omnigraph.server.graph_metrics import graph_text
 from omnigraph.server.http_errors import HttpError
 from omnigraph.server.metrics import CONTENT_TYPE
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
@@ -29,8 +30,13 @@ async def ready(call: Call) -> Response:
 
 
 async def metrics(call: Call) -> Response:
-    """Counters in the format of Prometheus."""
-    return Response(call.serving.metrics.text(), media_type=CONTENT_TYPE)
+    """Counters in the format of Prometheus, with those of the graphs that the caller may verify."""
+    serving = call.serving
+    if "authorization" in call.request.headers:
+        call.identify()
+    seen = [each for each in serving.graphs if each.gate.may(call.actor, Action.VERIFY)]
+    text = await call.run_read(graph_text, seen) if seen else b""
+    return Response(serving.metrics.text() + text, media_type=CONTENT_TYPE)
 
 
 async def list_graphs(call: Call) -> Response:

@@ -17,6 +17,7 @@ from omnigraph.server.app import Application, create_app
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
 from omnigraph.server.reload import Source
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.traces import traces_from
 
 LISTEN_LINE = "OMNIGRAPH_LISTEN_ADDR"
 
@@ -89,7 +90,7 @@ def run(
     settings.check()
     listening = _bind(settings.bind)
     with listening:
-        app = create_app(settings, source)
+        app = create_app(settings, source, traces_from(os.environ))
         config = uvicorn.Config(
             app,
             loop="uvloop",
