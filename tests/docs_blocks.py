@@ -35,7 +35,8 @@ from tests.console import commands
 from tests.depth import IS_TORTURE
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+SKILL = ROOT / "skills" / "omnigraph" / "SKILL.md"
+PAGES = (ROOT / "README.md", SKILL, *sorted((ROOT / "docs").rglob("*.md")))
 FIRST_PAGE = ROOT / "docs" / "start" / "install.md"
 SILENT = frozenset({"text", "json", "sh", "yaml", ""})
 RUNNABLE = ("omnigraph", "cat", "echo", "mv", "cp")

@@ -23,6 +23,7 @@ OPERATIONS = [
     (path, method) for path, operations in DOCUMENT["paths"].items() for method in operations
 ]
 FLAT = [(path, method) for path, method in OPERATIONS if not path.startswith("/graphs/")]
+WITH_BODY = ("post", "put")
 EXAMPLES = 4
 REQUESTS_TORTURE = 5_000
 
@@ -36,7 +37,8 @@ def ndjson_bytes(_: Any, value: Any) -> bytes:
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     import schemathesis
 
-    schemathesis.serializer("application/x-ndjson")(ndjson_bytes)
+    for media in ("application/x-ndjson", "application/octet-stream"):
+        schemathesis.serializer(media)(ndjson_bytes)
     path = make_graph(tmp_path_factory.mktemp("fuzzed") / "graph")
     with served(single(path)) as server:
         yield server
@@ -81,7 +83,7 @@ def test_an_operation_answers_as_announced(fuzzed: Served, path: str, method: st
     send_made_up_requests(fuzzed, path, method, EXAMPLES, is_valid=True)
 
 
-@pytest.mark.parametrize(("path", "method"), [each for each in FLAT if each[1] == "post"])
+@pytest.mark.parametrize(("path", "method"), [each for each in FLAT if each[1] in WITH_BODY])
 def test_an_operation_refuses_as_announced(fuzzed: Served, path: str, method: str) -> None:
     send_made_up_requests(fuzzed, path, method, EXAMPLES, is_valid=False)
 
@@ -91,8 +93,8 @@ def test_an_operation_refuses_as_announced(fuzzed: Served, path: str, method: st
 def test_five_thousand_made_up_requests_are_answered_as_announced(
     fuzzed: Served, path: str, method: str
 ) -> None:
-    posts = sum(method == "post" for _, method in OPERATIONS)
+    posts = sum(method in WITH_BODY for _, method in OPERATIONS)
     count = REQUESTS_TORTURE // (len(OPERATIONS) + posts) + 1
     send_made_up_requests(fuzzed, path, method, count, is_valid=True)
-    if method == "post":  # where there is something to get wrong
+    if method in WITH_BODY:  # where there is something to get wrong
         send_made_up_requests(fuzzed, path, method, count, is_valid=False)
