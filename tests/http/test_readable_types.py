@@ -131,10 +131,6 @@ NO_ROWS = {
     "listCommits",
     "getCommit",
     "log",
-    "getCatalog",  # the schema, as a value
-    "getPermissions",
-    "completeQuery",
-    "checkQuery",
     "getSnapshot",  # leaves out tables: see below
     "mcp",  # makes requests of its own
 }
