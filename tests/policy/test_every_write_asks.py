@@ -19,6 +19,7 @@ HELPERS = vars(mutations) | vars(loads)
 DOORS = frozenset({"require_writable", "write"})
 
 READS = {
+    "backup",
     "blame",
     "branches",
     "catalog",
