@@ -111,6 +111,20 @@ ASKS: dict[str, list[tuple[Send, frozenset[str]]]] = {
         (lambda client, old, head: client.http.head(BLOB), frozenset({"Salary"})),
     ],
     "runChecks": [(lambda client, old, head: client.get("/checks/run"), EVERY)],
+    "previewRevert": [
+        (lambda client, old, head: client.post("/revert/preview", {"commits": [head]}), EVERY),
+    ],
+    "previewCherryPick": [
+        (
+            lambda client, old, head: client.post(
+                "/cherry-pick/preview", {"commits": [head], "into": "side"}
+            ),
+            EVERY,
+        ),
+    ],
+    "previewRestore": [
+        (lambda client, old, head: client.post("/restore/preview", {"from": head}), EVERY),
+    ],
     "previewMerge": [(_post("/branches/merge/preview", source="side"), EVERY)],
     "mutate": [
         (_post("/mutate", query=SHOWN, branch="side"), frozenset({"Salary"})),
