@@ -84,6 +84,13 @@ WRITES: dict[str, Send] = {
     "putBlob": lambda client, branch: client.send(
         "PUT", f"/blob?entity=node&type=Person&id=ada&property=photo&branch={branch}", content=b"x"
     ),
+    "revert": lambda client, branch: client.post(
+        "/revert", {"commits": ["main"], "branch": branch}
+    ),
+    "cherryPick": lambda client, branch: client.post(
+        "/cherry-pick", {"commits": ["main"], "into": branch}
+    ),
+    "restore": lambda client, branch: client.post("/restore", {"from": "main", "branch": branch}),
     "startJob": lambda client, branch: client.post(
         "/jobs", {"kind": "ensure_indices", "branch": branch}
     ),
