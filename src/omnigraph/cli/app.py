@@ -17,6 +17,7 @@ import typer
 
 from omnigraph.cli import (
     algorithm,
+    bisect,
     blob,
     branch,
     changes,
@@ -80,6 +81,7 @@ app.command("change", hidden=True)(deprecate("change", "mutate", graph.mutate))
 app.command("snapshot")(graph.snapshot)
 app.command("log")(history.log)
 app.command("history", short_help="Show what every commit did to one entity.")(entity.history)
+app.command("bisect", short_help="Find the commit that broke an assertion.")(bisect.bisect)
 app.command("blame", short_help="Show which commit wrote each value of an entity.")(entity.blame)
 app.command("revert", short_help="Take back what commits did.")(undo.revert)
 app.command("cherry-pick", short_help="Make commits again on another branch.")(undo.cherry_pick)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from omnigraph.compiler import require_read
 from omnigraph.errors import BadRequestError
+from omnigraph.graph.bound_params import bind_all
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import run_read
 from omnigraph.graph.results import MutationResult
@@ -195,7 +196,8 @@ class UndoCalls:
                 "commit",
                 lambda catalog, _: require_read(compile_source(check, catalog, None)),
             )
-            return not len(run_read(session, ir, {}, catalog, snapshot, "local", perf_counter()))
+            bound = bind_all(ir.params, None)
+            return not len(run_read(session, ir, bound, catalog, snapshot, "local", perf_counter()))
 
         return bisect_commits(session.coordinator, good, bad, holds)
 
