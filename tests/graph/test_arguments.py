@@ -50,6 +50,22 @@ CALLS: dict[str, dict[str, Any]] = {
     "create_branch": {"name": "main", "from_": "main", "actor": None},
     "delete_branch": {"name": "main", "actor": None},
     "delete_tag": {"name": "nope", "actor": None},
+    "backup": {"dst": "/dev/null/backup", "storage_options": None},
+    "bisect": {"check": READ, "good": "main~1", "bad": "main"},
+    "cherry_pick": {"into": "main", "actor": None, "preview": True, "resolve": None},
+    "restore": {
+        "rev": "main", "types": None, "ids": None, "branch": "main", "actor": None,
+        "preview": True,
+    },
+    "revert": {"branch": "main", "actor": None, "preview": True, "resolve": None},
+    "revert_session": {
+        "actor": "no such", "since": None, "session": None, "branch": "main", "by": None,
+        "preview": True, "resolve": None,
+    },
+    "write_blob": {
+        "kind": "node", "type": "Person", "id": "ann", "property": "age", "source": b"",
+        "branch": "main", "if_match": None, "actor": None,
+    },
     "apply_checks": {"checks": [], "branch": "main", "actor": None},
     "picture": {
         "query": None, "params": None, "name": None, "types": None, "branch": "main",

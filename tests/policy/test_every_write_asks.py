@@ -10,16 +10,17 @@ from types import FunctionType
 
 import pytest
 
-from omnigraph.graph import Graph, loads, mutations
+from omnigraph.graph import Graph, loads, mutations, undo_requests
 from omnigraph.graph.session import Session
 
 GATE = "permit"
-HELPERS = vars(mutations) | vars(loads)
+HELPERS = vars(mutations) | vars(loads) | vars(undo_requests)
 # Each of these is on the way of every write: the check that the handle may write, and the commit.
 DOORS = frozenset({"require_writable", "write"})
 
 READS = {
     "backup",
+    "bisect",
     "blame",
     "branches",
     "catalog",
@@ -62,6 +63,10 @@ READS = {
     "uri",
 }
 WRITES = {
+    "cherry_pick",
+    "restore",
+    "revert",
+    "revert_session",
     "algorithm",
     "apply_schema",
     "cleanup",

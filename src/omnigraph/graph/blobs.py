@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from omnigraph.commit_note import read_note
+from omnigraph.errors import BadRequestError
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
@@ -46,6 +47,9 @@ class BlobCalls:
         """
         from omnigraph.graph.blob_writer import BlobCell, write_blob
 
+        if not isinstance(source, bytes | Path) and not hasattr(source, "read"):
+            found = source.__class__.__name__
+            raise BadRequestError(f"source is of type {found}, expected bytes, a Path or a file")
         who = self._session.permit(Action.CHANGE, actor=actor, branch=branch)
         cell = BlobCell(kind, type, id, property, if_match)
         note = read_note(message, metadata)

@@ -74,10 +74,10 @@ class UndoCalls:
             CommitNotReplayable: A commit changed the schema, or is the first one.
         """
         from omnigraph.commit_note import read_note
-        from omnigraph.graph.undo_requests import permit, plan_revert, run_replay
+        from omnigraph.graph.undo_requests import permit_undo, plan_revert, run_replay
 
         session, name = self._session, canonical_branch(branch)
-        who = permit(session, name, actor, preview=preview)
+        who = permit_undo(session, name, actor, preview=preview)
         wanted = plan_revert(session, commits, name, who, read_note(message, metadata))
         return run_replay(session, wanted, resolve, preview=preview)
 
@@ -99,11 +99,12 @@ class UndoCalls:
         Or those of a `session`, by the metadata of that name. `by` is the actor who takes back.
         """
         from omnigraph.branch.commit_changes import select_commits
+        from omnigraph.graph.undo_requests import permit_undo
         from omnigraph.manifest.revisions import to_microseconds
 
         if actor is None and session is None:
             raise BadRequestError("say whose commits to revert: give actor, or session")
-        self._session.read_contract()
+        permit_undo(self._session, canonical_branch(branch), by, preview=preview)
         found = select_commits(
             self._session.coordinator,
             canonical_branch(branch),
@@ -164,10 +165,10 @@ class UndoCalls:
             CommitNotReplayable: A commit changed the schema, or is the first one.
         """
         from omnigraph.commit_note import read_note
-        from omnigraph.graph.undo_requests import permit, plan_cherry_pick, run_replay
+        from omnigraph.graph.undo_requests import permit_undo, plan_cherry_pick, run_replay
 
         session, name = self._session, canonical_branch(into)
-        who = permit(session, name, actor, preview=preview)
+        who = permit_undo(session, name, actor, preview=preview)
         wanted = plan_cherry_pick(session, commits, name, who, read_note(message, metadata))
         return run_replay(session, wanted, resolve, preview=preview)
 
@@ -252,10 +253,10 @@ class UndoCalls:
         """
         from omnigraph.branch.merge import MergePreview
         from omnigraph.commit_note import read_note
-        from omnigraph.graph.undo_requests import permit, plan_restore, run_replay
+        from omnigraph.graph.undo_requests import permit_undo, plan_restore, run_replay
 
         session, name = self._session, canonical_branch(branch)
-        who = permit(session, name, actor, preview=preview)
+        who = permit_undo(session, name, actor, preview=preview)
         note = read_note(message, metadata)
         wanted = plan_restore(session, rev, name, types, ids, who, note)
         done = run_replay(session, wanted, None, preview=preview)

@@ -23,7 +23,7 @@ from omnigraph.write.environment import queue_keys
 from omnigraph.write.recovery import retry_after_recovery
 
 
-def permit(session: Session, branch: str, actor: str | None, *, preview: bool) -> str | None:
+def permit_undo(session: Session, branch: str, actor: str | None, *, preview: bool) -> str | None:
     """Who changes a branch; a preview changes nothing and needs no permission here."""
     if preview:
         session.read_contract()
