@@ -137,7 +137,7 @@ def test_without_an_endpoint_there_are_no_traces(graph_path: Path) -> None:
 def test_traces_that_cannot_be_sent_are_refused_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("omnigraph.server.traces._is_missing", lambda _: True)
+    monkeypatch.setattr("omnigraph.server.traces.is_missing", lambda _: True)
 
     with pytest.raises(BadRequestError, match=r"pip install 'omnigraph\[otel\]'"):
         traces_from({ENDPOINTS[0]: "http://127.0.0.1:4318"})

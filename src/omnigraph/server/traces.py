@@ -92,7 +92,7 @@ def traces_from(environment: Mapping[str, str]) -> Traces:
     """
     if not any(environment.get(name) for name in ENDPOINTS):
         return NO_TRACES
-    if _is_missing(_SDK) or _is_missing(_OTLP):
+    if is_missing(_SDK) or is_missing(_OTLP):
         raise BadRequestError(
             f"{ENDPOINTS[0]} is set, but traces are not installed — "
             "run `pip install 'omnigraph[otel]'`, or unset it"
@@ -115,7 +115,7 @@ def make_traces(exporter: SpanExporter, *, is_batched: bool = True) -> Traces:
     return Traces(provider.get_tracer("omnigraph", __version__))
 
 
-def _is_missing(module: str) -> bool:
+def is_missing(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is None
     except ModuleNotFoundError:
