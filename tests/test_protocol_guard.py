@@ -25,6 +25,7 @@ OTHERS = {
     ("cli/app.py", "restore"): "the command of that name",
     ("server/operations.py", "restore"): "the route of that name",
     ("branch/delete.py", "publish"): "hands commits on to a branch that has merged them; no pins",
+    ("transfer/receive.py", "publish"): "shows what another store has written; no HEAD moves",
 }
 
 

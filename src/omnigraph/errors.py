@@ -441,6 +441,28 @@ class CommitConflict(ConflictError):
     """A staged transaction conflicts with the current version of the table. HEAD is unmoved."""
 
 
+class NotFastForward(ConflictError):
+    """The branch at the receiver has commits that the sender does not have."""
+
+    def __init__(self, branch: str, receiver_head: str, sender_head: str) -> None:
+        super().__init__(
+            f"branch '{branch}' was not moved: the receiver has commit '{receiver_head}', which "
+            f"'{sender_head}' does not come from — pull first, which merges both, and push again"
+        )
+        self.branch, self.receiver_head, self.sender_head = branch, receiver_head, sender_head
+
+
+class UnrelatedHistories(ConflictError):
+    """The two graphs are not copies of one another: they have no commit in common."""
+
+    def __init__(self, source: str, target: str) -> None:
+        super().__init__(
+            f"'{source}' and '{target}' are different graphs: they have no commit in common — "
+            "nothing was changed; clone one of them, or export and load its rows"
+        )
+        self.source, self.target = source, target
+
+
 class SourceChanged(ConflictError):
     """A file that was to be copied is gone: a cleanup or a deleted branch took it."""
 

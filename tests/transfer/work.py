@@ -16,3 +16,9 @@ def backup(src: str, dst: str, arm: str) -> None:
     arm_from_environment(arm)
     with og.open(src, **OPTIONS) as graph:
         graph.backup(dst)
+
+
+def push(src: str, dst: str, branch: str, arm: str) -> None:
+    arm_from_environment(arm)
+    with og.open(src, **OPTIONS) as graph:
+        graph.push(dst, branch)

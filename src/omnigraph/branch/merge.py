@@ -352,7 +352,7 @@ def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:
     @cache
     def read(commit: GraphCommit) -> Snapshot:
         try:
-            return coordinator.snapshot_of(commit)
+            return coordinator.whole_snapshot_of(commit)
         except CommitStateGone as gone:
             raise ConflictError(
                 f"the branches cannot be merged: both come from commit '{commit.commit_id}' of "

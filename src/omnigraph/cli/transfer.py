@@ -1,4 +1,4 @@
-"""`omnigraph clone`, `backup`: bring a graph to another store."""
+"""`omnigraph clone`, `push`, `pull`, `fetch`, `backup`: graphs in more than one store."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
+from omnigraph.cli.options import BranchOption
 from omnigraph.cli.progress import show_spinner
 
 if TYPE_CHECKING:
@@ -79,3 +80,43 @@ def restore_backup(
 def describe(result: TransferResult) -> str:
     """What a transfer moved, in words."""
     return f"{result.files} files, {result.bytes} bytes, {result.commits} commits"
+
+
+FarArgument = Annotated[
+    str, typer.Argument(metavar="OTHER", help="Another store of the graph: a path or s3:// URI.")
+]
+RemoteOption = Annotated[
+    str, typer.Option("--name", help="What the other store is called here: NAME/BRANCH.")
+]
+
+
+@command("push", Capability.DIRECT, uri="option")
+def push(call: Call, other: FarArgument, branch: BranchOption = None) -> None:
+    """Bring a branch to another store; refused when it has commits there that are not here."""
+    chosen = call.branch(branch)
+    with call.open_store("r", doing="pushing") as graph:
+        result = graph.push(other, chosen)
+    call.print_result(result.to_json(), [f"pushed {chosen} to {other}: {describe(result)}"])
+
+
+@command("pull", Capability.DIRECT, writes=True, uri="option")
+def pull(
+    call: Call, other: FarArgument, branch: BranchOption = None, name: RemoteOption = "origin"
+) -> None:
+    """Bring a branch of another store here, and into the branch of that name."""
+    call.announce()
+    chosen = call.branch(branch)
+    with call.open_store("rw", doing="pulling") as graph:
+        result = graph.pull(other, chosen, name=name)
+    call.print_result(result.to_json(), [f"pulled {chosen} from {other}: {describe(result)}"])
+
+
+@command("fetch", Capability.DIRECT, writes=True, uri="option")
+def fetch(
+    call: Call, other: FarArgument, branch: BranchOption = None, name: RemoteOption = "origin"
+) -> None:
+    """Bring the branches of another store here as NAME/BRANCH; no branch of yours changes."""
+    call.announce()
+    with call.open_store("rw", doing="fetching") as graph:
+        result = graph.fetch(other, name=name, branch=branch)
+    call.print_result(result.to_json(), [f"fetched {other} as {name}: {describe(result)}"])

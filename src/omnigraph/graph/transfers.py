@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.graph.arguments import check_call
 from omnigraph.graph.store import Store, open_store
+from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.storage.durability import Durability
 
 if TYPE_CHECKING:
@@ -29,6 +31,72 @@ def to_source(session: Session) -> Source:
 
     store = session.store
     return Source(session.environment(), store.manifest, (store.history, store.audit))
+
+
+@contextmanager
+def open_source(
+    session: Session, uri: str | Path, storage_options: Mapping[str, str] | None
+) -> Iterator[Source]:
+    """Another store, opened to be copied from."""
+    from omnigraph.graph.open_graph import open as open_graph
+
+    options = session.store.tables.storage_options if storage_options is None else storage_options
+    with open_graph(uri, mode="r", storage_options=options) as graph:
+        yield to_source(graph._session)
+
+
+def fetch_branches(
+    session: Session, source: Source, name: str, branch: str | None
+) -> TransferResult:
+    """Receive branches as `{name}/{branch}`; one that was reset at the source is received anew."""
+    from omnigraph.branch.delete import delete_branch
+    from omnigraph.errors import NotFastForward
+    from omnigraph.transfer.receive import receive
+    from omnigraph.transfer.result import TransferResult
+
+    environment, moved = session.environment(), TransferResult()
+    session.recover()
+    coordinator = source.environment.coordinator
+    names = coordinator.branches() if branch is None else [canonical_branch(branch)]
+    # What the source itself has fetched from others is not its own.
+    for each in [each for each in names if not each.startswith(f"{name}/")]:
+        tracking = f"{name}/{each}"
+        try:
+            moved += receive(source, each, environment, tracking)
+        except NotFastForward:
+            delete_branch(environment, tracking, session.store.history)
+            moved += receive(source, each, environment, tracking)
+    return moved
+
+
+def advance(
+    session: Session, source: Source, name: str, branch: str
+) -> tuple[TransferResult, bool]:
+    """Fetch a branch and move the one of this name there; True when it takes a merge."""
+    from omnigraph.errors import NotFastForward
+    from omnigraph.transfer.receive import receive
+
+    moved = fetch_branches(session, source, name, branch)
+    try:
+        receive(to_source(session), f"{name}/{branch}", session.environment(), branch)
+    except NotFastForward:
+        return moved, True
+    return moved, False
+
+
+def send(
+    session: Session, uri: str | Path, branch: str, storage_options: Mapping[str, str] | None
+) -> TransferResult:
+    """Have another store receive a branch."""
+    from omnigraph.graph.open_graph import open as open_graph
+    from omnigraph.transfer.receive import receive
+
+    tables = session.store.tables
+    options = tables.storage_options if storage_options is None else storage_options
+    with open_graph(
+        uri, storage_options=options, durability=tables.durability, self_care=False
+    ) as far:
+        return receive(to_source(session), branch, far._session.environment(), branch)
 
 
 @check_call

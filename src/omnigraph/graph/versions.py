@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.catalog import Catalog
 from omnigraph.manifest import MAIN
@@ -14,6 +14,7 @@ from omnigraph.write.recovery import retry_after_recovery
 
 if TYPE_CHECKING:
     from omnigraph.branch.apply_checks import ChecksResult
+    from omnigraph.branch.choices import Resolution
     from omnigraph.errors import CheckFailure
     from omnigraph.graph.session import Session
     from omnigraph.manifest.checks import Check
@@ -199,6 +200,7 @@ class TransferCalls:
     """What `Graph` can do with other stores; a part of that class."""
 
     _session: Session
+    merge: Callable[..., Any]
 
     def backup(
         self, dst: str | Path, *, storage_options: Mapping[str, str] | None = None
@@ -218,3 +220,80 @@ class TransferCalls:
         session.read_contract()
         store = open_far(session, dst, storage_options)
         return write_backup(to_source(session), store.texts, store.tables.storage_options)
+
+    def fetch(
+        self,
+        src: str | Path,
+        *,
+        name: str = "origin",
+        branch: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        actor: str | None = None,
+    ) -> TransferResult:
+        """Bring the branches of another store of this graph here, as `{name}/{branch}`.
+
+        With `branch` only that one. Branches of this graph do not change. `storage_options` are
+        those of `src`; without them, those of this graph.
+
+        Raises:
+            UnrelatedHistories: `src` is another graph.
+        """
+        from omnigraph.graph.transfers import fetch_branches, open_source
+
+        session = self._session
+        session.permit(Action.BRANCH_CREATE, actor=actor, target_branch=f"{name}/{branch or '*'}")
+        session.require_writable()
+        with open_source(session, src, storage_options) as source:
+            return fetch_branches(session, source, name, branch)
+
+    def pull(
+        self,
+        src: str | Path,
+        branch: str = MAIN,
+        *,
+        name: str = "origin",
+        storage_options: Mapping[str, str] | None = None,
+        actor: str | None = None,
+        resolve: Resolution | None = None,
+    ) -> TransferResult:
+        """Bring a branch of another store here, and what it has into the branch of that name.
+
+        The branch moves to the fetched head if that comes from its own; otherwise both are merged,
+        with the choices `resolve`, as by `merge`.
+
+        Raises:
+            MergeConflicts: Both sides changed something differently. The branch is unchanged, and
+                what was fetched stays as `{name}/{branch}`.
+            UnrelatedHistories: `src` is another graph.
+        """
+        from omnigraph.graph.transfers import advance, open_source
+
+        session = self._session
+        target = canonical_branch(branch)
+        who = session.permit(
+            Action.BRANCH_MERGE, actor=actor, branch=f"{name}/{target}", target_branch=target
+        )
+        session.require_writable()
+        with open_source(session, src, storage_options) as source:
+            moved, is_merge = advance(session, source, name, target)
+        if is_merge:
+            self.merge(f"{name}/{target}", into=target, actor=who, resolve=resolve)
+        return moved
+
+    def push(
+        self,
+        dst: str | Path,
+        branch: str = MAIN,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> TransferResult:
+        """Bring a branch to another store of this graph. It moves there, or is made.
+
+        Raises:
+            NotFastForward: The branch has commits there that are not here: pull first.
+            UnrelatedHistories: `dst` is another graph.
+        """
+        from omnigraph.graph.transfers import send
+
+        self._session.read_contract()
+        return send(self._session, dst, canonical_branch(branch), storage_options)

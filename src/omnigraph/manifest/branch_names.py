@@ -11,6 +11,11 @@ from omnigraph.manifest.model import MAIN
 
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 
+RECEIVED = "__from/"
+"""Forks of tables that hold versions made in another store. No branch owns one."""
+PREPARED = "__incoming/"
+"""Where a branch that is received is prepared, before it gets its name."""
+
 _SEGMENT = re.compile(r"[\w.-]+")
 _LENGTH_MAX = 200
 _LATER_FORK = re.compile(r"__\d+/(.+)")
@@ -51,7 +56,8 @@ def fork_names(branch: str) -> Iterator[str]:
     The first bears its name. A fork of an earlier branch of that name may still be needed, as the
     base of a merge or of another fork; then the next one is taken.
     """
-    yield branch
+    if branch != MAIN:  # Lance keeps that name for itself
+        yield branch
     for number in count(2):
         yield f"__{number}/{branch}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -24,13 +24,19 @@ from omnigraph.errors import (
     CommitStateGone,
     ConflictError,
     ForkExists,
+    ForkInUse,
     InvariantViolated,
     NotFoundError,
     TableVersionNotFound,
     VersionNotFound,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, check_new_branch, lance_branch
+from omnigraph.manifest.branch_names import (
+    PREPARED,
+    SCHEMA_APPLY_LOCK,
+    check_new_branch,
+    lance_branch,
+)
 from omnigraph.manifest.freshness import (
     BranchStates,
     CommitObserver,
@@ -53,6 +59,8 @@ from omnigraph.manifest.stamp import admit_branch_schemas, migrate
 from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.location import TableLocation, version_file
+from omnigraph.storage.predicates import Compare, CompareOp, IsIn
+from omnigraph.ulids import new_ulid
 
 if TYPE_CHECKING:
     from omnigraph.manifest.line_pins import LinePins
@@ -122,14 +130,27 @@ class Coordinator:
             raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
         return found
 
+    def whole_snapshot_of(self, commit: GraphCommit) -> Snapshot:
+        """The same; where a cleanup has left the manifest only, what was written down since.
+
+        A state that was lost here may have come back from another store.
+        """
+        found = self.find_snapshot(commit)
+        if found is None or not self.has_tables(found):
+            found = self._find_kept(commit.commit_id) or found
+        if found is None:
+            raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
+        return found
+
     def find_snapshot(self, commit: GraphCommit) -> Snapshot | None:
         """The graph as a commit left it, None when that is gone."""
         with suppress(NotFoundError):
             state = self.at_version(commit.branch, commit.manifest_version)
             # A branch that was made again counts through the same versions: its commits differ.
             row = _find_row(state.commit_rows, commit.commit_id)
-            if row is not None:
-                made = row_to_commit(row)
+            made = None if row is None else row_to_commit(row)
+            # One of another store counts by the manifests there.
+            if made is not None and made.manifest_version == commit.manifest_version:
                 snapshot = state.snapshot_at(made)
                 # A cleanup that keeps a later commit of the same publish keeps the manifest of all.
                 if all(self.has_version(snapshot.entries[key]) for key in made.pins):
@@ -147,6 +168,14 @@ class Coordinator:
     def list_kept_forks(self) -> set[tuple[str, str]]:
         """Path and Lance branch of every table fork that a state needs which was written down."""
         return find_forks([*self.retained, *(state for _, state in self.tags)])
+
+    def has_shown(self, branch: str, table_key: str, fork: str) -> bool:
+        """Whether a branch has ever shown a table on this fork of it."""
+        same_fork = Compare("table_branch", CompareOp.EQ, pa.scalar(fork))
+        found = self._control.read(
+            lance_branch(branch), columns=["table_key"], predicate=same_fork
+        ).rows
+        return table_key in found["table_key"].to_pylist()
 
     def has_tables(self, snapshot: Snapshot) -> bool:
         """Whether the version of every table of a state is still there."""
@@ -175,15 +204,21 @@ class Coordinator:
             CommitNotFound: No branch knows it.
         """
         # Often the caller has just made it: what is known costs no scan.
+        received: GraphCommit | None = None
         for state in self.states.newest_first():
             found = find_commit(state, commit_id)
             if found is not None and self._is_there(state):
-                return found
+                if found.manifest_version:
+                    return found
+                received = found
         for branch in self.branches():
             with suppress(BranchNotFound):  # deleted since it was listed
                 found = find_commit(self.fresh(branch), commit_id)
-                if found is not None:
+                if found is not None and found.manifest_version:
                     return found
+                received = received or found
+        if received is not None:
+            return received  # from another store, and on the line of no branch here
         kept = self._find_kept(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
         if kept is None:
             raise CommitNotFound(commit_id)
@@ -333,7 +368,7 @@ class Coordinator:
     def list_changed(self, since_ns: int | None) -> list[str]:
         """`main`, and every other branch that may have changed since a time; None for ever."""
         changed = self._control.list_changed_branches(since_ns) - {SCHEMA_APPLY_LOCK}
-        return [MAIN, *sorted(changed)]
+        return [MAIN, *sorted(each for each in changed if not each.startswith(PREPARED))]
 
     def find_origin(self, commit: GraphCommit) -> ManifestState:
         """The state of a manifest that a branch can start from to show what a commit left.
@@ -378,6 +413,34 @@ class Coordinator:
         # A fork has the rows of where it came from, and goes on with its version numbers.
         branch_id = self.states.read_branch_id(branch)
         return self.states.remember(replace(origin, branch=branch, branch_id=branch_id))
+
+    def prepare_branch(
+        self, origin: ManifestState, commit_ids: Collection[str] | None = None
+    ) -> ManifestState:
+        """Make a branch that is never listed, to be published to before it gets its name.
+
+        With `commit_ids` it forgets all commits but these.
+        """
+        name = f"{PREPARED}{new_ulid()}"
+        self._control.create_branch(
+            name, source=lance_branch(origin.branch), version=origin.version
+        )
+        if commit_ids is not None:
+            rows = pa.concat_tables([origin.commit_rows, origin.ancestor_rows])
+            gone = [each for each in rows["object_id"].to_pylist() if each not in commit_ids]
+            if gone:
+                self._control.delete_rows(IsIn("object_id", pa.array(gone)), branch=name)
+            return self.fresh(name)
+        branch_id = self.states.read_branch_id(name)
+        return self.states.remember(replace(origin, branch=name, branch_id=branch_id))
+
+    def remove_prepared(self) -> None:
+        """Remove what dead receivers have prepared, and what no branch comes from any more."""
+        for name in self._control.branch_names():
+            if name.startswith(PREPARED):
+                with suppress(ForkInUse):
+                    self._control.delete_branch(name)
+                    self.states.forget(name)
 
     def delete_branch(self, branch: str) -> None:
         """Remove the branch's ref: from here on the branch does not exist."""

@@ -33,7 +33,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from omnigraph.errors import BranchNotFound
-from omnigraph.manifest.branch_names import SCHEMA_APPLY_LOCK, lance_branch
+from omnigraph.manifest.branch_names import PREPARED, SCHEMA_APPLY_LOCK, lance_branch
 from omnigraph.manifest.checks import apply_check_notes
 from omnigraph.manifest.model import (
     MAIN,
@@ -227,7 +227,8 @@ class BranchStates:
 
 def list_branches(control: ControlTable) -> list[str]:
     """Every branch, `main` first, the others sorted."""
-    return [MAIN, *sorted(control.branch_names() - {SCHEMA_APPLY_LOCK})]
+    names = control.branch_names() - {SCHEMA_APPLY_LOCK}
+    return [MAIN, *sorted(each for each in names if not each.startswith(PREPARED))]
 
 
 def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:

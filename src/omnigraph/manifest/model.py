@@ -285,7 +285,9 @@ class Publish:
     such as a compaction. `ancestors` are commits of other lines that a merge brings in; those that
     are known already are left out. With `if_commit` the publish happens only while that commit is
     the head, and with `checks` while the branch has those. `schema_hash` and `schema_id` name the
-    schema the tables are in from then on, when that changes.
+    schema the tables are in from then on, when that changes. `adopted` are commits that were made
+    in another store, the new head last; they keep their ids and parents, and take the place of
+    `commits`.
     """
 
     branch: str
@@ -297,6 +299,7 @@ class Publish:
     schema_id: str | None = None
     ancestors: tuple[GraphCommit, ...] = ()
     checks: Mapping[str, Any] | None = None
+    adopted: tuple[GraphCommit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ expectations again and then lands or fails. Lance's own rebase is off.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -65,7 +67,8 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         coordinator.migrate()
         state = coordinator.fresh(request.branch)
         _check_expectations(state, request)
-        if not request.changes and not request.commits and not request.ancestors:
+        is_commit = bool(request.commits or request.adopted)
+        if not request.changes and not is_commit and not request.ancestors:
             return state
         _check_changes(state, request.changes)
         ancestors = _select_unknown(state, request.ancestors)
@@ -201,7 +204,9 @@ def _build_commits(
 
     A walk that takes the latest commit first then meets every commit before its parents.
     """
-    commits: list[GraphCommit] = []
+    commits: list[GraphCommit] = [
+        replace(each, manifest_version=state.version + 1) for each in request.adopted
+    ]
     for lineage in request.commits:
         parent = commits[-1] if commits else state.head
         earlier = [parent.created_at, *(each.created_at for each in ancestors)]

@@ -190,9 +190,10 @@ def rows_to_state(
     commit_rows = by_type["graph_commit"]
     if commit_rows.num_rows == 0:
         raise InvariantViolated(f"the manifest of branch '{branch}' names no graph commit")
-    # Two commits of one publish are told apart by their ids, which are in order of time.
-    newest_first = pc.sort_indices(
-        commit_rows, sort_keys=[("table_version", "descending"), ("object_id", "descending")]
+    newest = pc.equal(commit_rows["table_version"], pc.max(commit_rows["table_version"]))
+    # Commits of one publish are told apart by time: each is later than its parents.
+    head = max(
+        map(row_to_commit, commit_rows.filter(newest).to_pylist()), key=lambda each: each.order
     )
     paths = {row["table_key"]: _require(row, "location") for row in by_type["table"].to_pylist()}
     tombstones = by_type["table_tombstone"]
@@ -212,7 +213,7 @@ def rows_to_state(
         hidden_paths=frozenset(_list_locations(tombstones)) - shown,
         commit_rows=commit_rows,
         ancestor_rows=by_type["graph_ancestor"],
-        head=row_to_commit(commit_rows.take(newest_first[:1]).to_pylist()[0]),
+        head=head,
         branch_id=branch_id,
         schema_hash=schema.get("schema_ir_hash"),
         schema_id=schema.get("schema_id"),

@@ -17,6 +17,7 @@ from typing import Any
 
 from omnigraph.dataclass import dataclass
 from omnigraph.manifest.checks import checks_from_text, checks_to_text
+from omnigraph.manifest.line_reader import Shown
 from omnigraph.manifest.model import GraphCommit, Snapshot, TableEntry
 from omnigraph.manifest.vector_models import models_from_text, models_to_text
 
@@ -67,7 +68,7 @@ def text_to_states(text: str) -> KeptStates:
     return KeptStates({state.head.commit_id: state for state in found}, value)
 
 
-def find_forks(states: Iterable[Snapshot]) -> set[tuple[str, str]]:
+def find_forks(states: Iterable[Shown]) -> set[tuple[str, str]]:
     """Path and Lance branch of every table fork that a state names."""
     return {
         (entry.table_path, entry.table_branch)

@@ -252,6 +252,17 @@ class ControlTable:
         record(control_merges=1)
         return version
 
+    def delete_rows(self, predicate: Predicate, *, branch: str) -> int:
+        """Remove rows of a branch that no reader has seen yet; returns its latest version."""
+        location = TableLocation(self.uri, branch)
+        with lance_errors("removing rows", location):
+            dataset = self._opener.head(location)
+            # Inline commit: the branch has no name yet, so nothing else writes or reads it.
+            dataset.delete(to_lance(predicate, dataset.schema))
+            self._sync(location, _describe(dataset))
+        self._latest.pop(branch, None)
+        return int(dataset.version)
+
     def make_durable(self, branch: str | None = None) -> None:
         """Sync the latest version of a branch.
 

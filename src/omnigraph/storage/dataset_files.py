@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
-from urllib.parse import unquote
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import SourceChanged, StorageError
@@ -49,12 +48,18 @@ class DatasetFile:
         return found is not None and found["kind"] != VERSIONS
 
 
+def is_recorded(relative: str) -> bool:
+    """Whether a file below a dataset is one whose checksum is recorded when it is written."""
+    found = _INSIDE.fullmatch(relative)
+    return found is not None and not relative.endswith(".json")
+
+
 def list_files(root: Files, dataset: str, lineages: Lineages) -> list[DatasetFile]:
     """The files of these lineages and of those they share files with, the refs last."""
     below = Files(f"{root.uri}/{dataset}", root.storage_options)
     listed = below.list()
     wanted = _with_origins(below, listed, lineages)
-    recorded = _read_records(below, listed, wanted)
+    recorded = read_records(below, listed)
     return [
         DatasetFile(dataset, path, listed[path], recorded.get(path))
         for path in sorted(_select(listed, wanted), key=lambda each: (each.startswith(REFS), each))
@@ -98,25 +103,11 @@ def _with_origins(
     return wanted
 
 
-def _read_records(
-    files: Files, listed: Mapping[str, Listed], lineages: Lineages
-) -> dict[str, Checksum]:
-    """What was recorded of the files of some lineages when they were written."""
+def read_records(files: Files, listed: Iterable[str] | None = None) -> dict[str, Checksum]:
+    """What was recorded of the files of a dataset, on any lineage, when they were written."""
     found: dict[str, Checksum] = {}
-    for path in listed:
-        before, between, name = path.rpartition(f"{DIRECTORY}/")
-        branch = unquote(before.removeprefix("tree/").rstrip("/")) or None
-        if between and name.endswith(".log") and branch in lineages:
-            for record in decode_records(files.read(path)).records:
-                found |= record.files
-    return found
-
-
-def find_known(files: Files) -> set[str]:
-    """The files of a dataset, on any lineage, that have a record."""
-    found: set[str] = set()
-    for path in files.list():
+    for path in files.list() if listed is None else listed:
         if path.endswith(".log") and f"{DIRECTORY}/" in path:
             for record in decode_records(files.read(path)).records:
-                found |= set(record.files)
+                found |= record.files
     return found

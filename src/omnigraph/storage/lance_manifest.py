@@ -66,7 +66,12 @@ def max_fragment_id(dataset: LanceDataset) -> int:
 
 def transaction_file(dataset: LanceDataset) -> str | None:
     """The name of the file that holds the transaction of this version: `<base>-<uuid>.txn`."""
-    name = dict(_fields(manifest_bytes(dataset))).get(_TRANSACTION_FILE)
+    return find_transaction_file(manifest_bytes(dataset))
+
+
+def find_transaction_file(manifest: bytes) -> str | None:
+    """The same, by the bytes of a manifest."""
+    name = dict(_fields(manifest)).get(_TRANSACTION_FILE)
     return name.decode() if isinstance(name, bytes) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
@@ -97,7 +98,7 @@ class Files:
             return
         path = f"{self.uri}/{relative}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        temporary = f"{path}#{os.getpid()}"
+        temporary = f"{path}#{secrets.randbelow(10**18)}"
         with open(temporary, "wb") as file:
             file.write(data)
         sync_paths([temporary])

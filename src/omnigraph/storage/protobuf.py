@@ -40,7 +40,7 @@ def read_fields(message: Value) -> Iterator[tuple[int, int, Value]]:
 def rewrite(message: bytes, edit: Edit) -> bytes:
     """The message with every value replaced by what `edit` makes of its number and value."""
     return b"".join(
-        _encode(number, wire_type, edit(number, value))
+        encode(number, wire_type, edit(number, value))
         for number, wire_type, value in read_fields(message)
     )
 
@@ -48,14 +48,15 @@ def rewrite(message: bytes, edit: Edit) -> bytes:
 def with_number(message: bytes, number: int, value: int) -> bytes:
     """The message with one field set to a number, whether it had that field or not."""
     others = b"".join(
-        _encode(each, wire_type, held)
+        encode(each, wire_type, held)
         for each, wire_type, held in read_fields(message)
         if each != number
     )
-    return others + _encode(number, VARINT, value)
+    return others + encode(number, VARINT, value)
 
 
-def _encode(number: int, wire_type: int, value: Value) -> bytes:
+def encode(number: int, wire_type: int, value: Value) -> bytes:
+    """One field of a message."""
     key = _encode_varint(number << 3 | wire_type)
     if isinstance(value, int):
         return key + _encode_varint(value)

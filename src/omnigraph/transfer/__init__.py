@@ -4,5 +4,7 @@ contents.py   everything that one state of a graph consists of, while others wri
 copying.py    the files that are missing, compared with their checksums
 clone.py      a second store of a whole graph
 backup.py     the same as objects named by their hash, with a list per backup
+receive.py    a branch comes from another store: commits, states, one publish
+  table_import.py  versions of tables that were made there
 result.py     what a transfer returns
 """

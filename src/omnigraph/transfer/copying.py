@@ -16,7 +16,7 @@ from operator import attrgetter
 from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.storage.checksums import Checksum
-from omnigraph.storage.dataset_files import DatasetFile, find_known
+from omnigraph.storage.dataset_files import DatasetFile, read_records
 from omnigraph.storage.durability import Durability, sync_paths, with_parents
 from omnigraph.storage.file_copy import copy_file
 from omnigraph.storage.listing import Files, Listed
@@ -87,7 +87,7 @@ def record_unrecorded(target: Files, files: Iterable[DatasetFile]) -> None:
         by_dataset[file.dataset].append(file.relative)
     for name, paths in by_dataset.items():
         uri = f"{target.uri}/{name}"
-        known = find_known(Files(uri, target.storage_options))
+        known = read_records(Files(uri, target.storage_options))
         unknown = [path for path in paths if path not in known]
         if unknown:
             Recorder(target.storage_options).record_files(uri, unknown)

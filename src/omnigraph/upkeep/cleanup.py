@@ -33,6 +33,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.index.derived import remove_unneeded_files
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot
+from omnigraph.manifest.branch_names import RECEIVED
 from omnigraph.manifest.line_reader import LineReader, Shown
 from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.manifest.state_text import find_forks
@@ -109,6 +110,7 @@ class _Needed:
     floors: dict[str, int] = field(default_factory=dict)
     single: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     bases: Mapping[str, GraphCommit] = field(default_factory=dict)
+    forks: set[tuple[str, str]] = field(default_factory=set)
 
     def from_here_on(self, shown: Shown) -> None:
         for entry in shown.entries.values():
@@ -162,7 +164,7 @@ def _clean(
         needed.just_this(state)
     if confirm:
         environment.coordinator.retained.retain(retained)
-    kept = find_forks([*retained.values(), *tagged])
+    kept = find_forks([*retained.values(), *tagged]) | needed.forks
     forks, errors = reclaim_forks(environment, states, kept, is_dry_run=not confirm)
     garbage = Garbage(environment.tables.storage_options)
     job = _Job(environment, policy, needed, garbage, confirm, grace)
@@ -221,6 +223,7 @@ def _find_needed(
     heads: list[GraphCommit] = []
     # Branches have most of their history in common: each line is read once.
     read = LineReader(coordinator).find
+    has_received = _has_received(environment, states)
     for branch, state in states.items():
         needed.from_here_on(state.snapshot())
         heads.append(state.head)
@@ -236,6 +239,9 @@ def _find_needed(
         if branch == MAIN:
             needed.floors[MANIFEST] = oldest.manifest_version
         needed.single[MANIFEST] |= {c.manifest_version for c in retained if c.branch == MAIN}
+        if has_received:
+            # Its earlier commits may show tables on other forks than it does now.
+            needed.forks |= find_forks(filter(None, map(read, retained)))
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
         shown = read(base)
@@ -244,6 +250,14 @@ def _find_needed(
         if base.branch == MAIN:
             needed.single[MANIFEST].add((shown or base).manifest_version)
     return needed
+
+
+def _has_received(environment: WriteEnvironment, states: Mapping[str, ManifestState]) -> bool:
+    """Whether some table has versions that came from another store."""
+    tables = environment.tables
+    paths = {entry.table_path for state in states.values() for entry in state.entries.values()}
+    names = (name for path in paths for name in tables.forks.names(tables.root.child(path)))
+    return any(name.startswith(RECEIVED) for name in names)
 
 
 def _oldest_readable(

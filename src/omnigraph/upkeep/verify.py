@@ -143,7 +143,8 @@ class _Verifier:
             raise StorageError(f"'{damaged}' is damaged")
         # Not what the handle remembers: it may have read a file before or while it was damaged.
         state = self.environment.coordinator.states.read_anew(branch)
-        return state.snapshot(), list(commits_newest_first(state.commit_rows))
+        rows = pa.concat_tables([state.commit_rows, state.ancestor_rows])
+        return state.snapshot(), list(commits_newest_first(rows))
 
     def _sidecars(self) -> Iterator[Finding]:
         texts = self.environment.texts

@@ -78,6 +78,8 @@ def _reclaim(
             entry.table_path in state.hidden_paths  # its earlier commits show the fork
             or (entry.table_path, collision.branch) in coordinator.list_kept_forks()
         )
+        # The branch may have left it for a version that came from another store.
+        is_kept = is_kept or coordinator.has_shown(branch, key, collision.branch)
     except OmnigraphError as error:
         raise ConflictError(
             f"could not verify who owns the fork of '{key}' on branch '{branch}'; refresh and retry"
