@@ -51,6 +51,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "delete_branch": {"name": "main", "actor": None},
     "delete_tag": {"name": "nope", "actor": None},
     "backup": {"dst": "/dev/null/backup", "storage_options": None},
+    "fetch": {"src": "/dev/null/far", "name": "origin", "branch": None, "storage_options": None},
+    "pull": {"src": "/dev/null/far", "branch": "main", "storage_options": None},
+    "push": {"dst": "/dev/null/far", "branch": "main", "storage_options": None},
     "bisect": {"check": READ, "good": "main~1", "bad": "main"},
     "cherry_pick": {"into": "main", "actor": None, "preview": True, "resolve": None},
     "restore": {

@@ -212,6 +212,8 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     "delete_tag": lambda graph: graph.delete_tag("v1", actor="eve"),
     "embed": lambda graph: graph.embed(actor="eve"),
     "ensure_indices": lambda graph: graph.ensure_indices(actor="eve"),
+    "fetch": lambda graph: graph.fetch(ABSENT, actor="eve"),
+    "pull": lambda graph: graph.pull(ABSENT, actor="eve"),
     "ingest": lambda graph: graph.ingest(ABSENT, branch="work", actor="eve"),
     "load": lambda graph: graph.load(ABSENT, mode="merge", actor="eve"),
     "load_dataframe": lambda graph: graph.load_dataframe(
