@@ -95,7 +95,7 @@ function Reviewing({ source, target, others }: { source: string; target: string;
         tools={<>
           <label><input type="checkbox" checked={deletes} disabled={!may("branch_delete")} onChange={(event) => setDeletes(event.currentTarget.checked)} /> delete the branch afterwards</label>
           <button onClick={reviewed.reload}>Preview again</button>
-          <button class="primary" disabled={!preview || isNothing || refusal !== null || step !== ""} onClick={run}>{step ? "Merging…" : "Merge"}</button>
+          <button class="primary" disabled={!preview || reviewed.isLoading || isNothing || refusal !== null || step !== ""} onClick={run}>{step ? "Merging…" : "Merge"}</button>
         </>}>
         <Problem error={reviewed.error} retry={reviewed.reload} />
         <Problem error={error} />
