@@ -43,15 +43,16 @@ needs_browser = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """Gone with the last page: Playwright keeps an event loop running in this thread meanwhile."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server of a graph that tests read, each writing only to branches of its own."""
     path = make_library(tmp_path_factory.mktemp("library") / "graph")
