@@ -88,7 +88,7 @@ def test_a_notebook_shows_escaped_values_and_says_what_it_left_out() -> None:
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
     assert "&lt;b&gt;" in shown
-    assert "and 10 more rows" in shown
+    assert "and 10 more" in shown
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])

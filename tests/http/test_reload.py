@@ -123,7 +123,7 @@ def test_nothing_changes_while_one_of_several_files_is_wrong(project: Project) -
         wait_until(lambda: reloads(old, "refused"))
         meanwhile = old.query().status_code, new.query().status_code
         (project.folder / "stored" / "broken.gq").unlink()
-        wait_until(lambda: reloads(old, "applied"))
+        wait_until(lambda: reloads(new, "applied"))
 
         assert meanwhile == (200, 401)
         assert (old.query().status_code, new.query().status_code) == (401, 200)

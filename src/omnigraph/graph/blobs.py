@@ -49,7 +49,7 @@ class BlobCalls:
 
         if not isinstance(source, bytes | Path) and not hasattr(source, "read"):
             found = source.__class__.__name__
-            raise BadRequestError(f"source is of type {found}, expected bytes, a Path or a file")
+            raise BadRequestError(f"source is of type {found}, expected bytes, a path or a stream")
         who = self._session.permit(Action.CHANGE, actor=actor, branch=branch)
         cell = BlobCell(kind, type, id, property, if_match)
         note = read_note(message, metadata)

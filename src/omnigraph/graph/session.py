@@ -303,8 +303,12 @@ class Session:
                 self.recover(full=False)
             refuse_while_applying(environment)
         current = self.read_contract()
-        find = self.coordinator.last_seen if branch == MAIN else self.coordinator.fresh
-        return read_schema(self.store.texts, find(branch), current)
+        # What the handle has seen, not what is there: a strict write is fenced on that. Another
+        # branch of the name may be in another schema; looking there must not refresh the handle.
+        states, seen = self.coordinator.states, self.coordinator.last_seen(branch)
+        if branch != MAIN and states.read_branch_id(branch) != seen.branch_id:
+            seen = states.read_anew(branch)
+        return read_schema(self.store.texts, seen, current)
 
     def recover(self, *, full: bool = False, wait_for: Collection[QueueKey] | None = None) -> None:
         """Finish or undo what dead writers left; `full` says that this is an open."""
