@@ -10,6 +10,7 @@ merge.py         two heads → outcome → one commit with two parents
   plan.py          what the source did to each table, against what the target did
   compare.py       rows in which two versions of a table differ
     descent.py       the version both came from, so that only what changed since is read
+    differences.py   the rows found: ids, and row ids of both sides
     equality.py      whether two rows have the same content
   conflicts.py     rows both sides changed, and not alike
   rules.py         what the merged graph would break
@@ -21,6 +22,8 @@ merge.py         two heads → outcome → one commit with two parents
     merged_rows.py     whole tables of the result, and the rules they have to keep
     apply_schema_merge.py  rows, tables and schema in one publish
 diff.py          two states → `changes.py`: entities with both images (`images.py`)
+  compare_windows.py  `compare.py` for readers that take it in the order of ids
+  windows.py          the next ids in order, in bounded memory
 replay.py        revert, cherry-pick and restore: a merge over earlier states
   commit_changes.py  what commits did, as changes to take back or to make again
   restore.py         types or entities as an earlier state has them

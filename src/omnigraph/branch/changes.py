@@ -1,8 +1,8 @@
 """Changes: what differs between two states of a graph, entity by entity, with both images.
 
 Net: what came and went in between is no change, and neither is a row that was written back as it
-was. A change set knows at once which rows differ; their images are read as it is iterated, a
-bounded batch at a time, in the order of table key and id.
+was. A change set is read as it is iterated, a bounded batch at a time, in the order of table key
+and id; of very many changes also which rows differ is found then (`windows.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.branch.compare import Differences, batch_rows, read_images
+from omnigraph.branch.compare import batch_rows, read_images
+from omnigraph.branch.compare_windows import AnyDifferences
+from omnigraph.branch.differences import Differences
 from omnigraph.branch.images import Image, list_changed_properties
 from omnigraph.catalog import EntityType, MigrationStep
 from omnigraph.dataclass import dataclass
@@ -119,13 +121,16 @@ class TableChanges:
     entity: EntityType
     before: TableHandle | None
     after: TableHandle | None
-    rows: Differences
+    rows: AnyDifferences
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet(JsonForm):
-    """The changes between two states. Iterate it for the entities; `len` and `stats` cost nothing.
+    """The changes between two states. Iterate it for the entities.
+
+    `len` and `stats` cost nothing while all rows that differ fit in one window, and after the whole
+    was iterated; of more they read everything once.
 
     `branch` is the branch both states are of, None when they are of two. `from_schema` and
     `to_schema` name the schema of each state, when the graph says, and `schema_steps` lead from
@@ -149,13 +154,19 @@ class ChangeSet(JsonForm):
         return sum(len(each.rows) for each in self.table_changes)
 
     def __bool__(self) -> bool:
-        return len(self) > 0
+        return any(each.rows for each in self.table_changes)
+
+    def is_long(self, most: int) -> bool:
+        """Whether there are more changes than these, as far as that is known for nothing."""
+        rows = [each.rows for each in self.table_changes]
+        known = [each for each in rows if isinstance(each, Differences)]
+        return len(known) < len(rows) or sum(map(len, known)) > most
 
     @property
     def stats(self) -> ChangeStats:
         counts = [each.rows.counts for each in self.table_changes]
         inserts, updates, deletes = (sum(column) for column in zip((0, 0, 0), *counts, strict=True))
-        affected = {each.entity.name for each in self.table_changes if len(each.rows)}
+        affected = {each.entity.name for each in self.table_changes if sum(each.rows.counts)}
         return ChangeStats(inserts, updates, deletes, tuple(sorted(affected)))
 
     def make_sheet(self) -> Sheet:
@@ -183,10 +194,10 @@ class ChangeSet(JsonForm):
     def to_json(self) -> dict[str, Any]:
         """Everything at once; `to_stream` and `to_jsonl` read as they are iterated."""
         document = self.to_stream()
-        return {**document, "changes": list(document["changes"])}
+        return {**document, "changes": list(document["changes"]), "stats": document["stats"]()}
 
     def to_stream(self) -> dict[str, Any]:
-        """The document of `to_json`, whose changes are an iterator."""
+        """The document of `to_json`; its changes are an iterator, its counts a call for the end."""
         return {
             "from_version": self.from_version,
             "to_version": self.to_version,
@@ -195,7 +206,7 @@ class ChangeSet(JsonForm):
             "to_schema": self.to_schema,
             "schema_steps": [each.to_json() for each in self.schema_steps],
             "changes": (each.to_json() for each in self),
-            "stats": self.stats.to_json(),
+            "stats": lambda: self.stats.to_json(),
         }
 
     def to_jsonl(self) -> Iterator[str]:
@@ -203,17 +214,19 @@ class ChangeSet(JsonForm):
         for each in self:
             yield json.dumps(each.to_json(), ensure_ascii=False)
 
-    def of_table(self, changes: TableChanges) -> Iterator[EntityChange]:
-        """The changes of one table, by id."""
-        rows = changes.rows.rows
+    def of_table(self, changes: TableChanges, start: str | None = None) -> Iterator[EntityChange]:
+        """The changes of one table, by id, from an id on."""
         sizes = [batch_rows(each.schema) for each in (changes.before, changes.after) if each]
         size = min(sizes, default=1)
-        for start in range(0, rows.num_rows, size):
-            part = rows.slice(start, size)
-            before = self._images(changes.before, part["before"])
-            after = self._images(changes.after, part["after"])
-            for id_, old, new in zip(part["id"].to_pylist(), before, after, strict=True):
-                yield self._change(changes, id_, old, new)
+        for rows in changes.rows.list_parts(start):
+            for first in range(0, rows.num_rows, size):
+                yield from self._read_part(changes, rows.slice(first, size))
+
+    def _read_part(self, changes: TableChanges, part: pa.Table) -> Iterator[EntityChange]:
+        before = self._images(changes.before, part["before"])
+        after = self._images(changes.after, part["after"])
+        for id_, old, new in zip(part["id"].to_pylist(), before, after, strict=True):
+            yield self._change(changes, id_, old, new)
 
     def _images(
         self, handle: TableHandle | None, rows: pa.ChunkedArray

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import SCHEMA, Differences
 from omnigraph.branch.conflicts import Edit
+from omnigraph.branch.differences import SCHEMA, Differences
 from omnigraph.branch.plan import TablePlan
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, MergeConflict

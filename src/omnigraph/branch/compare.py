@@ -12,7 +12,7 @@ Both give the same answer after the second step; only the cost differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,50 +20,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.branch.descent import Descent
+from omnigraph.branch.differences import SCHEMA, Differences
 from omnigraph.branch.equality import equal_rows
 from omnigraph.branch.images import images
-from omnigraph.dataclass import dataclass
 from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.projection import ROW_ID
+from omnigraph.storage.reads import CREATED
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.tables import TableStorage
 
 BATCH_BYTES = 4 * 1024 * 1024
 BATCH_ROWS_MAX = 8_192
 _BYTES_OF_TEXT = 64
-
-SCHEMA = pa.schema([("id", pa.utf8()), ("before", pa.uint64()), ("after", pa.uint64())])
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """Rows by id, with the row id on each side, null where the row is not there. Sorted by id."""
-
-    rows: pa.Table
-
-    @property
-    def ids(self) -> pa.StringArray:
-        return self.rows["id"].combine_chunks()
-
-    def inserts(self) -> pa.Table:
-        return self.rows.filter(self.rows["before"].is_null())
-
-    def deletes(self) -> pa.Table:
-        return self.rows.filter(self.rows["after"].is_null())
-
-    def updates(self) -> pa.Table:
-        is_update = pc.and_(self.rows["before"].is_valid(), self.rows["after"].is_valid())
-        return self.rows.filter(is_update)
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """How many inserts, updates and deletes there are."""
-        return self.inserts().num_rows, self.updates().num_rows, self.deletes().num_rows
-
-    def __len__(self) -> int:
-        return int(self.rows.num_rows)
-
-
-NO_DIFFERENCES = Differences(SCHEMA.empty_table())
 
 
 def differences(descent: Descent, before: TableHandle, after: TableHandle) -> Differences:
@@ -83,10 +51,14 @@ def candidates_by_row_version(
     tables: TableStorage, before: TableHandle, after: TableHandle, ancestor: TableHandle
 ) -> Differences:
     """What happened on either side since both were one."""
-    old = _since(tables, ancestor, before)
-    new = _since(tables, ancestor, after)
+    sides = [_since(tables, ancestor, each) for each in (before, after)]
+    return sort_rows(join_sides(*sides))
+
+
+def join_sides(old: pa.Table, new: pa.Table) -> pa.Table:
+    """What two sides made of what an ancestor had, as one comparison of both."""
     if old.num_rows == 0:
-        return _sort(new)
+        return new
     joined = old.join(new, "id", join_type="full outer", left_suffix="_old", right_suffix="_new")
     # A side that did not touch the row still has the ancestor's.
     in_old, in_new = joined["side_old"].is_valid(), joined["side_new"].is_valid()
@@ -99,36 +71,44 @@ def candidates_by_row_version(
         schema=SCHEMA,
     )
     is_anywhere = pc.or_(rows["before"].is_valid(), rows["after"].is_valid())
-    return _sort(rows.filter(is_anywhere))
+    return rows.filter(is_anywhere)
 
 
 def _since(tables: TableStorage, ancestor: TableHandle, handle: TableHandle) -> pa.Table:
-    """Ids touched between an ancestor and a version; `side` marks the rows for an outer join."""
-    ids, row_ids, made_at = tables.ancestry.find_touched(handle, ancestor)
-    is_new = made_at > ancestor.version
-    kept = handle.row_count - int(is_new.sum())
-    gone = tables.ancestry.find_gone(handle, ancestor, ancestor.row_count - kept)
-    lost = pa.table({"id": _ids_of(tables, ancestor, gone), "before": pa.array(gone)})
-    made = pa.table({"id": ids.filter(pa.array(is_new)), "after": pa.array(row_ids[is_new])})
-    changed = pa.table(
-        {
-            "id": ids.filter(pa.array(~is_new)),
-            "before": pa.array(row_ids[~is_new]),
-            "after": pa.array(row_ids[~is_new]),
-        },
-        schema=SCHEMA,
-    )
+    """Ids touched between an ancestor and a version."""
+    touched = tables.ancestry.find_touched(handle, ancestor)
+    gone = find_gone(tables, ancestor, handle, [touched])
+    lost = pa.table({"id": ids_of(tables, ancestor, gone), ROW_ID: pa.array(gone)})
+    return pair_rows(touched, lost, ancestor.version)
+
+
+def find_gone(
+    tables: TableStorage, ancestor: TableHandle, handle: TableHandle, touched: Iterable[pa.Table]
+) -> RowIds:
+    """The row ids of an ancestor that a version, of which this was touched, does not have."""
+    made = sum(pc.sum(pc.greater(each[CREATED], ancestor.version)).as_py() or 0 for each in touched)
+    kept = handle.row_count - made
+    return tables.ancestry.find_gone(handle, ancestor, ancestor.row_count - kept)
+
+
+def pair_rows(touched: pa.Table, lost: pa.Table, version: int) -> pa.Table:
+    """Rows touched and lost since a version, by id; `side` marks them for an outer join."""
+    is_new = pc.greater(touched[CREATED], version)
+    made = touched.filter(is_new).select(["id", ROW_ID]).rename_columns(["id", "after"])
+    lost = lost.rename_columns(["id", "before"])
+    stayed = touched.filter(pc.invert(is_new))
+    changed = pa.table([stayed["id"], stayed[ROW_ID], stayed[ROW_ID]], schema=SCHEMA)
     # An id that was taken away and written again is one row that changed.
     replaced = (
         made.join(lost, "id", join_type="full outer").select(SCHEMA.names).cast(SCHEMA)
         if lost.num_rows
         else made.append_column("before", pa.nulls(made.num_rows, pa.uint64())).select(SCHEMA.names)
     )
-    rows = pa.concat_tables([changed, replaced])
+    rows = pa.concat_tables([changed, replaced.cast(SCHEMA)])
     return rows.append_column("side", pa.repeat(pa.scalar(True), rows.num_rows))
 
 
-def _ids_of(tables: TableStorage, handle: TableHandle, row_ids: RowIds) -> pa.Array:
+def ids_of(tables: TableStorage, handle: TableHandle, row_ids: RowIds) -> pa.Array:
     batches = tables.reads.take_stream(handle, row_ids, ["id"])
     return pa.concat_arrays([pa.array([], pa.utf8()), *(batch.column("id") for batch in batches)])
 
@@ -138,7 +118,7 @@ def candidates_by_id(tables: TableStorage, before: TableHandle, after: TableHand
     old = _all_ids(tables, before, "before")
     new = _all_ids(tables, after, "after")
     joined = old.join(new, "id", join_type="full outer")
-    return _sort(joined)
+    return sort_rows(joined)
 
 
 def candidates_of_one(
@@ -148,14 +128,14 @@ def candidates_of_one(
     handle, name, other = (before, "before", "after") if before else (after, "after", "before")
     assert handle is not None
     rows = _all_ids(tables, handle, name)
-    return _sort(rows.append_column(other, pa.nulls(rows.num_rows, pa.uint64())))
+    return sort_rows(rows.append_column(other, pa.nulls(rows.num_rows, pa.uint64())))
 
 
 def _all_ids(tables: TableStorage, handle: TableHandle, name: str) -> pa.Table:
     return tables.reads.scan(handle, ["id"], with_row_id=True).rename_columns(["id", name])
 
 
-def _sort(rows: pa.Table) -> Differences:
+def sort_rows(rows: pa.Table) -> Differences:
     return Differences(rows.select(SCHEMA.names).sort_by("id").combine_chunks())
 
 

@@ -22,8 +22,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from omnigraph.branch.changes import ChangeOp, ChangeSet, TableChanges
-from omnigraph.branch.compare import Differences, candidates, candidates_of_one, drop_equal_rows
+from omnigraph.branch.compare import drop_equal_rows
+from omnigraph.branch.compare_windows import find_differences
 from omnigraph.branch.descent import Descent, open_entry
+from omnigraph.branch.differences import Differences
 from omnigraph.catalog import (
     Catalog,
     EntityType,
@@ -201,7 +203,7 @@ def diff_states(
         from_version=earlier.manifest_version,
         to_version=later.manifest_version,
         branch=later.branch if later.branch == earlier.branch else None,
-        table_changes=tuple(each for each in found if each is not None and len(each.rows)),
+        table_changes=tuple(each for each in found if each is not None and each.rows),
         from_schema=earlier.schema_name,
         to_schema=later.schema_name,
         schema_steps=wanted.select_steps(list_differences(before.catalog, after.catalog)),
@@ -218,16 +220,20 @@ def _diff_table(
     if before is None or after is None:
         old = None if before is None else open_entry(tables, before.entry)
         new = None if after is None else open_entry(tables, after.entry)
-        rows = candidates_of_one(tables, old, new)
-        return TableChanges(sides[0].entity, old, new, _select_rows(rows, wanted))
+        rows = find_differences(descent, old, new, lambda found: _select_rows(found, wanted))
+        return TableChanges(sides[0].entity, old, new, rows)
     renamed = find_renamed_columns(before.entity, after.entity)
     if not renamed and before.entry.shows_same_rows(after.entry):
         return None
     old, new = open_entry(tables, before.entry), open_entry(tables, after.entry)
     shown = _under_later_names(tables, before.entry, old, renamed)
-    rows = _select_rows(candidates(descent, shown, new), wanted)
-    rows = drop_equal_rows(tables, shown, new, rows)
-    return TableChanges(after.entity, old, new, _select_rows(rows, wanted), renamed)
+
+    def check(found: Differences) -> Differences:
+        found = drop_equal_rows(tables, shown, new, _select_rows(found, wanted))
+        return _select_rows(found, wanted)
+
+    rows = find_differences(descent, shown, new, check)
+    return TableChanges(after.entity, old, new, rows, renamed)
 
 
 def _under_later_names(

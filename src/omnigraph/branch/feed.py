@@ -17,10 +17,8 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import orjson
-import pyarrow.compute as pc
 
 from omnigraph.branch.changes import ChangeSet, EntityChange, TableChanges
-from omnigraph.branch.compare import Differences
 from omnigraph.branch.diff import (
     ChangeFilter,
     CommitChanges,
@@ -51,8 +49,6 @@ PAGE_CHANGES = 1_000
 PAGE_CHANGES_MAX = 8_192
 PAGE_BYTES = 4 * 1024 * 1024
 COMMITS_PER_POLL = 128
-KEPT_ROWS_MAX = 4_000_000
-"""A comparison with more rows is made again for each page, rather than kept for the next."""
 
 Record: TypeAlias = dict[str, Any]
 KeptChanges: TypeAlias = Lru[tuple[str, str], ChangeSet]
@@ -256,7 +252,7 @@ class ChangeFeed:
                 self._state_of(self._snapshot(each, cursor)) for each in (parent, commit)
             )
             found = diff_states(self._tables, before, after, wanted)
-            if PAGE_CHANGES < len(found) <= KEPT_ROWS_MAX:
+            if found.is_long(PAGE_CHANGES):
                 self._kept.put(key, found)
         return found
 
@@ -328,16 +324,15 @@ def _list_in_order(
 ) -> Iterator[tuple[TableChanges, EntityChange]]:
     """Changes in the order of the feed; nothing is read of what lies before the key."""
     for part in sorted(changes.table_changes, key=_table_order):
-        rest = part
+        last: str | None = None
         if after is not None:
             if _table_order(part) < _key_order(after):
                 continue
             if _table_order(part) == _key_order(after):
-                rows = part.rows.rows
-                later = rows.filter(pc.greater(rows["id"], after[2]))
-                rest = replace(part, rows=Differences(later))
-        for change in changes.of_table(rest):
-            yield part, change
+                last = after[2]
+        for change in changes.of_table(part, last):
+            if change.id != last:
+                yield part, change
 
 
 def _table_order(part: TableChanges) -> tuple[bool, int]:

@@ -16,9 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import SCHEMA, Differences, differences, is_valid, take_rows
+from omnigraph.branch.compare import differences, is_valid, take_rows
 from omnigraph.branch.conflicts import Contest, list_contests, read_base_images
 from omnigraph.branch.descent import Descent, open_entry
+from omnigraph.branch.differences import SCHEMA, Differences
 from omnigraph.branch.plan import How, TablePlan
 from omnigraph.branch.virtual_base import BaseTable, Flags, Rows, absent_rows
 from omnigraph.catalog import EntityType

@@ -18,15 +18,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from omnigraph.branch.compare import (
-    NO_DIFFERENCES,
-    Differences,
-    candidates,
-    differences,
-    drop_equal_rows,
-)
+from omnigraph.branch.compare import candidates, differences, drop_equal_rows
 from omnigraph.branch.conflicts import Contest, contest, contest_virtual
 from omnigraph.branch.descent import Descent, open_entry
+from omnigraph.branch.differences import NO_DIFFERENCES, Differences
 from omnigraph.branch.merge_base import Base, VirtualBase
 from omnigraph.branch.virtual_base import BaseTable, entry_of, is_same_entry
 from omnigraph.catalog import Catalog, EntityType

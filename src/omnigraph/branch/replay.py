@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from omnigraph.branch.apply import LayoutMoved, MergeRequest, apply_merge
 from omnigraph.branch.choices import Choices, Resolution
-from omnigraph.branch.compare import Differences
 from omnigraph.branch.conflicts import Contest
 from omnigraph.branch.create import history_turn
 from omnigraph.branch.descent import Descent, open_entry
+from omnigraph.branch.differences import Differences
 from omnigraph.branch.fold import Step, fold_changes
 from omnigraph.branch.merge import (
     MergeOutcome,

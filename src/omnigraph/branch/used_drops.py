@@ -13,9 +13,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.branch.compare import Differences, differences, is_valid, to_row_ids
+from omnigraph.branch.compare import differences, is_valid, to_row_ids
 from omnigraph.branch.conflicts import ConflictKind
 from omnigraph.branch.descent import Descent, open_entry
+from omnigraph.branch.differences import Differences
 from omnigraph.branch.equality import equal_rows
 from omnigraph.branch.schema_images import SchemaImages
 from omnigraph.catalog import Catalog, EntityType

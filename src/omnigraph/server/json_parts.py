@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
 
 def encode_parts(value: Any) -> Iterator[bytes]:
-    """Encode a JSON value; a list that is given as an iterator is read item by item."""
+    """Encode a JSON value.
+
+    A list that is given as an iterator is read item by item, and what is given as a function is
+    asked for when all before it was encoded.
+    """
     match value:
         case Mapping():
             yield from _encode_members(value)
         case Iterator():
             yield from _encode_items(value)
+        case Callable():
+            yield from encode_parts(value())
         case _:
             yield orjson.dumps(value)
 

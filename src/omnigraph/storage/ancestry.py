@@ -11,7 +11,7 @@ None of this holds across a change of columns; `field_ids` tells whether there w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,16 @@ from omnigraph.storage.reads import CREATED, UPDATED, Reads
 from omnigraph.storage.row_addresses import to_numbers
 from omnigraph.storage.row_ids import RowIds
 
+_BATCH_ROWS = 1 << 16
 _NO_ROWS: RowIds = np.empty(0, dtype=np.uint64)
+TOUCHED = pa.schema(
+    [
+        ("id", pa.utf8()),
+        (CREATED, pa.uint64()),
+        (ROW_ID, pa.uint64()),
+        (ROW_ADDRESS, pa.uint64()),
+    ]
+)
 
 
 class Ancestry:
@@ -42,28 +51,40 @@ class Ancestry:
             fields = handle._dataset.lance_schema.fields()
         return tuple((field.name(), field.id()) for field in fields)
 
-    def find_touched(
-        self, handle: TableHandle, ancestor: TableHandle
-    ) -> tuple[pa.Array, RowIds, RowIds]:
-        """Ids, row ids and creating versions of the rows made or changed after `ancestor`."""
+    def find_touched(self, handle: TableHandle, ancestor: TableHandle) -> pa.Table:
+        """The rows made or changed after `ancestor`, in the columns of `TOUCHED`."""
+        touched = pa.concat_tables(
+            [TOUCHED.empty_table(), *self.stream_touched(handle, ancestor)]
+        ).combine_chunks()
+        self._reads.addresses.put_rows(handle, touched)
+        return touched
+
+    def stream_touched(self, handle: TableHandle, ancestor: TableHandle) -> Iterator[pa.Table]:
+        """The same, in the order of the files and a bounded number of rows at a time."""
         known = {file_names(fragment) for fragment in ancestor._dataset.get_fragments()}
+        rows = 0
         with lance_errors("reading a table", handle.location, handle.version):
             fragments = handle._dataset.get_fragments()
             new = [each for each in fragments if file_names(each) not in known]
             if not new:
-                return pa.array([], pa.utf8()), _NO_ROWS, _NO_ROWS
-            rows = handle._dataset.scanner(
+                return
+            batches = handle._dataset.scanner(
                 columns=["id", CREATED, UPDATED],
                 with_row_id=True,
                 with_row_address=True,
                 fragments=new,
-            ).to_table()
-        record(scans=1, rows_scanned=rows.num_rows)
-        # Not filtered by Lance: a row that compaction moved is in a new file, yet untouched.
-        touched = rows.filter(pc.greater(rows[UPDATED], ancestor.version))
-        row_ids = to_numbers(touched[ROW_ID])
-        self._reads.addresses.put(handle, row_ids, to_numbers(touched[ROW_ADDRESS]))
-        return touched["id"].combine_chunks(), row_ids, to_numbers(touched[CREATED])
+                batch_size=_BATCH_ROWS,
+            ).to_reader()
+        while True:
+            with lance_errors("reading a table", handle.location, handle.version):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            rows += batch.num_rows
+            # Not filtered by Lance: a row that compaction moved is in a new file, yet untouched.
+            touched = batch.filter(pc.greater(batch[UPDATED], ancestor.version))
+            yield pa.Table.from_batches([touched]).select(TOUCHED.names).cast(TOUCHED)
+        record(scans=1, rows_scanned=rows)
 
     def find_changes(
         self, handle: TableHandle, ancestor: TableHandle, new: Sequence[int], columns: Sequence[str]

@@ -31,7 +31,14 @@ from omnigraph.storage.projection import (
     result_schema,
     to_schema,
 )
-from omnigraph.storage.row_addresses import AddressCache, take_at, take_by_id
+from omnigraph.storage.row_addresses import (
+    LOOKUP_ROWS_MAX,
+    LOOKUP_TABLE_ROWS_MIN,
+    AddressCache,
+    scan_for,
+    take_at,
+    take_by_id,
+)
 from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
 from omnigraph.storage.written_rows import WrittenRows
 
@@ -234,15 +241,22 @@ class Reads:
         for start in range(0, len(row_ids), batch_rows):
             yield self._take_batch(handle, row_ids[start : start + batch_rows], wanted)
 
+    def expect_takes(self, handle: TableHandle, row_ids: RowIds) -> None:
+        """Find where very many rows lie at once, before they are taken a batch at a time."""
+        is_many = len(row_ids) > LOOKUP_ROWS_MAX and handle.row_count >= LOOKUP_TABLE_ROWS_MIN
+        if is_many and self.addresses.find(handle, row_ids) is None:
+            self.addresses.put_rows(handle, scan_for(handle, row_ids))
+
     def _take_batch(
         self, handle: TableHandle, row_ids: RowIds, wanted: list[str]
     ) -> pa.RecordBatch:
         blobs = set(blob_columns(handle.schema)).intersection(wanted) - handle.absent
         plain = [name for name in wanted if name not in blobs | handle.absent] or ["id"]
         with lance_errors("fetching rows", handle.location, handle.version):
-            rows = take_at(handle, self.addresses.find(handle, row_ids), plain)
+            addresses = self.addresses.find(handle, row_ids)
+            rows = take_at(handle, addresses, plain)
             if rows is None:
-                rows = take_by_id(handle, row_ids, plain)
+                rows = take_by_id(handle, row_ids, plain, addresses)
         assert rows.num_rows == len(row_ids), "a row id is not in this version"
         schema = result_schema(handle.schema, wanted)
 

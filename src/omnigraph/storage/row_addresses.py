@@ -23,6 +23,7 @@ CACHED_VERSIONS_MAX = 8
 CACHED_ROWS_MAX = 262_144
 LOOKUP_TABLE_ROWS_MIN = 100_000
 LOOKUP_ROWS_MAX = 8_192
+_SCANNED_ROWS = 1 << 16
 _NOWHERE = np.uint64(2**64 - 1)
 
 
@@ -38,6 +39,11 @@ class AddressCache:
             order = np.argsort(row_ids)
             self._cache.put(handle.identity, (row_ids[order], addresses[order]))
 
+    def put_rows(self, handle: TableHandle, rows: pa.Table) -> None:
+        """The same of a table that has row ids and addresses."""
+        if rows.num_rows:
+            self.put(handle, to_numbers(rows[ROW_ID]), to_numbers(rows[ROW_ADDRESS]))
+
     def find(self, handle: TableHandle, row_ids: RowIds) -> RowIds | None:
         """The address of each row; None unless all of them are known."""
         known = self._cache.get(handle.identity)
@@ -45,6 +51,27 @@ class AddressCache:
             return None
         at = np.minimum(np.searchsorted(known[0], row_ids), len(known[0]) - 1)
         return known[1][at] if np.array_equal(known[0][at], row_ids) else None
+
+
+def scan_for(handle: TableHandle, row_ids: RowIds) -> pa.Table:
+    """Row ids and addresses of these rows, by one pass over all row ids; reads no data file.
+
+    For very many rows this costs less than to expand the row ids that fragments record.
+    """
+    wanted = np.sort(row_ids)
+    parts: list[pa.Table] = []
+    rows = 0
+    with lance_errors("reading a table", handle.location, handle.version):
+        batches = handle._dataset.scanner(
+            columns=[], with_row_id=True, with_row_address=True, batch_size=_SCANNED_ROWS
+        ).to_reader()
+        for batch in batches:
+            found = to_numbers(batch.column(ROW_ID))
+            at = np.minimum(np.searchsorted(wanted, found), max(len(wanted) - 1, 0))
+            parts.append(pa.Table.from_batches([batch.filter(pa.array(wanted[at] == found))]))
+            rows += batch.num_rows
+    record(scans=1, rows_scanned=rows)
+    return pa.concat_tables(parts)
 
 
 def to_addresses(handle: TableHandle, row_ids: RowIds) -> RowIds:
@@ -107,10 +134,12 @@ def take_at(handle: TableHandle, addresses: RowIds | None, columns: list[str]) -
     return pa.concat_tables(parts).take(pa.array(back))
 
 
-def take_by_id(handle: TableHandle, row_ids: RowIds, columns: list[str]) -> pa.Table:
+def take_by_id(
+    handle: TableHandle, row_ids: RowIds, columns: list[str], known_at: RowIds | None = None
+) -> pa.Table:
     """The rows with these row ids, found as Lance does, or in a large table by their addresses."""
     if handle.row_count >= LOOKUP_TABLE_ROWS_MIN and len(row_ids) <= LOOKUP_ROWS_MAX:
-        addresses = to_addresses(handle, row_ids)
+        addresses = to_addresses(handle, row_ids) if known_at is None else known_at
         rows = handle._dataset.scanner(
             columns=columns,
             filter=at_addresses(addresses.tolist()),
