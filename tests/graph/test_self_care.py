@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -17,6 +18,7 @@ from omnigraph.manifest.coordinator import FRAGMENTS_MAX
 from omnigraph.storage import file_times
 from omnigraph.storage.counters import counting
 from omnigraph.testing.inside import inside
+from omnigraph.testing.together import run_together
 from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS, SMALL_FRAGMENTS_MAX
 from tests.graph.reading import add, heads, names, new_graph, pins, reopen, sidecars
 
@@ -68,6 +70,21 @@ def test_what_a_reopened_handle_sees_is_the_same(busy: og.Graph) -> None:
 
     assert again.snapshot().entries == busy.snapshot().entries
     assert again.commits() == busy.commits()
+
+
+def test_a_group_that_passes_a_check_by_is_compacted(tmp_path: Path) -> None:
+    """Its members make their versions at once, so hardly ever does it end just at a check."""
+    graph = new_graph(tmp_path / "graph")
+    count = CHECK_EVERY_VERSIONS + 8
+    members = [partial(add, graph, "person", name=f"p{number:03}") for number in range(1, count)]
+    add(graph, "person", name="p000")
+
+    results = run_together(graph, members)
+    inside(graph).wait_for_self_care()
+
+    assert len({result.manifest_version for result in results}) == 1
+    assert fragments(graph) < SMALL_FRAGMENTS_MAX
+    assert names(graph) == [f"p{number:03}" for number in range(count)]
 
 
 def test_planted_without_self_care_the_fragments_pile_up(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from functools import cache, partial
 from threading import Lock
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.lru import Lru
 from omnigraph.manifest import MAIN, ManifestState
 from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.control import ControlTable
@@ -39,6 +40,9 @@ MERGED_FRAGMENT_ROWS = 8_192
 CATCH_UP_ROWS_MAX = 100_000
 """An index that lags further behind than this is left to `optimize`: a write should not wait."""
 
+SEEN_MAX = 4_096
+"""Tables of branches of which the last version is kept in memory."""
+
 _HISTORY = "history"
 """In place of a table key: the cleanup of the whole graph."""
 
@@ -50,6 +54,8 @@ class SelfCare:
 
     def __init__(self) -> None:
         self._pending: dict[tuple[str, str | None], Future[None]] = {}
+        self._seen = Lru[tuple[str, str], int](SEEN_MAX)
+        """The version of each table after the last write to it."""
         self._lock = Lock()
 
     def compact_if_due(
@@ -61,7 +67,7 @@ class SelfCare:
         """
         try:
             state = environment.coordinator.last_seen(branch)
-            due: list[str | None] = [key for key in sorted(table_keys) if _is_due(state, key)]
+            due: list[str | None] = [key for key in sorted(table_keys) if self._is_due(state, key)]
             if environment.coordinator.is_compaction_due(branch):
                 due.append(None)
             for table_key in due:
@@ -82,6 +88,19 @@ class SelfCare:
                 self._submit(MAIN, _HISTORY, work)
         except (OmnigraphError, RuntimeError) as error:
             log.warning("the cleanup of the history was postponed: %s", error)
+
+    def _is_due(self, state: ManifestState, table_key: str) -> bool:
+        """Whether a table has come to, or past, a version at which its fragments are counted.
+
+        A write that goes with others makes several versions at once, and passes most of them by.
+        """
+        entry = state.entries.get(table_key)
+        if entry is None or not owns_lineage(state.branch, entry.table_branch):
+            return False
+        seen = self._seen.get((state.branch, table_key))
+        self._seen.put((state.branch, table_key), entry.version)
+        before = entry.version - 1 if seen is None else seen
+        return entry.version // CHECK_EVERY_VERSIONS != before // CHECK_EVERY_VERSIONS
 
     def _submit(self, branch: str, table_key: str | None, work: Callable[[], None]) -> None:
         with self._lock:
@@ -119,13 +138,6 @@ def _compact(environment: WriteEnvironment, branch: str, table_key: str | None) 
         return
     with publish_turn(environment, branch):
         environment.coordinator.compact_if_due(branch)
-
-
-def _is_due(state: ManifestState, table_key: str) -> bool:
-    entry = state.entries.get(table_key)
-    if entry is None or entry.version % CHECK_EVERY_VERSIONS:
-        return False
-    return owns_lineage(state.branch, entry.table_branch)
 
 
 def _compact_table(environment: WriteEnvironment, branch: str, table_key: str) -> None:
