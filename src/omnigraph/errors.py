@@ -293,10 +293,10 @@ class NotFoundError(OmnigraphError):
 class GraphNotFound(NotFoundError):
     """There is no graph at the location."""
 
-    def __init__(self, uri: str) -> None:
-        super().__init__(
-            f"no graph at '{uri}' — create one with `omnigraph init --schema <file.pg> {uri}`"
-        )
+    def __init__(self, uri: str, *, is_file: bool = False) -> None:
+        create = f"create one with `omnigraph init --schema <file.pg> {uri}`"
+        file = "that is a file or below one, and a graph is a directory; name the directory"
+        super().__init__(f"no graph at '{uri}' — {file if is_file else create}")
         self.uri = uri
 
 

@@ -125,6 +125,17 @@ def test_opening_what_is_not_a_graph_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "nothing").exists()
 
 
+@pytest.mark.parametrize("path", ["people.csv", "people.csv/graph"])
+def test_a_path_that_is_a_file_is_told_from_a_missing_graph(tmp_path: Path, path: str) -> None:
+    (tmp_path / "people.csv").write_text("name")
+
+    with pytest.raises(GraphNotFound, match="a graph is a directory"):
+        og.open(tmp_path / path)
+    with pytest.raises(BadRequestError, match="a graph is a directory"):
+        new_graph(tmp_path / path)
+    assert (tmp_path / "people.csv").read_text() == "name"
+
+
 def test_an_unknown_mode_is_refused(graph: og.Graph) -> None:
     with pytest.raises(BadRequestError, match="'rw' or 'r'"):
         og.open(graph.uri, mode="w")  # type: ignore[arg-type]

@@ -41,10 +41,15 @@ def init(
 
     Raises:
         GraphExists: There is one already.
+        BadRequestError: The path is that of a file.
     """
     settings = read_settings(spark, config, embedder, embedding_model)
     catalog = build_catalog(parse_schema(schema))
     store = open_store(uri, storage_options, durability)
+    if store.manifest.is_below_a_file():
+        raise BadRequestError(
+            f"'{uri}' is a file or below one, and a graph is a directory — name another path"
+        )
     from omnigraph.manifest.genesis import create_graph  # only an init needs it
 
     create_graph(
@@ -103,7 +108,7 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     settings = read_settings(spark, config, embedder, embedding_model)
     store = open_store(uri, storage_options, durability)
     if not store.manifest.exists():
-        raise GraphNotFound(str(uri))
+        raise GraphNotFound(str(uri), is_file=store.manifest.is_below_a_file())
     if mode == "rw":
         if store.root.is_local:
             queues = writer_queues(store.root)

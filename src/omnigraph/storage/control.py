@@ -133,12 +133,18 @@ class ControlTable:
 
     def exists(self) -> bool:
         """Whether the table is there. A failure to find out is an error, not False."""
+        if self.is_below_a_file():
+            return False  # Lance tries again for seconds, and then reports a failed store
         try:
             head = self._opener.head(TableLocation(self.uri))
         except TableNotFound:
             return False
         # Of a creation that a power cut has interrupted the version may be there without its rows.
         return head.version > 1 or not self.power_cut.has_torn_rows(TableLocation(self.uri), head)
+
+    def is_below_a_file(self) -> bool:
+        """Whether something on the way to it is a file, so that there cannot be a table."""
+        return TableLocation(self.uri).is_below_a_file()
 
     # Reading
 

@@ -1,12 +1,14 @@
 """Location: where a graph and each of its tables live, in one canonical spelling.
 
 A plain path and its `file://` URI denote the same graph, so both become the same plain absolute
-path. An `s3://` URI keeps its form. Only `resolve_root` and `is_same_place` look at the disk.
+path. An `s3://` URI keeps its form. Only `resolve_root`, `is_same_place` and
+`is_below_a_file` look at the disk.
 Where Lance keeps the files of versions and forks is written here as well.
 """
 
 from __future__ import annotations
 
+import os
 import os.path
 from typing import Literal
 from urllib.parse import quote, unquote
@@ -42,6 +44,16 @@ class TableLocation:
     @property
     def is_local(self) -> bool:
         return "://" not in self.uri
+
+    def is_below_a_file(self) -> bool:
+        """Whether something on the way to it is a file, so that there cannot be a table."""
+        try:
+            os.stat(self.uri)
+        except NotADirectoryError:
+            return self.is_local
+        except OSError:
+            return False
+        return False
 
     def __str__(self) -> str:
         return self.physical_uri
