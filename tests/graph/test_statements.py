@@ -219,6 +219,59 @@ def test_a_path_of_the_match_is_returned_as_it_was(graph: og.Graph) -> None:
     assert result.returned.rows() == [{"hops": 1, "visits": 11}]
 
 
+def test_an_interface_variable_shows_what_the_statements_leave(tmp_path: Path) -> None:
+    """Each row is read from the table of its type, also where two types share an id."""
+    schema = """
+    interface Named { slug: String @key  name: String?  tags: [String]? }
+    interface Unused { other: String? }
+    node Author implements Named { born: I32? }
+    node Group implements Named { city: String? }
+    edge MemberOf: Author -> Group
+    """
+    graph = og.init(tmp_path / "graph", schema=schema, durability="process")
+    records: list[dict[str, Any]] = [
+        {"type": "Author", "data": {"slug": "a", "name": "Ada", "tags": ["x"]}},
+        {"type": "Group", "data": {"slug": "a", "name": "Alps"}},
+        {"edge": "MemberOf", "from": "a", "to": "a"},
+    ]
+    graph.load(records, mode="append")
+
+    result = run(
+        graph,
+        """
+        match { $x: Named  optional { $x memberOf $g }  $a: Author }
+        update $a set { name: "new", born: 3 }
+        return {
+            type($x) as kind, $x as id, $x { * },
+            $x.name as name, $x { name } as o, $g.slug as g
+        }
+        """,
+    )
+    narrowed = run(
+        graph,
+        """
+        match { $x: Named  $x memberOf $g  $g: Named }
+        update $g set { name: "hill" }
+        return { $x { slug }, $g { name, slug }, type($g) as kind }
+        """,
+    )
+    empty = run(graph, "match { $x: Unused } insert Group { slug: $x.other } return { $x { * } }")
+
+    ada = {"id": "a", "name": "new", "slug": "a", "tags": ["x"]}
+    alps = {"id": "a", "name": "Alps", "slug": "a", "tags": None}
+    assert result.returned is not None
+    assert sorted(result.returned.rows(), key=lambda row: row["kind"]) == [
+        {"kind": "Author", "id": "a", "x": ada, "name": "new", "o": {"name": "new"}, "g": "a"},
+        {"kind": "Group", "id": "a", "x": alps, "name": "Alps", "o": {"name": "Alps"}, "g": None},
+    ]
+    assert narrowed.returned is not None
+    assert narrowed.returned.rows() == [
+        {"x": {"slug": "a"}, "g": {"name": "hill", "slug": "a"}, "kind": "Group"}
+    ]
+    assert empty.returned is not None
+    assert empty.returned.rows() == []
+
+
 def test_the_tables_of_a_match_decide_a_write_and_those_of_an_upsert_do_not(
     graph: og.Graph,
 ) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from omnigraph.catalog.model import EdgeType, InterfaceType, NodeType
+from omnigraph.catalog.model import InterfaceType
 from omnigraph.compiler.check_returns import check_returns
 from omnigraph.compiler.match_columns import MatchColumns
-from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import RowFields, Scope
 from omnigraph.compiler.walk import rebuild, walk
 from omnigraph.errors import TypeCheckError
-from omnigraph.ir.expressions import NodeRef, ObjectRef, PropertyRef
+from omnigraph.ir.expressions import TYPE_PROPERTY, NodeRef, PropertyRef
 from omnigraph.ir.mutations import ForEach, MutationOp, PlainOp, Returned, ReturnedEntity
 from omnigraph.ir.query import RowType
 from omnigraph.source_text import Span
@@ -78,11 +77,10 @@ def check_returned(
 
 def _as_matched(part: object, inner: Scope, matched: MatchColumns) -> object | None:
     """What no entity is read for again, such as the hops of a path: as it was matched."""
-    if isinstance(part, ObjectRef) and isinstance(inner.variable(part.variable), InterfaceType):
-        raise not_yet("an object of an interface variable after statements")
     if not isinstance(part, (PropertyRef, NodeRef)):
         return None
-    if isinstance(inner.variable(part.variable), (NodeType, EdgeType)):
+    is_type = isinstance(part, PropertyRef) and part.property == TYPE_PROPERTY
+    if inner.variable(part.variable) is not None and not is_type:
         return part
     return matched.project(part)
 
@@ -138,12 +136,17 @@ def _find_entities(
     labels = [name for name in inner.variables if name not in scope.variables]
     for name in dict.fromkeys([*labels, *names]):
         owner = inner.variables.get(name)
-        if not isinstance(owner, (NodeType, EdgeType)):
+        if owner is None:
             continue  # a field of an element of `for`, or what the match gives as it was
-        column = None
+        column = type_column = None
         if name in scope.variables and matched is not None:
             column = matched.add_id(name, owner).property
-        yield ReturnedEntity(name, owner.kind, owner.name, column)
+            if isinstance(owner, InterfaceType) and name not in scope.narrowed:
+                type_column = matched.add_type(name).property
+        if isinstance(owner, InterfaceType):
+            yield ReturnedEntity(name, "node", scope.node_type(name), column, type_column)
+        else:
+            yield ReturnedEntity(name, owner.kind, owner.name, column)
 
 
 def _refuse(message: str, span: Span, hint: str | None = None) -> TypeCheckError:

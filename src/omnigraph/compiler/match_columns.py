@@ -9,7 +9,7 @@ from __future__ import annotations
 from omnigraph.catalog.model import EdgeType
 from omnigraph.compiler.scope import ID, ID_TYPE, Bound
 from omnigraph.compiler.walk import walk
-from omnigraph.ir.expressions import Constant, NodeRef, Projected, PropertyRef
+from omnigraph.ir.expressions import TYPE_PROPERTY, Constant, NodeRef, Projected, PropertyRef
 from omnigraph.ir.expressions import Scalar as Operand
 from omnigraph.ir.mutations import MATCHED
 from omnigraph.ir.print import format_expression
@@ -28,6 +28,10 @@ class MatchColumns:
         if isinstance(owner, EdgeType):
             return self._add(PropertyRef(variable, ID, ID_TYPE), ID_TYPE)
         return self._add(NodeRef(variable, owner.name), ID_TYPE)
+
+    def add_type(self, variable: str) -> PropertyRef:
+        """The column with the names of the types of an interface variable."""
+        return self._add(PropertyRef(variable, TYPE_PROPERTY, ID_TYPE), ID_TYPE)
 
     def project(self, value: Operand | NodeRef) -> Operand:
         """The column with a value; what is the same in all rows needs none."""

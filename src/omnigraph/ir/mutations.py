@@ -115,12 +115,14 @@ class ReturnedEntity:
     """A variable whose properties are read when all statements have run.
 
     Its ids are in `column` of the matched rows, or (None) those that the labelled statement wrote.
+    For an interface, `type_name` is its name and `type_column` says which type a row has.
     """
 
     variable: str
     entity_kind: EntityKind
     type_name: str
     column: str | None = None
+    type_column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

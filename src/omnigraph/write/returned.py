@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog import EntityType
 from omnigraph.executor.evaluate import evaluate
@@ -18,7 +19,7 @@ from omnigraph.executor.objects import make_objects
 from omnigraph.executor.values import Values, column_type, properties_of
 from omnigraph.index.arrays import IntArray
 from omnigraph.ir.expressions import NodeRef, ObjectRef
-from omnigraph.ir.mutations import MATCHED, ForEach, MutationIR, Returned
+from omnigraph.ir.mutations import MATCHED, ForEach, MutationIR, Returned, ReturnedEntity
 from omnigraph.storage.predicates import IsIn
 from omnigraph.write.convert import ID
 from omnigraph.write.for_rows import make_row_columns
@@ -65,12 +66,13 @@ def _make_rows(
         if isinstance(op, ForEach) and any(getattr(each, "label", None) for each in op.body):
             columns |= make_row_columns(op, params).take(rows).columns
     for each in returned.entities:
-        entity = staging.catalog.entity(f"{each.entity_kind}:{each.type_name}")
         wanted = ids if each.column is None else columns[MATCHED][each.column]
-        names = {
+        kinds = None if each.type_column is None else columns[MATCHED][each.type_column]
+        found = {
             ref.property for ref in properties_of(returned.items) if ref.variable == each.variable
         }
-        columns[each.variable] = _read(entity, wanted, [ID, *sorted(names - {ID})], staging)
+        names = [ID, *sorted(found - {ID})]
+        columns[each.variable] = _read_types(each, wanted, kinds, names, staging)
     return GivenRows(Values((), params), len(rows), columns)
 
 
@@ -78,6 +80,27 @@ def _join(labelled: Sequence[Labelled]) -> tuple[IntArray, pa.Array]:
     rows = [np.empty(0, dtype=np.int64), *(each[0] for each in labelled)]
     ids = [pa.array([], pa.utf8()), *(each[1] for each in labelled)]
     return np.concatenate(rows), pa.concat_arrays(ids)
+
+
+def _read_types(
+    each: ReturnedEntity,
+    ids: pa.Array,
+    kinds: pa.Array | None,
+    names: Sequence[str],
+    staging: MutationStaging,
+) -> Fields:
+    """Columns of the entities, row for row; those of an interface are in one of several tables."""
+    catalog = staging.catalog
+    if kinds is None:
+        return _read(catalog.entity(f"{each.entity_kind}:{each.type_name}"), ids, names, staging)
+    none = pa.scalar(None, ids.type)
+    read = [
+        _read(catalog.nodes[name], pc.if_else(pc.equal(kinds, name), ids, none), names, staging)
+        for name in catalog.types_of(each.type_name)
+    ]
+    if not read:  # no type implements it, so no row matched
+        return dict.fromkeys(names, ids)
+    return {name: pc.coalesce(*(fields[name] for fields in read)) for name in names}
 
 
 def _read(
