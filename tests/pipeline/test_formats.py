@@ -132,6 +132,30 @@ def test_bad_rows_of_a_csv_are_all_named_by_line(loads: Loads) -> None:
     assert loads.rows("Person") == []
 
 
+def test_a_number_or_date_of_another_form_names_the_setting_that_reads_it(tmp_path: Path) -> None:
+    schema = "node Row { key: String @key  size: F64?  day: Date?  at: DateTime? }"
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        'key,size,day,at\na,"2,5",03.02.2021,\nb,1;5,3/2/2021,2021-13-01\nc,,,1-2-2021 10:00\n'
+    )
+
+    with (
+        og.init(tmp_path / "graph", schema=schema, durability="process") as graph,
+        pytest.raises(BadRowsError) as caught,
+    ):
+        graph.load({"Row": path}, mode="append")
+
+    hints = [each.reason.partition(" — ")[2].partition("`")[2] for each in caught.value.bad_rows]
+    assert [hint.partition("`")[0] for hint in hints] == [
+        'dates: "%d.%m.%Y"',
+        'decimal: ","',
+        "",
+        'dates: "%d/%m/%Y"',
+        "",
+        'dates: "%d-%m-%Y"',
+    ]
+
+
 def test_quarantine_keeps_the_raw_record_of_a_file_of_rows(loads: Loads) -> None:
     csv = loads.file("people.csv", BAD_CSV)
     table = pa.table({"name": ["p", "q", "r"], "age": [1, 200, 3]})

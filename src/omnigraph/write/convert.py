@@ -21,7 +21,7 @@ from omnigraph.errors import ConstraintError, with_suggestion
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.bad_rows import NO_BAD_ROWS, SHOWN_MAX, BadRow, BadRows, excerpt
 from omnigraph.write.fit import Fitted, Mask, fit_column, fit_values, to_mask
-from omnigraph.write.values import Unfit, to_stored, unfit_reason
+from omnigraph.write.values import Unfit, hint_text_form, to_stored, unfit_reason
 
 ID = "id"
 _ID_TYPE = PropertyType(Scalar.STRING, nullable=True)
@@ -190,7 +190,8 @@ def _misfits(
 
     def describe(index: int) -> BadRow:
         value = source.value_at(name, index)
-        return BadRow(index, entity.name, name, excerpt(value), unfit_reason(type_, value))
+        reason = unfit_reason(type_, value) + hint_text_form(type_, value)
+        return BadRow(index, entity.name, name, excerpt(value), reason)
 
     return BadRows.at(np.flatnonzero(fitted.unfit), describe, limit)
 

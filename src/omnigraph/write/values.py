@@ -36,6 +36,8 @@ _RANGE_NAMES = {
     Scalar.F64: "Float64",
 }
 
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9][0-9.]*,[0-9]+$")
+_DAY_FIRST = re.compile(r"[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{4}\b")
 _FAR_YEAR = re.compile(r"([+-]?\d{5,}|-\d{4})-\d\d-\d\d")
 
 
@@ -69,6 +71,19 @@ def unfit_reason(type_: PropertyType, value: object) -> str:
     except Unfit as unfit:
         return unfit.reason
     return f"does not fit {type_}"
+
+
+def hint_text_form(type_: PropertyType, value: object) -> str:
+    """Name the setting of a mapping that reads a number or date spelled as in other countries."""
+    if not isinstance(value, str) or type_.is_list:
+        return ""
+    if type_.scalar.is_float and _DECIMAL_COMMA.match(value):
+        return ' — the setting `decimal: ","` of a mapping reads decimal commas of CSV files'
+    date = _DAY_FIRST.match(value) if type_.scalar in (Scalar.DATE, Scalar.DATETIME) else None
+    if date is None:
+        return ""
+    pattern = date[1].join(("%d", "%m", "%Y"))
+    return f' — a setting like `dates: "{pattern}"` of a mapping reads other dates of CSV files'
 
 
 def _scalar(scalar: Scalar, value: object) -> object:
