@@ -106,7 +106,7 @@ def compare(graph: og.Graph, text: str, params: Any) -> None:
 
 PEOPLE = """
 node Person { name: String @key  age: I32?  seen: DateTime?  big: U64? }
-edge Knows: Person -> Person
+edge Knows: Person -> Person { since: I32? }
 """
 
 
@@ -118,7 +118,10 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
         {"type": "Person", "data": {"name": f"p{n}", "age": n, "seen": seen, "big": 2**63 + n}}
         for n in range(6)
     ]
-    edges = ({"edge": "Knows", "from": f"p{n}", "to": f"p{n + 1}"} for n in range(5))
+    edges = (
+        {"edge": "Knows", "from": f"p{n}", "to": f"p{n + 1}", "data": {"since": n}}
+        for n in range(5)
+    )
     graph.load([*nodes, *edges], mode="append")
     return graph
 
@@ -162,6 +165,18 @@ def test_every_kind_of_not_leaves_out_the_rows_that_match_it(spark: Any, people:
     rows = people.query(text, engine="spark").rows()
 
     assert rows == [{"a": f"p{n}", "b": "p5"} for n in (0, 1, 2, 3, 5)]
+
+
+def test_a_block_of_nothing_but_conditions_on_an_edge_is_applied(
+    spark: Any, people: og.Graph
+) -> None:
+    """No node hangs on such an edge, so no part of the inner match starts at one."""
+    text = """query q() {
+        match { $a $e:knows $b  not { $e.since > 2 }  either { $e.since = 1 } or { $e.since = 2 } }
+        return { $e.since as since } order { since }
+    }"""
+
+    assert people.query(text, engine="spark").rows() == [{"since": 1}, {"since": 2}]
 
 
 COUNTED = """query q() { match { $p: Person  $p knows $a  $p <knows> $b }

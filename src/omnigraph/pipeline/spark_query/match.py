@@ -73,11 +73,12 @@ class Matcher:
     def match(self, seeds: Rows | None = None) -> Rows:
         """The rows of all matches; of those that extend `seeds`, when there are some."""
 
-        rows = seeds and self._apply(seeds)
+        # What is asked of outer variables may be all there is: no tree hangs on an edge alone.
+        rows = seeds and self._begin_outer(self._apply(seeds))
         for tree in self.plan.trees:
             if tree.root is None:
                 assert rows is not None, "a match that hangs on outer variables is seeded"
-                rows = self._grow(tree, self._begin_outer(rows))
+                rows = self._grow(tree, rows)
             else:
                 grown = self._grow(tree, None)
                 rows = grown if rows is None else self._apply(self._join(rows, grown))
