@@ -174,6 +174,44 @@ def test_a_parameter_of_another_shape_is_refused_by_its_place(
     assert text in answer.json()["error"]
 
 
+def test_a_stored_query_is_an_operation_of_the_document(stored: Served) -> None:
+    """Typed parameters with their defaults, and the columns, for callers who may invoke it."""
+    with stored.client("ada-token") as ada, stored.client("eve-token") as eve:
+        paths = ada.http.get("/openapi.json").json()["paths"]
+        denied = eve.http.get("/openapi.json").json()["paths"]
+        unknown = ada.http.get("/openapi.json", headers={"Authorization": "Bearer nobody"})
+
+    static = stored.app.document["paths"]
+    assert set(paths) - set(static) == {
+        f"/queries/{name}" for name in ("find", "grow", "kinds", "shapes")
+    }
+    assert denied == static
+    assert unknown.status_code == 401
+    find, grow = paths["/queries/find"]["post"], paths["/queries/grow"]["post"]
+    assert (find["operationId"], find["summary"], find["description"]) == (
+        "stored_find",
+        "One person.",
+        "By slug.",
+    )
+    body = find["requestBody"]["content"]["application/json"]["schema"]
+    assert body["required"] == ["params"]
+    assert body["properties"]["params"]["properties"] == {"slug": {"type": "string"}}
+    assert "snapshot" in body["properties"]
+    rows = find["responses"]["200"]["content"]["application/json"]["schema"]["allOf"][1]
+    assert rows["properties"]["rows"]["items"]["properties"] == {
+        "p.slug": {"type": "string"},
+        "p.age": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    }
+    assert "message" in grow["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    shapes = paths["/queries/shapes"]["post"]["requestBody"]
+    params = shapes["content"]["application/json"]["schema"]["properties"]["params"]
+    assert not shapes["required"]
+    assert params["required"] == []
+    assert params["properties"]["least"] == {"type": "integer", "default": 40}
+    assert params["properties"]["before"]["description"] == "(now() + days(1)) when left out"
+    assert params["properties"]["f"]["anyOf"][0]["required"] == ["slug"]
+
+
 def test_a_stored_query_runs_by_name(stored: Served) -> None:
     with stored.client("ada-token") as ada:
         read = ada.post("/queries/find", {"params": {"slug": "ada"}})

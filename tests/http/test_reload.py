@@ -133,7 +133,12 @@ def test_a_server_follows_a_directory_of_stored_queries(project: Project) -> Non
     with project.served() as server, server.client("ada-1") as ada:
 
         def names() -> list[str]:
-            return [each["name"] for each in ada.get("/queries").json()["queries"]]
+            listed = [each["name"] for each in ada.get("/queries").json()["queries"]]
+            paths = ada.http.get("/openapi.json").json()["paths"]
+            assert [path for path in paths if path.startswith("/queries/") and "{" not in path] == [
+                f"/queries/{name}" for name in listed
+            ]
+            return listed
 
         before = names()
         project.write(

@@ -52,13 +52,17 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ResultField(JsonForm):
-    """One column of a result. `kind` of a bare node is `object`; its value is the node's id."""
+    """One column of a result. `kind` of a bare node is `object`; its value is the node's id.
+
+    An object that is a value has `fields`, and so has a list of them.
+    """
 
     name: str
     kind: str
     nullable: bool
     item_kind: str | None = None
     vector_dim: int | None = None
+    fields: tuple[ResultField, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return without_empty(JsonForm.to_json(self))
@@ -103,12 +107,13 @@ def _describe(name: str, expression: Projected) -> ResultField:
         case NodeRef():
             return ResultField(name, "object", nullable=expression.nullable)
         case ObjectRef():
-            return ResultField(name, "object", nullable=True)
+            shown = tuple(result_field(each.property, each.type) for each in expression.fields)
+            return ResultField(name, "object", nullable=True, fields=shown)
         case Collect(argument):
-            item = _describe(name, argument).kind
+            item = _describe(name, argument)
             # A list of nodes holds their ids.
-            kind = "string" if isinstance(argument, NodeRef) else item
-            return ResultField(name, "list", nullable=False, item_kind=kind)
+            kind = "string" if isinstance(argument, NodeRef) else item.kind
+            return ResultField(name, "list", False, item_kind=kind, fields=item.fields)
         case Nearest() | Bm25() | Rrf():
             return ResultField(name, "float", nullable=isinstance(expression, Nearest))
         case GroupColumn(shows=shows):

@@ -12,7 +12,7 @@ from typing import Any
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.compiler import compile_query
-from omnigraph.compiler.describe import result_field
+from omnigraph.compiler.describe import ResultField, describe, result_field
 from omnigraph.config.document import read_text
 from omnigraph.config.project import StoredEntry
 from omnigraph.dataclass import dataclass
@@ -58,6 +58,8 @@ class StoredQuery:
     file: Path
     mutation: bool
     params: tuple[StoredParam, ...]
+    result: tuple[ResultField, ...] = ()
+    types_read: tuple[str, ...] = ()
     expose: bool = True
     description: str | None = None
     instruction: str | None = None
@@ -113,6 +115,7 @@ def load_registry(entries: Mapping[str, StoredEntry], catalog: Catalog) -> Regis
 def _read_query(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
     source = read_text(entry.file)
     compiled = compile_query(source, catalog, name, source_name=str(entry.file))
+    described = describe(compiled.ir, catalog)
     return StoredQuery(
         name=name,
         tool_name=entry.tool_name or name,
@@ -120,6 +123,8 @@ def _read_query(name: str, entry: StoredEntry, catalog: Catalog) -> StoredQuery:
         file=entry.file,
         mutation=compiled.kind == "mutation",
         params=describe_params(compiled.params),
+        result=described.result,
+        types_read=tuple(each.type_name for each in described.reads),
         expose=entry.expose,
         description=compiled.description,
         instruction=compiled.instruction,

@@ -23,5 +23,6 @@ upkeep_runner.py  jobs of upkeep: accepted, run (upkeep_job.py), answered for
 fence.py       refuses a write whose tables changed after the request arrived
 streaming.py   an export, chunk by chunk
 envelope.py    an error → status and body (http_errors.py)
-openapi.py     the table of operations → OpenAPI (response_models.py)
+openapi.py     the table of operations → OpenAPI (response_models.py); openapi_stored.py adds the
+               stored queries that a caller may invoke
 """

@@ -27,6 +27,7 @@ from omnigraph.server.http_errors import HttpError
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.observe import Observe
 from omnigraph.server.openapi import GRAPH_BASE, GRAPHS, list_operations, openapi_document
+from omnigraph.server.openapi_stored import stored_paths
 from omnigraph.server.operations import Operation
 from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.readable_types import hide_rows
@@ -96,7 +97,20 @@ class Application:
         return found
 
     async def _send_document(self, request: Request) -> Response:
-        return json_response(self.document)
+        """The document, with the stored queries that this caller may invoke."""
+        serving = self.serving
+        actor = bound = None
+        if serving.settings.tokens and "authorization" in request.headers:
+            try:
+                holder = serving.settings.tokens.holder_of(request.headers["authorization"])
+            except OmnigraphError as error:
+                return error_response(error)
+            actor, bound = holder.actor, holder.bound
+        is_single, is_open = serving.settings.is_single, serving.settings.is_open
+        if actor is None and not is_open:
+            return json_response(self.document)
+        stored = stored_paths(serving.graphs, actor, bound, is_single=is_single, is_open=is_open)
+        return json_response(self.document | {"paths": self.document["paths"] | stored})
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

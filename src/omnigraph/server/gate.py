@@ -53,6 +53,12 @@ class Gate:
         """Whether the types that a request reads have to be asked for one by one."""
         return self.policy is not None and self.policy.limits_types
 
+    def may_read(self, actor: str | None, branch: str, type_name: str | None = None) -> bool:
+        """Whether the actor may read it. Nothing is read, so nothing is logged."""
+        if self.policy is None or actor is None:
+            return self.may(actor, Action.READ)
+        return self.policy.would_allow(Request(actor, Action.READ, branch, None, type_name))
+
     def may(self, actor: str | None, action: Action, bound: BranchBound | None = None) -> bool:
         """Whether the actor may do it on some branch. Nothing is done, so nothing is logged."""
         if self.policy is None or actor is None:

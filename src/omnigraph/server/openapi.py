@@ -75,7 +75,7 @@ def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
         is_hidden = operation.operation_id == "listGraphs" and is_single  # there to say 405
         if is_hidden or not operation.is_described:
             continue
-        described = _describe(operation, path, is_open=is_open)
+        described = describe_operation(operation, path, is_open=is_open)
         paths.setdefault(path.replace(":path}", "}"), {})[operation.method.lower()] = described
     components: dict[str, Any] = {"schemas": _schemas()}
     if not is_open:
@@ -88,7 +88,8 @@ def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
     }
 
 
-def _describe(operation: Operation, path: str, *, is_open: bool) -> dict[str, Any]:
+def describe_operation(operation: Operation, path: str, *, is_open: bool) -> dict[str, Any]:
+    """One operation as the document has it."""
     is_nested = path.startswith(GRAPH_BASE)
     parameters = [_GRAPH_ID, *operation.parameters] if is_nested else operation.parameters
     described: dict[str, Any] = {
@@ -108,7 +109,7 @@ def _describe(operation: Operation, path: str, *, is_open: bool) -> dict[str, An
 
 def _request_body(operation: Operation) -> dict[str, Any]:
     raw = _FORM if operation.takes_media == FORM else {"type": "string"}
-    schema = raw if operation.takes is None else _reference(operation.takes)
+    schema = raw if operation.takes is None else reference(operation.takes)
     if not operation.is_body_required:
         schema = {"anyOf": [schema, {"type": "null"}]}
     return {
@@ -122,9 +123,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
         case ():
             schema: dict[str, Any] = {"type": "string"}
         case (model,):
-            schema = _reference(model)
+            schema = reference(model)
         case models:
-            schema = {"anyOf": [_reference(model) for model in models]}
+            schema = {"anyOf": [reference(model) for model in models]}
     content = {operation.gives_media: {"schema": schema}}
     content |= {
         media: {"schema": {"type": "string"}} for media in map(_bare, operation.other_media)
@@ -136,13 +137,20 @@ def _responses(operation: Operation) -> dict[str, Any]:
     for status in sorted(operation.errors):
         responses[str(status)] = {
             "description": STATUS_TEXTS[status],
-            "content": {"application/json": {"schema": _reference(ErrorOutput)}},
+            "content": {"application/json": {"schema": reference(ErrorOutput)}},
         }
     return responses
 
 
-def _reference(model: type[BaseModel]) -> dict[str, Any]:
+def reference(model: type[BaseModel]) -> dict[str, Any]:
+    """Name a model of the document."""
     return {"$ref": _REF.format(model=model.__name__)}
+
+
+def model_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a model of the document."""
+    found: dict[str, Any] = _schemas()[model.__name__]
+    return found
 
 
 @cache

@@ -404,21 +404,21 @@ class EditorDiagnostic(ResponseModel):
 
 class PictureNode(ResponseModel):
     variable: str
-    type: str
+    type_column: str
     id_column: str
     label_column: str | None
-    label: str | None
 
 
 class PictureEdge(ResponseModel):
     type: str
+    id_column: str = Field(description="The id of the edge, or the ids of the edges of a path.")
     source: int = Field(description="A place in the list of nodes.")
     target: int
-    hops_max: int | None
+    nodes_column: str | None = Field(description="The ids of the nodes of a path, else null.")
 
 
 class Picture(ResponseModel):
-    query: str = Field(description="The same read, with the ids and labels of its nodes.")
+    query: str = Field(description="The same read, with the ids and labels of what it matched.")
     nodes: list[PictureNode]
     edges: list[PictureEdge]
 
@@ -429,7 +429,7 @@ class EditorQuery(ResponseModel):
     start: int
     end: int
     params: list[QueryParameter]
-    picture: Picture | None = Field(description="Null where a row is not one match.")
+    picture: Picture | None = Field(description="Null where nothing is to be drawn.")
 
 
 class CheckOutput(ResponseModel):
