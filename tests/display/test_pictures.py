@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from pathlib import Path
 
 import igraph
 import networkx
 import numpy as np
 import pytest
+from ipywidgets.widgets import widget
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError
+from omnigraph.graph import picture_widget
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
+needs_renderer = pytest.mark.skipif(
+    picture_widget.read_renderer() is None, reason="needs the workbench: make ui"
+)
 SCHEMA = """
 interface Named { name: String @key }
 node Person implements Named { age: I32?  face: Vector(2)?  photo: Blob? }
@@ -142,13 +151,78 @@ def test_a_sample_of_the_graph_hangs_together_and_says_that_it_is_one(graph: og.
     assert [each.type for each in firms.edges] == ["In"]
 
 
-def test_a_page_of_a_picture_runs_nothing(graph: og.Graph, tmp_path: Path) -> None:
+def test_a_sample_that_has_everything_does_not_claim_to_be_cut(graph: og.Graph) -> None:
+    """Six edges of three types are no more than a limit of six nodes allows."""
+    assert not graph.picture(limit=6).subgraph.is_cut
+    assert graph.picture(limit=5).subgraph.is_cut
+
+
+@needs_renderer
+def test_a_notebook_gets_a_widget_and_a_still_drawing_for_front_ends_without(
+    graph: og.Graph,
+) -> None:
+    picture = graph.picture()
+
+    shown, again = picture._repr_mimebundle_(), picture._repr_mimebundle_()
+
+    assert shown["text/html"].count("<circle") == 6
+    assert shown["text/plain"] == repr(picture)
+    assert WIDGET in shown
+    assert shown[WIDGET] == again[WIDGET]  # one model, however often it is shown
+    data = widget._instances[shown[WIDGET]["model_id"]].data
+    assert [each["label"] for each in data["nodes"]] == [id_ for _, id_ in list_keys(graph)]
+    assert len(data["edges"]) == 6
+
+
+def list_keys(graph: og.Graph) -> list[tuple[str, str]]:
+    return list(graph.picture().subgraph.nodes)
+
+
+@needs_renderer
+@pytest.mark.parametrize("missing", ["anywidget", "renderer"])
+def test_without_the_package_or_the_renderer_a_picture_is_a_still_drawing(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    if missing == "anywidget":
+        monkeypatch.setitem(sys.modules, "anywidget", None)
+    else:
+        monkeypatch.setattr(picture_widget, "read_renderer", lambda: None)
+
+    shown = graph.picture()._repr_mimebundle_()
     page = graph.picture().to_html(tmp_path / "g.html").read_text()
 
+    assert set(shown) == {"text/plain", "text/html"}
+    assert ("<script" in page) == (missing == "anywidget")  # a page needs no package
     assert "default-src &#x27;none&#x27;" in page
-    assert "<script" not in page
-    assert page.count("<circle") == 6
-    assert "<svg" in graph.picture()._repr_mimebundle_()["text/html"]
+
+
+@needs_renderer
+def test_a_value_cannot_end_the_script_of_a_page(tmp_path: Path) -> None:
+    with og.init(tmp_path / "g", schema=SCHEMA, durability="process") as graph:
+        hostile = "</script><script>hacked = 1</script><!--"
+        graph.load([{"type": "Firm", "data": {"name": hostile}}], mode="append")
+        page = graph.picture().to_html(tmp_path / "g.html").read_text()
+
+    assert page.count("</script>") == 2
+    assert "hacked = 1</script>" not in page
+    (data,) = re.findall(r'id="data">(.*)</script>', page)
+    assert json.loads(data)["nodes"][0]["label"] == hostile
+
+
+@needs_renderer
+def test_rows_of_nodes_and_paths_show_as_a_picture_and_rows_of_values_as_a_table(
+    graph: og.Graph,
+) -> None:
+    match = 'match { $a: Person { name: "ann" } $a $t:knows{1,2} $b }'
+    returned = {"$a": True, "nodes($t) as n": True, "$b.name": False, "count($b) as n": False}
+
+    drawn = {
+        each: WIDGET
+        in graph.query(f"query q() {{ {match} return {{ {each} }} }}")._repr_mimebundle_()
+        for each in returned
+    }
+
+    assert drawn == returned
 
 
 @pytest.mark.parametrize("limit", [0, -1, 5001])

@@ -177,7 +177,7 @@ def test_the_picture_of_a_read_is_the_same_read_with_ids(client: Client) -> None
     picture = query["picture"]
     (row,) = client.rows(picture["query"])
 
-    assert [each["type"] for each in picture["nodes"]] == ["Person", "Person"]
+    assert [row[each["type_column"]] for each in picture["nodes"]] == ["Person", "Person"]
     ids = [row[each["id_column"]] for each in picture["nodes"]]
     labels = [row[each["label_column"]] for each in picture["nodes"]]
     (edge,) = picture["edges"]
@@ -187,16 +187,28 @@ def test_the_picture_of_a_read_is_the_same_read_with_ids(client: Client) -> None
 
 
 @pytest.mark.parametrize(
-    "returns", ["count($p) as n", "distinct $p.age", "sum($p.age) as s, $p.name"]
+    "returned", ["{ count($p) as n }", "distinct { $p.age }", "{ sum($p.age) as s, $q.name }"]
 )
-def test_a_read_whose_rows_are_no_matches_has_no_picture(client: Client, returns: str) -> None:
-    text = f"query q() {{ match {{ $p: Person }} return {{ {returns} }} }}"
-    if returns.startswith("distinct"):
-        text = "query q() { match { $p: Person } return distinct { $p.age } }"
+def test_the_picture_of_a_read_that_groups_is_everything_that_it_matched(
+    client: Client, returned: str
+) -> None:
+    text = f"query q() {{ match {{ $p: Person $p knows $q }} return {returned} }}"
 
     (query,) = client.post("/editor/check", {"text": text}).json()["queries"]
+    (row,) = client.rows(query["picture"]["query"])
 
-    assert query["picture"] is None
+    assert {row[each["id_column"]] for each in query["picture"]["nodes"]} == {"ada", "grace"}
+
+
+def test_the_picture_of_a_path_has_the_nodes_on_the_way(client: Client) -> None:
+    text = "query q() { match { $p: Person $p knows{1,2} $q } return { $q.name } }"
+
+    (query,) = client.post("/editor/check", {"text": text}).json()["queries"]
+    (row,) = client.rows(query["picture"]["query"])
+
+    (edge,) = query["picture"]["edges"]
+    assert row[edge["nodes_column"]] == ["ada", "grace"]
+    assert len(row[edge["id_column"]]) == 1
 
 
 def test_a_result_is_read_in_pages_of_one_state(own: Served) -> None:

@@ -14,3 +14,7 @@ interface Window {
     };
   };
 }
+declare module "*?worker&inline" {
+  const LayoutWorker: new () => Worker;
+  export default LayoutWorker;
+}

@@ -97,8 +97,8 @@ export interface Parameter {
 
 export interface Picture {
   query: string;
-  nodes: { variable: string; type: string; id_column: string; label_column: string | null }[];
-  edges: { type: string; source: number; target: number; hops_max: number | null }[];
+  nodes: { variable: string; type_column: string; id_column: string; label_column: string | null }[];
+  edges: { type: string; id_column: string; source: number; target: number; nodes_column: string | null }[];
 }
 
 export interface EditorQuery {

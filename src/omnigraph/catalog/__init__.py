@@ -20,6 +20,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
     build.py        all of the above: `build_catalog`
     shape.py        the canonical meaning of a schema and its hash
     accepted.py     the catalogue as JSON and back
+    labels.py       the property that a person would know a node by
     layout.py       the table of a type: columns, Arrow schema, indexes
     migration.py    accepted catalogue + desired tree → plan: `plan_migration`
       compare.py      the differences, paired by identity, as steps

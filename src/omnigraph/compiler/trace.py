@@ -8,7 +8,7 @@ edges inside `either` differ from alternative to alternative: both are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -33,15 +33,36 @@ _ANONYMOUS = "_"
 
 
 @dataclass(frozen=True, slots=True)
-class TracedQuery:
-    """`nodes` are the columns of the type and the id of each node variable; `edges` and `paths`
-    the columns of ids, each with the name of the edge as it is written.
+class TracedNode:
+    """The columns of a node variable: the type and the id of what it was matched with."""
+
+    variable: str
+    type_column: str
+    id_column: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedEdge:
+    """A traversal, by the name of its edge as it is written and the places of its ends in `nodes`.
+
+    `column` has the id of the edge; of a path the ids of its edges, and `nodes_column` those of
+    its nodes, from the written left end to the right one.
     """
 
+    name: str
+    column: str
+    source: int
+    target: int
+    nodes_column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedQuery:
+    """The query, and what its added columns are."""
+
     query: QueryDecl
-    nodes: tuple[tuple[str, str], ...]
-    edges: tuple[tuple[str, str], ...]
-    paths: tuple[tuple[str, str], ...]
+    nodes: tuple[TracedNode, ...]
+    edges: tuple[TracedEdge, ...]
 
 
 def trace_matches(query: QueryDecl, rows_max: int) -> TracedQuery:
@@ -50,18 +71,13 @@ def trace_matches(query: QueryDecl, rows_max: int) -> TracedQuery:
     stages = tuple(replace(each, clauses=_name_all(each.clauses, numbers)) for each in query.stages)
     match = _name_all(query.match, numbers)
     clauses = [*(clause for stage in stages for clause in stage.clauses), *match]
-    traversals = list(_traversals(clauses))
-    nodes = dict.fromkeys(_nodes(clauses))
     columns = _Columns()
-    named = TracedQuery(
-        query,
-        tuple(
-            (columns.add(_call("type", each)), columns.add(VariableExpr(name=each)))
-            for each in nodes
-        ),
-        tuple((columns.add(_id(_edge(e))), e.edge) for e in traversals if not _is_path(e)),
-        tuple((columns.add(_call("edges", _edge(e))), e.edge) for e in traversals if _is_path(e)),
+    nodes = tuple(
+        TracedNode(each, columns.add(_call("type", each)), columns.add(VariableExpr(name=each)))
+        for each in dict.fromkeys(_nodes(clauses))
     )
+    places = {each.variable: place for place, each in enumerate(nodes)}
+    edges = tuple(_trace(each, columns, places) for each in _traversals(clauses))
     groups = query.distinct or any(
         isinstance(part, AggregateExpr | CollectExpr) for part in walk(query.returns)
     )
@@ -76,7 +92,7 @@ def trace_matches(query: QueryDecl, rows_max: int) -> TracedQuery:
         offset=None if groups else query.offset,
         limit=rows_max if groups or query.limit is None else query.limit,
     )
-    return replace(named, query=traced)
+    return TracedQuery(traced, nodes, edges)
 
 
 class _Columns:
@@ -136,13 +152,18 @@ def _nodes(clauses: list[Clause] | tuple[Clause, ...]) -> Iterator[str]:
                 yield from _nodes(clause.clauses)
 
 
+def _trace(traversal: Traversal, columns: _Columns, places: Mapping[str, int]) -> TracedEdge:
+    ends = places[traversal.source], places[traversal.target]
+    variable = traversal.edge_variable
+    assert variable is not None  # `_name_all` gave it one
+    if not _is_path(traversal):
+        return TracedEdge(traversal.edge, columns.add(_id(variable)), *ends)
+    parts = columns.add(_call("edges", variable)), columns.add(_call("nodes", variable))
+    return TracedEdge(traversal.edge, parts[0], *ends, parts[1])
+
+
 def _is_path(traversal: Traversal) -> bool:
     return traversal.has_bounds or traversal.shortest is not None
-
-
-def _edge(traversal: Traversal) -> str:
-    assert traversal.edge_variable is not None  # `_name_all` gave it one
-    return traversal.edge_variable
 
 
 def _call(function: str, variable: str) -> FunctionExpr:

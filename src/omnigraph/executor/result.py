@@ -9,7 +9,7 @@ F32 F64           a number; F32 is widened,   DateTime   "2026-04-14T09:30:00.00
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from datetime import date, datetime, timedelta
 from importlib import import_module
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, show_html, show_text
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, OmnigraphError
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -38,6 +38,8 @@ class QueryResult:
     elapsed_ms: float
     make_frame: Callable[[pa.Table], Any] | None = field(default=None, repr=False)
     make_picture: Callable[[int], Any] | None = field(default=None, repr=False)
+    has_entities: bool = field(default=False, repr=False)
+    """Whether a column is a node or a path, so that a notebook draws the rows."""
 
     @property
     def columns(self) -> list[str]:
@@ -107,6 +109,20 @@ class QueryResult:
 
     __repr__ = show_text
     _repr_html_ = show_html
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, Any]:
+        """What a notebook shows: the table; of nodes and paths a picture, with the table below it
+        where no widget can be shown.
+        """
+        shown = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        if not self.has_entities or not len(self):
+            return shown
+        try:
+            drawn = self.graph()._repr_mimebundle_()
+        except OmnigraphError:
+            return shown  # such as a state that was cleaned up since: the rows are still here
+        html = f"{drawn['text/html']}{shown['text/html']}"
+        return {**drawn, "text/plain": shown["text/plain"], "text/html": html}
 
 
 def json_values(column: pa.Array) -> list[Any]:

@@ -10,6 +10,8 @@ settings.py          what `open` is given as `spark` and `config`
 commit_observers.py  readers that are made ready for a commit before it is published
 query_source.py      a query given as text or as a file
 blob_reader.py       the bytes of a Blob
+subgraph.py          what a read matched, as nodes and edges
+picture.py           a subgraph to look at          picture_widget.py  with the renderer of `ui/`
 results.py           what writes return
 versions.py          the calls that name states, or bring them to another store
 transfers.py         what needs no open graph: clone, restore a backup

@@ -15,6 +15,7 @@ from omnigraph.executor import QueryResult, execute
 from omnigraph.executor.values import properties_of
 from omnigraph.graph.session import Session
 from omnigraph.index import open_tables
+from omnigraph.ir.expressions import PATH_ENTITIES, NodeRef, Projected, PropertyRef
 from omnigraph.ir.query import AntiJoin, Expand, NodeScan, Operator, QueryIR
 from omnigraph.manifest import Snapshot
 from omnigraph.nonblocking import may_block
@@ -56,6 +57,7 @@ def run_read(
         "commit_id": snapshot.head.commit_id,
         "manifest_version": snapshot.manifest_version,
         "make_picture": make_picture,
+        "has_entities": any(_is_entity(each.expression) for each in ir.columns),
     }
     where = (snapshot, catalog, session.store.tables, session.cache)
     if choose_engine(session, ir, catalog, snapshot, engine) == "local":
@@ -128,6 +130,16 @@ def _variables(operators: tuple[Operator, ...]) -> Iterator[tuple[str, str]]:
                 yield operator.edge_variable or "", f"edge:{operator.edge}"
             case AntiJoin(_, inner):
                 yield from _variables(inner)
+
+
+def _is_entity(returned: Projected) -> bool:
+    """Whether a column is a node, or the nodes or edges of a path."""
+    match returned:
+        case NodeRef():
+            return True
+        case PropertyRef(property=name):
+            return name in PATH_ENTITIES
+    return False
 
 
 def _make_frame(spark: SparkUse, table: pa.Table) -> Any:

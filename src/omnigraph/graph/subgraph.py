@@ -99,18 +99,19 @@ def sample_graph(view: StateView, types: Collection[str] | None, nodes_max: int)
     """
     chosen = choose_types(view.catalog, types)
     inner = {each.name for each in chosen if not isinstance(each, EdgeType)}
-    found = [
-        edge
+    tables = [
+        (each, view.read(each, list_shown(each), limit=nodes_max + 1))
         for each in chosen
         if isinstance(each, EdgeType) and {each.source, each.target} <= inner
-        for edge in list_edges(each, view.read(each, list_shown(each), limit=nodes_max + 1))
     ]
+    found = [edge for each, table in tables for edge in list_edges(each, table)]
     nodes = dict.fromkeys(end for edge in found for end in (edge.source, edge.target))
     for each in chosen:
         if not isinstance(each, EdgeType):
             ids = view.read(each, (), limit=nodes_max + 1)["id"]
             nodes |= dict.fromkeys((each.name, id_) for id_ in ids.to_pylist())
-    return _fill(view, nodes, found, nodes_max, is_cut=len(found) > nodes_max)
+    is_cut = any(table.num_rows > nodes_max for _, table in tables)
+    return _fill(view, nodes, found, nodes_max, is_cut=is_cut)
 
 
 def read_whole(view: StateView, types: Iterable[EntityType]) -> Subgraph:
@@ -180,13 +181,15 @@ def _fill(
 
 
 def _list_nodes(traced: TracedQuery, table: pa.Table) -> Iterator[NodeKey]:
-    for type_column, id_column in traced.nodes:
-        pairs = zip(table[type_column].to_pylist(), table[id_column].to_pylist(), strict=True)
-        yield from ((type_, id_) for type_, id_ in pairs if id_ is not None)
+    for node in traced.nodes:
+        types, ids = table[node.type_column].to_pylist(), table[node.id_column].to_pylist()
+        yield from ((type_, id_) for type_, id_ in zip(types, ids, strict=True) if id_ is not None)
 
 
 def _list_edges(traced: TracedQuery, table: pa.Table) -> Iterator[tuple[str, str]]:
-    for column, edge in traced.edges:
-        yield from ((edge, id_) for id_ in table[column].to_pylist() if id_ is not None)
-    for column, edge in traced.paths:
-        yield from ((edge, id_) for path in table[column].to_pylist() for id_ in path or ())
+    for edge in traced.edges:
+        column = table[edge.column].to_pylist()
+        if edge.nodes_column is None:
+            yield from ((edge.name, id_) for id_ in column if id_ is not None)
+        else:
+            yield from ((edge.name, id_) for path in column for id_ in path or ())

@@ -24,6 +24,8 @@ SCORE_PROPERTY = "#value"
 """Reads as a property of a score variable and holds the score."""
 PATH_PROPERTIES = ("#hops", "#nodes", "#edges", "#cost")
 """Read as properties of a path variable; `#nodes/name` is a property of each of its nodes."""
+PATH_ENTITIES = ("#nodes", "#edges")
+"""Those that are ids."""
 ID_PROPERTY = "id"
 """Every entity has one, so it is null exactly where a variable is."""
 

@@ -1,7 +1,7 @@
-"""Pictures: from a read to the read that also tells which nodes and edges each of its rows is.
+"""Pictures: a read as the page draws it, the read that also tells what each of its rows matched.
 
-A row of a result has values, not nodes. The picture's query is the same with two more columns for
-every node of the pattern: its id, and the property that a person would know it by.
+A row of a result has values, not nodes. The picture's query is the trace of the read (see
+`compiler/trace.py`) with one more column per node: the property that a person would know it by.
 """
 
 from __future__ import annotations
@@ -11,33 +11,70 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.catalog import Catalog
-from omnigraph.ir.query import Direction, Expand, NodeScan, Operator, OptionalMatch, QueryIR
+from omnigraph.catalog.labels import find_label
+from omnigraph.compiler import compile_query
+from omnigraph.compiler.trace import TracedEdge, trace_matches
+from omnigraph.ir.query import Expand, NodeScan, Operator, OptionalMatch, QueryIR
 from omnigraph.syntax.print_query import print_query
-from omnigraph.syntax.query_tree import Projection, PropertyExpr, QueryDecl, QueryTree, VariableExpr
+from omnigraph.syntax.query_tree import Projection, PropertyExpr, QueryDecl, QueryTree
 
 Json = dict[str, Any]
 
-LABELS = ("name", "title", "label", "subject", "text")
-"""The properties that people know a thing by, the best first."""
+PICTURE_ROWS_MAX = 30_000
 
 
-def describe_picture(query: QueryDecl, ir: QueryIR, catalog: Catalog) -> Json | None:
-    """The query of a picture and what its columns are; None where a row is not one match."""
-    if ir.is_grouped or ir.finish is not None or query.distinct or query.stages:
+def describe_picture(query: QueryDecl, catalog: Catalog) -> Json | None:
+    """The query of a picture and what its columns are; None where there is nothing to draw."""
+    traced = trace_matches(query, PICTURE_ROWS_MAX)
+    if not traced.nodes:
         return None
-    operators = list(_list_steps(ir.pipeline))
-    types = {each.variable: each.type_name for each in operators if isinstance(each, NodeScan)}
-    steps = [each for each in operators if isinstance(each, Expand)]
-    for step in steps:
-        types.setdefault(step.target, step.target_type)
-    if not types:
-        return None
-    nodes = [_node(place, *each, catalog) for place, each in enumerate(types.items())]
-    columns = [column for node in nodes for column in _columns(node)]
-    text = print_query(QueryTree((replace(query, returns=(*query.returns, *columns)),)))
-    places = {node["variable"]: place for place, node in enumerate(nodes)}
-    edges = [_edge(step, places) for step in steps if step.source in places]
-    return {"query": text, "nodes": nodes, "edges": edges}
+    types = _find_types(traced.query, catalog)
+    nodes, labels = [], []
+    for place, node in enumerate(traced.nodes):
+        label = find_label(catalog, types.get(node.variable, ""))
+        column = None if label is None else f"label_{place}"
+        if label is not None:
+            labels.append(Projection(PropertyExpr(node.variable, label), column))
+        nodes.append(
+            {
+                "variable": node.variable,
+                "type_column": node.type_column,
+                "id_column": node.id_column,
+                "label_column": column,
+            }
+        )
+    returns = (*traced.query.returns, *labels)
+    return {
+        "query": print_query(QueryTree((replace(traced.query, returns=returns),))),
+        "nodes": nodes,
+        "edges": [_describe_edge(each, catalog) for each in traced.edges],
+    }
+
+
+def _describe_edge(edge: TracedEdge, catalog: Catalog) -> Json:
+    declared = catalog.edge(edge.name)
+    assert declared is not None  # the query was compiled with this catalogue
+    return {
+        "type": declared.name,
+        "id_column": edge.column,
+        "source": edge.source,
+        "target": edge.target,
+        "nodes_column": edge.nodes_column,
+    }
+
+
+def _find_types(query: QueryDecl, catalog: Catalog) -> dict[str, str]:
+    """The node type of every variable, by what the compiler makes of the query."""
+    ir = compile_query(print_query(QueryTree((query,))), catalog, query.name).ir
+    assert isinstance(ir, QueryIR)
+    found: dict[str, str] = {}
+    for step in _list_steps(ir.pipeline):
+        match step:
+            case NodeScan(variable, type_name):
+                found.setdefault(variable, type_name)
+            case Expand():
+                found.setdefault(step.target, step.target_type)
+    return found
 
 
 def _list_steps(pipeline: Iterable[Operator]) -> Iterator[Operator]:
@@ -45,40 +82,3 @@ def _list_steps(pipeline: Iterable[Operator]) -> Iterator[Operator]:
         yield each
         if isinstance(each, OptionalMatch):
             yield from _list_steps(each.inner)
-
-
-def _node(place: int, variable: str, type_name: str, catalog: Catalog) -> Json:
-    label = find_label(catalog, type_name)
-    return {
-        "variable": variable,
-        "type": type_name,
-        "id_column": f"picture_id_{place}",
-        "label_column": None if label is None else f"picture_label_{place}",
-        "label": label,
-    }
-
-
-def find_label(catalog: Catalog, type_name: str) -> str | None:
-    """The property that a node of the type is known by; its id serves where there is none."""
-    declared = catalog.nodes.get(type_name)
-    if declared is None:
-        return None
-    texts = [each.name for each in declared.properties.values() if each.type.is_text]
-    return next((name for name in LABELS if name in texts), None)
-
-
-def _columns(node: Json) -> Iterator[Projection]:
-    yield Projection(VariableExpr(node["variable"]), node["id_column"])
-    if node["label"] is not None:
-        yield Projection(PropertyExpr(node["variable"], node["label"]), node["label_column"])
-
-
-def _edge(step: Expand, places: dict[str, int]) -> Json:
-    ends = places[step.source], places[step.target]
-    is_in = step.direction is Direction.IN
-    return {
-        "type": step.edge,
-        "source": ends[1] if is_in else ends[0],
-        "target": ends[0] if is_in else ends[1],
-        "hops_max": step.max_hops,
-    }

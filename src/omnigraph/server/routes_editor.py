@@ -87,9 +87,7 @@ def _queries(text: str, catalog: Catalog) -> list[Json]:
                 "end": each.span.end,
                 "params": [param.to_json() for param in describe_params(compiled.params)],
                 "picture": (
-                    describe_picture(each, compiled.ir, catalog)
-                    if isinstance(compiled.ir, QueryIR)
-                    else None
+                    describe_picture(each, catalog) if isinstance(compiled.ir, QueryIR) else None
                 ),
             }
         )

@@ -3,6 +3,7 @@ import { ApiError, catalog, get, may, post } from "../api";
 import { typeColour } from "../colours";
 import { CommitLink, CopyButton, Empty, Panel, Problem, Tabs, useLoad } from "../parts/basics";
 import Editor from "../parts/editor";
+import { keyOf } from "../entities";
 import { Grid, PAGE_ROWS } from "../parts/grid";
 import { Params, toValues } from "../parts/params";
 import Picture, { type Dot, Legend, type Line } from "../parts/picture";
@@ -242,23 +243,30 @@ function Details({ row, onClose }: { row: Row; onClose: () => void }) {
   );
 }
 
-/** Every node and edge of the rows once. */
+/** Every node and edge of the rows once; a path with the nodes that it leads through. */
 export function toPicture({ picture, rows }: { picture: PictureOf; rows: Row[] }): { dots: Dot[]; lines: Line[] } {
   const dots = new Map<string, Dot>();
   const lines = new Map<string, Line>();
+  const add = (key: string | null, type: unknown, label: unknown) => {
+    if (key !== null && !dots.has(key)) dots.set(key, { id: key, type: String(type), label: show(label), colour: typeColour(String(type)) });
+  };
+  const join = (id: unknown, type: string, source: string | null, target: string | null) => {
+    const key = `${type}\u0000${id}`;
+    if (id !== null && source !== null && target !== null && !lines.has(key)) lines.set(key, { id: key, source, target, type });
+  };
   for (const row of rows) {
-    const ids = picture.nodes.map((node) => (row[node.id_column] === null ? null : `${node.type}\u0000${row[node.id_column]}`));
-    picture.nodes.forEach((node, place) => {
-      const id = ids[place];
-      if (id === null || dots.has(id)) return;
-      const label = node.label_column ? row[node.label_column] : null;
-      dots.set(id, { id, type: node.type, label: show(label ?? row[node.id_column]), colour: typeColour(node.type) });
-    });
+    const ids = picture.nodes.map((node) => (row[node.id_column] === null ? null : keyOf(String(row[node.type_column]), String(row[node.id_column]))));
+    picture.nodes.forEach((node, place) => add(ids[place], row[node.type_column], (node.label_column && row[node.label_column]) ?? row[node.id_column]));
     for (const edge of picture.edges) {
-      const [source, target] = [ids[edge.source], ids[edge.target]];
-      if (source === null || target === null) continue;
-      const id = `${source}\u0001${edge.type}\u0001${target}`;
-      lines.set(id, { id, source, target, type: edge.type });
+      if (edge.nodes_column === null) join(row[edge.id_column], edge.type, ids[edge.source], ids[edge.target]);
+      else {
+        const [edges, nodes] = [(row[edge.id_column] ?? []) as string[], (row[edge.nodes_column] ?? []) as string[]];
+        // A walk between two types goes to and fro.
+        const types = [edge.source, edge.target].map((end) => String(row[picture.nodes[end].type_column]));
+        const keys = nodes.map((id, place) => keyOf(types[place % 2], id));
+        nodes.forEach((id, place) => add(keys[place], types[place % 2], id));
+        edges.forEach((id, place) => join(id, edge.type, keys[place], keys[place + 1]));
+      }
     }
   }
   return { dots: [...dots.values()], lines: [...lines.values()] };

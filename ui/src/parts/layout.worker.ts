@@ -1,63 +1,13 @@
-// The force layout, away from the page: ForceAtlas2, a few steps at a time, until things stand still.
-import iterate from "graphology-layout-forceatlas2/iterate";
-
-interface Start {
-  positions: Float32Array;
-  edges: Uint32Array;
-}
+// The layout away from the page, in a worker.
+import { begin, type Moved, type Start } from "./layout";
 
 /** A layout to begin, `"drawn"` when the last positions are on the screen, or null to stop. */
 type Message = Start | "drawn" | null;
 
-const NODE = 10;
-const EDGE = 3;
-const STEPS_MAX = 600;
-
-let goOn: (() => void) | null = null;
+let goOn: (() => Moved | null) | null = null;
 
 onmessage = ({ data }: MessageEvent<Message>) => {
-  if (data === "drawn") goOn?.();
-  else goOn = data === null ? null : begin(data);
-  if (data !== null && data !== "drawn") goOn?.();
+  if (data !== "drawn") goOn = data === null ? null : begin(data);
+  const moved = goOn?.();
+  if (moved) postMessage(moved, { transfer: [moved.positions.buffer] });
 };
-
-/** Returns what makes the next steps: the page asks for them frame by frame, so none pile up. */
-function begin({ positions, edges }: Start): () => void {
-  const size = positions.length / 2;
-  const nodes = new Float32Array(size * NODE);
-  for (let place = 0; place < size; place++) {
-    nodes[place * NODE] = positions[place * 2];
-    nodes[place * NODE + 1] = positions[place * 2 + 1];
-    nodes[place * NODE + 6] = 1;
-    nodes[place * NODE + 7] = 1;
-    nodes[place * NODE + 8] = 1;
-  }
-  const links = new Float32Array((edges.length / 2) * EDGE);
-  for (let place = 0; place < edges.length / 2; place++) {
-    links[place * EDGE] = edges[place * 2] * NODE;
-    links[place * EDGE + 1] = edges[place * 2 + 1] * NODE;
-    links[place * EDGE + 2] = 1;
-    nodes[edges[place * 2] * NODE + 6] += 1;
-    nodes[edges[place * 2 + 1] * NODE + 6] += 1;
-  }
-  const settings = {
-    linLogMode: false, outboundAttractionDistribution: false, adjustSizes: false, edgeWeightInfluence: 1,
-    scalingRatio: size > 2000 ? 4 : 12, strongGravityMode: true, gravity: 0.06, slowDown: 1 + Math.log(Math.max(size, 1)),
-    barnesHutOptimize: size > 600, barnesHutTheta: 0.7,
-  };
-  let step = 0;
-  return () => {
-    if (step >= STEPS_MAX) return;
-    const until = performance.now() + 16;
-    do {
-      iterate(settings, nodes, links);
-      step += 1;
-    } while (performance.now() < until && step < STEPS_MAX);
-    const moved = new Float32Array(size * 2);
-    for (let place = 0; place < size; place++) {
-      moved[place * 2] = nodes[place * NODE];
-      moved[place * 2 + 1] = nodes[place * NODE + 1];
-    }
-    postMessage({ positions: moved, isDone: step >= STEPS_MAX }, { transfer: [moved.buffer] });
-  };
-}
