@@ -345,3 +345,84 @@ def test_a_type_that_is_renamed_keeps_its_identity_in_the_feed(graph: og.Graph) 
     page = graph.poll_changes(cursor=cursor)
 
     assert [change["id"] for block in page.blocks for change in block.changes] == ["bob"]
+
+
+RENAMED = SCHEMA.replace("node Person {", 'node Human @rename_from("Person") {').replace(
+    "Person -> Person", "Human -> Human"
+)
+
+
+def ids_of(page: feed.ChangePage) -> list[str]:
+    return [change["id"] for block in page.blocks for change in block.changes]
+
+
+def test_a_filter_follows_its_type_through_a_rename(graph: og.Graph) -> None:
+    """A reader of one type is told of it by the name it asked for, in every later poll."""
+    cursor = graph.poll_changes(start="now", types=["Person"]).cursor
+    first = graph.commits()[0].commit_id
+    put(graph, "ada")
+    graph.apply_schema(RENAMED)
+    graph.mutate(INSERT.replace("Person", "Human"), params={"s": "bob", "a": 1})
+    graph.load([{"type": "Place", "data": {"slug": "here"}}], mode="append")
+
+    across = graph.poll_changes(cursor=cursor, types=["Person"])
+    graph.mutate(INSERT.replace("Person", "Human"), params={"s": "cy", "a": 1})
+    behind = graph.poll_changes(cursor=across.cursor, types=["Person"])
+
+    assert (ids_of(across), ids_of(behind)) == (["ada", "bob"], ["cy"])
+    listed = graph.changes(first, types=["Person"])
+    assert [each.id for one in listed for each in one.changes] == ["ada", "bob", "cy"]
+    baseline = graph.change_baseline(types=["Person"])
+    assert {each["data"]["slug"] for each in baseline.records} == {"ada", "bob", "cy"}
+    head = graph.commits()[0].commit_id
+    assert len(graph.commit_changes(head, types=["Person"]).changes) == 1
+    with pytest.raises(ChangeCursorRejected, match="made with other filters"):
+        graph.poll_changes(cursor=behind.cursor, types=["Human"])
+    with pytest.raises(BadRequestError, match="there is no type 'Nobody'"):
+        graph.poll_changes(start="now", types=["Nobody"])
+
+
+def test_a_filter_wants_every_type_that_bears_its_name(graph: og.Graph) -> None:
+    """A name that is given away is followed on both ways: at least once, never less."""
+    cursor = graph.poll_changes(start="now", types=["Person"]).cursor
+    graph.apply_schema(RENAMED)
+    graph.apply_schema(RENAMED + "node Person { slug: String @key }")
+    for name, slug in (("Human", "old"), ("Person", "new")):
+        text = f"query q($s: String) {{ insert {name} {{ slug: $s }} }}"
+        graph.mutate(text, params={"s": slug})
+
+    assert ids_of(graph.poll_changes(cursor=cursor, types=["Person"])) == ["old", "new"]
+
+
+def test_the_commits_of_a_deleted_branch_are_readable_while_a_branch_shows_them(
+    graph: og.Graph,
+) -> None:
+    for name in ("merged", "lost"):
+        graph.create_branch(name)
+        put(graph, name, branch=name)
+    put(graph, "main")  # so that the merge is one, and no fast-forward
+    merged, lost = (graph.commits(name)[0].commit_id for name in ("merged", "lost"))
+    tokens = graph.poll_changes("lost", start="beginning", limit=1)
+    graph.merge("merged", delete_branch=True)
+    graph.delete_branch("lost")
+
+    assert [each["id"] for each in graph.commit_changes(merged).changes] == ["merged"]
+    with pytest.raises(NotFoundError, match=f"commit '{lost}' not found"):
+        graph.commit_changes(lost)
+    for place in ({"page_token": tokens.next_page_token}, {"start": "now"}):
+        with pytest.raises(NotFoundError, match="branch 'lost' not found"):
+            graph.poll_changes("lost", **place)
+    graph.cleanup(keep=1, confirm=True)
+    with pytest.raises(ChangeFeedGap) as caught:
+        graph.commit_changes(merged)
+    assert caught.value.first_unreadable_commit_id == merged
+
+
+def test_a_cursor_of_another_graph_is_rejected(graph: og.Graph, tmp_path: Path) -> None:
+    put(graph, "ada")
+    with og.init(tmp_path / "other", schema=SCHEMA, durability="process") as other:
+        put(other, "ada")
+        cursor = other.poll_changes(start="now").cursor
+
+    with pytest.raises(ChangeCursorRejected, match="is not on the line of branch 'main'"):
+        graph.poll_changes(cursor=cursor)

@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.server.settings import Limits
-from tests.http.serving import ADA, INSERT, Client, Served, make_graph, served, single
+from tests.http.serving import ADA, INSERT, SCHEMA, Client, Served, make_graph, served, single
 from tests.http.test_policy import POLICY, READ_OFF_MAIN, TOKENS
 
 pytestmark = pytest.mark.slow
@@ -94,6 +94,78 @@ def test_removed_history_is_a_410_that_says_where_it_begins(graph_path: Path) ->
     gap = {"cursor": cursor, "first_unreadable_commit_id": gone}
     assert answer.json()["change_feed_gap"] == gap
     assert "code" not in answer.json()
+
+
+def test_a_cursor_of_something_else_is_a_400_that_says_of_what(own: Served, tmp_path: Path) -> None:
+    """Of another branch, incarnation, filter, kind, graph; forged, cut, and too long."""
+    with served(single(make_graph(tmp_path / "other"))) as other, other.client() as client:
+        add(client, "x")
+        foreign = client.get("/changes").json()["cursor"]
+    with own.client() as client:
+        client.post("/branches", {"name": "dev"})
+        begun = client.get("/changes", start="beginning", limit=1).json()["next_page_token"]
+        of_dev = client.get("/changes", branch="dev").json()["cursor"]
+        cursor = client.get("/changes", type="Person").json()["cursor"]
+        client.send("DELETE", "/branches/dev")
+        gone = client.get("/changes", branch="dev", cursor=of_dev)
+        client.post("/branches", {"name": "dev"})
+        flipped = ("B" if cursor[20] == "A" else "A").join((cursor[:20], cursor[21:]))
+        rejected = {
+            "another branch than 'main'": {"cursor": of_dev},
+            "deleted and made again": {"cursor": of_dev, "branch": "dev"},
+            "made with other filters": {"cursor": cursor},
+            "it is no page token": {"page_token": cursor, "type": "Person"},
+            "it is no cursor token": {"cursor": begun},
+            "is not on the line of branch 'main'": {"cursor": foreign},
+            "it is damaged": {"cursor": flipped, "type": "Person"},
+            "it is too long": {"cursor": "A" * 9_000},
+        }
+        answers = {words: client.get("/changes", **asked) for words, asked in rejected.items()}
+        events = client.http.get(
+            "/changes", headers={"Accept": "text/event-stream", "Last-Event-ID": f"page:{of_dev}"}
+        )
+
+    assert (gone.status_code, gone.json()["code"]) == (404, "not_found")
+    for words, answer in (*answers.items(), ("it is no page token", events)):
+        error = answer.json()["error"]
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_request"), error
+        assert error.startswith("change cursor rejected: ")
+        assert words in error
+
+
+def test_the_commits_of_deleted_branches_and_of_removed_states_are_refused_by_kind(
+    graph_path: Path,
+) -> None:
+    with og.open(graph_path) as graph:
+        graph.create_branch("dev")
+        graph.mutate(INSERT, params={"slug": "x"}, branch="dev")
+        lost = graph.commits("dev")[0].commit_id
+        graph.delete_branch("dev")
+        for slug in ("a", "b"):
+            graph.mutate(INSERT, params={"slug": slug})
+        old = graph.commits()[1].commit_id
+        graph.cleanup(keep=1, confirm=True)
+
+    with served(single(graph_path)) as server, server.client() as client:
+        answers = [client.get(f"/commits/{each}/changes") for each in (lost, old)]
+
+    assert [each.status_code for each in answers] == [404, 410]
+    assert answers[1].json()["change_feed_gap"] == {"first_unreadable_commit_id": old}
+
+
+def test_a_type_filter_goes_on_after_a_rename(own: Served) -> None:
+    renamed = SCHEMA.replace("node Person {", 'node Human @rename_from("Person") {').replace(
+        "Person ->", "Human ->"
+    )
+    with own.client() as client:
+        cursor = client.get("/changes", type="Person").json()["cursor"]
+        schema = renamed.replace("-> Person", "-> Human")
+        assert client.post("/schema/apply", {"schema_source": schema}).status_code == 200
+        for slug in ("kim", "lin"):
+            client.mutate(INSERT.replace("Person", "Human"), params={"slug": slug})
+            page = client.get("/changes", cursor=cursor, type="Person").json()
+            cursor = page["cursor"]
+            assert (ids(page), page["caught_up"]) == ([slug], True)
 
 
 def test_the_feed_is_as_readable_as_its_branch(graph_path: Path) -> None:

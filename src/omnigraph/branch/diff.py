@@ -56,6 +56,14 @@ class ChangeFilter:
     kinds: Collection[str] | None = None
     types: Collection[str] | None = None
     ops: Collection[str] | None = None
+    types_had: frozenset[tuple[str, int]] = frozenset()
+    """Identities of types that bore a wanted name at some time, each with that name."""
+
+    def follow_types(self, types_had: Iterable[EntityType]) -> ChangeFilter:
+        """The same filter, that wants a type also before and after it has the name asked for."""
+        names = self.types or ()
+        found = frozenset((each.name, each.type_id) for each in types_had if each.name in names)
+        return replace(self, types_had=found)
 
     def check(self, catalogs: Iterable[Catalog]) -> None:
         """Refuse a word that nothing can match; a type may be of any of the catalogues.
@@ -71,15 +79,19 @@ class ChangeFilter:
         for word, given, allowed in (*known, ("type", self.types, known_types)):
             if isinstance(given, str):
                 raise BadRequestError(f"{word}s is the text {given!r} — give a list")
+            known_once = {name for name, _ in self.types_had} if word == "type" else ()
             for each in given or ():
-                if each not in allowed:
+                if each not in allowed and each not in known_once:
                     listed = ", ".join(map(str, allowed))
                     raise BadRequestError(f"there is no {word} '{each}' — expected one of {listed}")
 
     def wants_table(self, entities: Collection[EntityType]) -> bool:
         """Whether a table is wanted, by what either side calls it."""
         is_kind = self.kinds is None or any(each.kind in self.kinds for each in entities)
-        return is_kind and (self.types is None or any(each.name in self.types for each in entities))
+        if self.types is None or not is_kind:
+            return is_kind
+        followed = {type_id for _, type_id in self.types_had}
+        return any(each.name in self.types or each.type_id in followed for each in entities)
 
     def select_steps(self, steps: Iterable[MigrationStep]) -> tuple[MigrationStep, ...]:
         """The schema steps about the types that are wanted; none when only some rows are."""

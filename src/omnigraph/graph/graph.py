@@ -38,7 +38,7 @@ from omnigraph.write.recovery import retry_after_recovery
 if TYPE_CHECKING:
     from omnigraph.branch.changes import ChangeSet
     from omnigraph.branch.choices import Resolution
-    from omnigraph.branch.diff import CommitChanges, State, Target
+    from omnigraph.branch.diff import ChangeFilter, CommitChanges, State, Target
     from omnigraph.branch.entity_history import Blame, EntityHistory, EntityReview
     from omnigraph.branch.feed import Baseline, ChangeFeed, ChangePage, CommitPage
     from omnigraph.branch.merge import MergePreview, MergeResult
@@ -932,10 +932,13 @@ class Graph(
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
     ) -> Iterator[CommitChanges]:
-        """What every commit of a branch changed after `since`, oldest first."""
-        from omnigraph.branch.diff import ChangeFilter, changes_since
+        """What every commit of a branch changed after `since`, oldest first.
 
-        session, wanted = self._session, ChangeFilter(kinds, types, ops)
+        A type is followed through renames, by any name that it has had.
+        """
+        from omnigraph.branch.diff import changes_since
+
+        session, wanted = self._session, self._follow(kinds, types, ops)
         session.read_contract()
         return changes_since(
             session.store.tables, session.coordinator, self._find_state, since, branch, wanted
@@ -957,16 +960,15 @@ class Graph(
 
         Begin with a `start` (`"now"`, `"beginning"`, `"after:COMMIT"`). While a page has a
         `next_page_token`, pass it on; the last page has a `cursor` for the next poll. Filters are
-        part of a cursor. A reader that stops anywhere and goes on from its last cursor loses
-        nothing, and may see some changes twice.
+        part of a cursor; a type is followed through renames, by any name that it has had. A reader
+        that stops anywhere and goes on from its last cursor loses nothing, and may see some changes
+        twice.
 
         Raises:
             ChangeCursorRejected: The token is damaged, or of another branch or filter.
             ChangeFeedGap: A cleanup removed states that were not read yet.
         """
-        from omnigraph.branch.diff import ChangeFilter
-
-        wanted = ChangeFilter(kinds, types, ops)
+        wanted = self._follow(kinds, types, ops)
         return self._feed().poll(
             branch, wanted, cursor=cursor, start=start, page_token=page_token, limit=limit
         )
@@ -982,9 +984,7 @@ class Graph(
         ops: Collection[str] | None = None,
     ) -> CommitPage:
         """Read a page of what one commit changed, against its first parent."""
-        from omnigraph.branch.diff import ChangeFilter
-
-        wanted = ChangeFilter(kinds, types, ops)
+        wanted = self._follow(kinds, types, ops)
         return self._feed().read_commit(commit_id, wanted, page_token, limit)
 
     def change_baseline(
@@ -996,14 +996,25 @@ class Graph(
         ops: Collection[str] | None = None,
     ) -> Baseline:
         """The records of a branch as it is now, and the cursor of what comes after them."""
-        from omnigraph.branch.diff import ChangeFilter
         from omnigraph.branch.feed import Baseline, list_types
 
-        wanted = ChangeFilter(kinds, types, ops)
+        wanted = self._follow(kinds, types, ops)
         commit, cursor = self._feed().pin(branch, wanted)
         names = list_types(self._find_state(commit.commit_id).catalog, wanted)
         records = self.export(commit=commit.commit_id, types=names) if names else iter(())
         return Baseline(commit.commit_id, cursor, records)
+
+    def _follow(
+        self,
+        kinds: Collection[str] | None,
+        types: Collection[str] | None,
+        ops: Collection[str] | None,
+    ) -> ChangeFilter:
+        """A filter of changes over time, in which types have other names."""
+        from omnigraph.branch.diff import ChangeFilter
+
+        had = self._session.list_types_had() if types else ()
+        return ChangeFilter(kinds, types, ops).follow_types(had)
 
     def _feed(self) -> ChangeFeed:
         from omnigraph.branch.feed import ChangeFeed

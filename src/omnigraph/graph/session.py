@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from omnigraph.catalog import Catalog
+from omnigraph.catalog import Catalog, EntityType
 from omnigraph.embed import EmbedSource
 from omnigraph.embed.source import read_settings
 from omnigraph.errors import BadRequestError, BranchNotFound, OmnigraphError
@@ -39,7 +39,14 @@ from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.freshness import CommitObserver
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.schema_view import project_to_schema
-from omnigraph.manifest.schemas import AcceptedSchema, find_catalog, keep_accepted, read_schema
+from omnigraph.manifest.schemas import (
+    AcceptedSchema,
+    find_catalog,
+    keep_accepted,
+    list_kept,
+    load_catalogs,
+    read_schema,
+)
 from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.queues import QueueKey
@@ -98,6 +105,7 @@ class Session:
         self.snapshots = SnapshotCache[tuple[Catalog, Snapshot]](store.root)
         self.groups = InsertGroups()
         self.feed_changes: KeptChanges = Lru(2)
+        self._types_had: tuple[tuple[str, ...], list[EntityType]] | None = None
         if mode == "rw":
             self.recover(full=True)
             recover_dead_apply(self.environment())
@@ -179,6 +187,15 @@ class Session:
         is_there = self.coordinator.has_branch(snapshot.branch)
         today = self.read_schema(snapshot.branch if is_there else MAIN).catalog
         return today, project_to_schema(snapshot, own, today)
+
+    def list_types_had(self) -> list[EntityType]:
+        """Every type that there is or was, on any branch; read again when a schema is added."""
+        texts, current = self.store.texts, self.read_contract().catalog
+        kept = (*list_kept(texts), current.shape_hash)
+        if self._types_had is None or self._types_had[0] != kept:
+            catalogs = [*load_catalogs(texts, kept[:-1]), current]
+            self._types_had = kept, [each for known in catalogs for each in known.entities()]
+        return self._types_had[1]
 
     # Reading
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 
-from omnigraph.catalog import Catalog, EntityType
+from omnigraph.catalog import Catalog
 from omnigraph.config.registry import Registry, load_registry
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
@@ -51,8 +51,6 @@ class OpenGraph:
     registry: Registry
     exports: int = field(default=0)
     """How many exports of it are under way."""
-    types_had: tuple[tuple[str, ...], list[EntityType]] | None = field(default=None, repr=False)
-    """Every type that the schemas of the graph have had, and which schemas these were."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property

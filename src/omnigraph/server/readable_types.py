@@ -11,13 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from omnigraph.catalog import EntityType
 from omnigraph.compiler import compile_query, require_mutation, require_read
 from omnigraph.compiler.describe import describe
 from omnigraph.errors import ChecksFailed, MergeConflicts, OmnigraphError, PolicyError
 from omnigraph.graph.graph import get_session
 from omnigraph.manifest import Snapshot
-from omnigraph.manifest.schemas import list_kept, load_catalogs
 from omnigraph.policy import Action
 from omnigraph.server.call import Call
 from omnigraph.server.graphs import OpenGraph
@@ -96,23 +94,13 @@ def hide_rows(call: Call, error: OmnigraphError) -> OmnigraphError:
 def list_names(opened: OpenGraph) -> dict[str, set[str]]:
     """For every name that a type has or had, all names of the types that ever bore it."""
     by_identity: dict[int, set[str]] = defaultdict(set)
-    for entity in _list_entities(opened):
+    for entity in get_session(opened.graph).list_types_had():
         by_identity[entity.type_id].add(entity.name)
     names: dict[str, set[str]] = defaultdict(set)
     for together in by_identity.values():
         for name in together:
             names[name] |= together
     return names
-
-
-def _list_entities(opened: OpenGraph) -> list[EntityType]:
-    """Every type that there is or was, on any branch; read again when a schema is added."""
-    texts, current = get_session(opened.graph).store.texts, opened.graph.catalog
-    kept = (*list_kept(texts), current.shape_hash)
-    if opened.types_had is None or opened.types_had[0] != kept:
-        catalogs = [*load_catalogs(texts, kept[:-1]), current]
-        opened.types_had = kept, [each for known in catalogs for each in known.entities()]
-    return opened.types_had[1]
 
 
 def _find_read(
@@ -141,7 +129,7 @@ def _find_selected(
         return _with_all_names(opened, (each.rpartition(":")[2] for each in chosen))
     return {
         entity.name
-        for entity in _list_entities(opened)
+        for entity in get_session(opened.graph).list_types_had()
         if not kinds or entity.table_key.partition(":")[0] in kinds
     }
 
