@@ -62,10 +62,10 @@ def fetch_branches(
     for each in [each for each in names if not each.startswith(f"{name}/")]:
         tracking = f"{name}/{each}"
         try:
-            moved += receive(source, each, environment, tracking)
+            moved += receive(source, each, environment, tracking, is_checked=False)
         except NotFastForward:
             delete_branch(environment, tracking, session.store.history)
-            moved += receive(source, each, environment, tracking)
+            moved += receive(source, each, environment, tracking, is_checked=False)
     return moved
 
 

@@ -264,6 +264,7 @@ class TransferCalls:
         Raises:
             MergeConflicts: Both sides changed something differently. The branch is unchanged, and
                 what was fetched stays as `{name}/{branch}`.
+            ChecksFailed: A check of the branch would not hold; the same.
             UnrelatedHistories: `src` is another graph.
         """
         from omnigraph.graph.transfers import advance, open_source
@@ -291,6 +292,7 @@ class TransferCalls:
 
         Raises:
             NotFastForward: The branch has commits there that are not here: pull first.
+            ChecksFailed: A check of the branch would not hold there. Nothing changed.
             UnrelatedHistories: `dst` is another graph.
         """
         from omnigraph.graph.transfers import send

@@ -5,6 +5,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
     model.py             the values
     rows.py              their form in `__manifest`
     vector_models.py     which model made the vectors of a property
+    checks.py            the queries that have to hold; facts.py derives both
     freshness.py         which call sees which state of a branch, and what that costs
     snapshot_cache.py    what a query found, until a file of its branch changes
     coordinator.py       commits and branches
@@ -31,6 +32,7 @@ from omnigraph.manifest.history import reconcile, reconcile_changed
 from omnigraph.manifest.model import (
     MAIN,
     CommitLog,
+    Facts,
     GraphCommit,
     Lineage,
     ManifestState,
@@ -50,6 +52,7 @@ __all__ = [
     "MAIN",
     "CommitLog",
     "Coordinator",
+    "Facts",
     "GraphCommit",
     "Lineage",
     "ManifestState",

@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BranchNotFound
 from omnigraph.manifest.branch_names import PREPARED, SCHEMA_APPLY_LOCK, lance_branch
-from omnigraph.manifest.checks import apply_check_notes
+from omnigraph.manifest.facts import derive_facts
 from omnigraph.manifest.model import (
     MAIN,
     ManifestState,
@@ -52,7 +52,6 @@ from omnigraph.manifest.rows import (
     rows_to_table,
 )
 from omnigraph.manifest.stamp import read_stamp
-from omnigraph.manifest.vector_models import apply_notes
 from omnigraph.storage.control import ControlTable
 
 NOTIFICATION_WAIT_SECONDS = 0.1
@@ -259,6 +258,7 @@ def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:
             case RegisterTable(key, path):
                 hidden.pop(key, None)
                 paths[key] = path
+    facts = derive_facts(state, delta.commits, delta.facts)
     new = replace(
         state,
         version=delta.from_version + 1,
@@ -269,8 +269,8 @@ def apply_delta(state: ManifestState, delta: PublishDelta) -> ManifestState:
         schema_hash=delta.schema_hash or state.schema_hash,
         schema_id=delta.schema_id if delta.schema_hash is not None else state.schema_id,
         pinned=pinned,
-        vector_models=apply_notes(state.vector_models, delta.commits),
-        checks=apply_check_notes(state.checks, delta.commits),
+        vector_models=facts.vector_models,
+        checks=facts.checks,
     )
     if delta.ancestors:
         rows = rows_to_table(map(ancestor_to_row, delta.ancestors))

@@ -277,6 +277,14 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What a manifest says beside its tables: see `vector_models.py` and `checks.py`."""
+
+    vector_models: Mapping[int, str]
+    checks: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Publish:
     """One request to the publisher.
 
@@ -287,7 +295,7 @@ class Publish:
     the head, and with `checks` while the branch has those. `schema_hash` and `schema_id` name the
     schema the tables are in from then on, when that changes. `adopted` are commits that were made
     in another store, the new head last; they keep their ids and parents, and take the place of
-    `commits`.
+    `commits`. `facts` are those of that head; otherwise the commits note what they change of them.
     """
 
     branch: str
@@ -300,13 +308,15 @@ class Publish:
     ancestors: tuple[GraphCommit, ...] = ()
     checks: Mapping[str, Any] | None = None
     adopted: tuple[GraphCommit, ...] = ()
+    facts: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PublishDelta:
     """What one publish changed on a branch: enough to derive its state from the one before.
 
-    `branch_id` tells the branch from others of the same name.
+    `branch_id` tells the branch from others of the same name. `facts` are those that it has
+    afterwards, when the commits do not note each change of them.
     """
 
     branch: str
@@ -317,3 +327,4 @@ class PublishDelta:
     schema_hash: str | None = None
     schema_id: str | None = None
     ancestors: tuple[GraphCommit, ...] = ()
+    facts: Facts | None = None

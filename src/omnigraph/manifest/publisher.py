@@ -24,8 +24,8 @@ from omnigraph.errors import (
     RowLevelCasContention,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest.checks import apply_check_notes
 from omnigraph.manifest.coordinator import Coordinator
+from omnigraph.manifest.facts import derive_facts, read_facts
 from omnigraph.manifest.model import (
     Change,
     GraphCommit,
@@ -50,7 +50,6 @@ from omnigraph.manifest.rows import (
     rows_to_table,
     schema_to_row,
 )
-from omnigraph.manifest.vector_models import apply_notes
 
 RETRY_BUDGET = 5
 
@@ -78,14 +77,11 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
         rows += [ancestor_to_row(commit) for commit in ancestors]
         if request.schema_hash is not None:
             rows.append(schema_to_row(request.schema_hash, request.schema_id))
-        models = apply_notes(state.vector_models, commits)
-        has_new_models = models != state.vector_models
-        if has_new_models:
-            rows.append(models_to_row(models))
-        checks = apply_check_notes(state.checks, commits)
-        has_new_checks = checks != state.checks
-        if has_new_checks:
-            rows.append(checks_to_row(checks))
+        facts = derive_facts(state, commits, request.facts)
+        if facts.vector_models != state.vector_models:
+            rows.append(models_to_row(facts.vector_models))
+        if facts.checks != state.checks:
+            rows.append(checks_to_row(facts.checks))
         # Every publish writes the head row, moved or not: it is what publishes contend for.
         rows.append(head_to_row(state.branch, (commits or [state.head])[-1].commit_id))
         hit(Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT)
@@ -98,9 +94,9 @@ def publish(coordinator: Coordinator, request: Publish) -> ManifestState:
             request.schema_hash,
             request.schema_id,
             ancestors,
+            request.facts,
         )
-        has_new_facts = has_new_models or has_new_checks
-        replaced = None if has_new_facts else _find_only_update(state, request)
+        replaced = None if facts != read_facts(state) else _find_only_update(state, request)
         try:
             made = coordinator.merge(state, rows_to_table(rows), delta, replaced=replaced)
         except RowLevelCasContention:

@@ -3,6 +3,7 @@
     step                          a crash here leaves
     files of missing versions     files that nothing names; the same transfer goes on with them
     lineages of these versions    forks that no branch shows; a cleanup removes them
+    checks of the branch          the same
     one publish                   –
 
 A branch that is there moves to the received head only if that comes from its own head, in one
@@ -18,6 +19,7 @@ from dataclasses import replace
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
+    ChecksFailed,
     CommitNotFound,
     ConflictError,
     ExpectedVersionMismatch,
@@ -29,6 +31,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import (
     MAIN,
+    Facts,
     GraphCommit,
     ManifestState,
     Publish,
@@ -48,6 +51,7 @@ from omnigraph.write.environment import (
     queue_keys,
 )
 from omnigraph.write.fork import open_pin
+from omnigraph.write.pending_checks import PendingChecks
 from omnigraph.write.pins import handle_to_pin
 
 
@@ -70,18 +74,27 @@ class _History:
 
 
 def receive(
-    source: Source, source_branch: str, target: WriteEnvironment, branch: str
+    source: Source,
+    source_branch: str,
+    target: WriteEnvironment,
+    branch: str,
+    *,
+    is_checked: bool = True,
 ) -> TransferResult:
     """Move a branch of the target to the head of a branch of the source, or make it.
+
+    A branch that moves is held to its checks and those that come along, as by a merge, unless
+    `is_checked` says that it only mirrors the source.
 
     Raises:
         UnrelatedHistories: The graphs are not copies of one another.
         NotFastForward: The branch has commits that the source does not have. Nothing changed.
+        ChecksFailed: One does not hold at the received head. Nothing changed.
         ConflictError: The schemas differ, or writers of the branch did not pause.
     """
     moved = TransferResult()
     for attempt in range(ATTEMPTS_MAX):
-        transfer = _Transfer(source, target, source_branch, branch)
+        transfer = _Transfer(source, target, source_branch, branch, is_checked)
         try:
             return moved + transfer.run()
         except (SourceChanged, ExpectedVersionMismatch, PreconditionFailed):
@@ -95,9 +108,15 @@ class _Transfer:
     """One attempt at one branch."""
 
     def __init__(
-        self, source: Source, target: WriteEnvironment, source_branch: str, branch: str
+        self,
+        source: Source,
+        target: WriteEnvironment,
+        source_branch: str,
+        branch: str,
+        is_checked: bool,
     ) -> None:
         self.source, self.target, self.branch = source, target, branch
+        self.is_checked = is_checked
         self.theirs = source.environment.coordinator.fresh(source_branch)
         self.tables = TableImport(source.environment.tables, target.tables)
         self._starts_over = False
@@ -211,13 +230,32 @@ class _Transfer:
             if here.head.commit_id not in found.commits:
                 # Committed since the histories were compared.
                 raise NotFastForward(self.branch, here.head.commit_id, found.head.commit_id)
+            request = self._build(here, found, states)
+            if self.is_checked:
+                self._require_checks(here, request)
             with publish_turn(target, self.branch), coordinator.mark_unfinished(self.branch):
-                publish(coordinator, self._build(here, found, states))
+                publish(coordinator, request)
             return
         coordinator.remove_prepared()
         made = publish(coordinator, self._build(self._prepare(found), found, states))
         hit(Failpoint.TRANSFER_BEFORE_BRANCH)
         coordinator.create_branch(self.branch, made)
+
+    def _require_checks(self, here: ManifestState, request: Publish) -> None:
+        """Refuse a line whose head breaks a check.
+
+        The publish happens only on top of the head that was looked at here, so no other write can
+        come in between and break a check together with it.
+        """
+        assert request.facts is not None
+        checks = tuple(request.facts.checks.values())
+        if checks:
+            pending = PendingChecks(self.target, here, request.adopted, checks, request.schema_id)
+            try:
+                pending.require(request.changes)
+            except ChecksFailed as error:
+                error.add_outcome("nothing was written")
+                raise
 
     def _prepare(self, found: _History) -> ManifestState:
         """A branch without a name, from the newest state of the target that the head comes from.
@@ -242,7 +280,8 @@ class _Transfer:
     ) -> Publish:
         known = dict.fromkeys(_ids(here))
         line = [each for each in found.line(known) if self._state_of(each, states) is not None]
-        final = self._choose_entries(here, found, states[found.head.commit_id])
+        head = states[found.head.commit_id]
+        final = self._choose_entries(here, found, head)
         handles = {
             key: open_pin(self.target.tables, entry)
             for key, entry in final.items()
@@ -268,6 +307,8 @@ class _Transfer:
                 self._to_ancestor(each) for each in found.commits.values() if each not in line
             ),
             adopted=commits,
+            # Not by their notes: commits whose state is gone over there are not on this line.
+            facts=Facts(head.vector_models, head.checks),
         )
 
     def _to_ancestor(self, commit: GraphCommit) -> GraphCommit:
