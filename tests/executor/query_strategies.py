@@ -206,7 +206,7 @@ class Builder:
         is_negative = isinstance(value, int | float) and value < 0
         if is_negative or draw.chance(40):
             return self.parameter("String" if type_name.startswith("enum") else type_name, value)
-        return _literal(type_name, value)
+        return spell(type_name, value)
 
     def parameter(self, type_name: str, value: Any) -> str:
         name = f"p{len(self.parameters)}"
@@ -360,7 +360,7 @@ class Builder:
 
     def literal(self, name: str) -> str:
         type_name, values = PROPERTIES.get(name, ("String", ["a0", "a1", "b0"]))
-        return _literal(type_name, self.draw.one(values))
+        return spell(type_name, self.draw.one(values))
 
     def side(self, name: str, others: list[str]) -> str:
         if others and self.draw.chance(30):
@@ -634,7 +634,10 @@ def _element_fits(name: str, element: str) -> bool:
     return _kind(name) == wanted
 
 
-def _literal(type_name: str, value: Any) -> str:
+def spell(type_name: str, value: Any) -> str:
+    """A value as a literal of the language."""
+    if isinstance(value, list):
+        return f"[{', '.join(spell(type_name, each) for each in value)}]"
     if type_name == "Date":
         return f'date("{value}")'
     if type_name == "DateTime":

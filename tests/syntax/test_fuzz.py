@@ -44,11 +44,26 @@ QUERIES = [
     "limit 3 }",
     'query m() { insert P { a: 1 b: "x", c: now() } update P set { d: true } where e != [1, 2] '
     'delete E where from = date("x") }',
+    "query q($n: I32 = -1, $r: { a: String, b: [F32]? }?) { top $n by nearest($p.v, $q) as $s "
+    "{ $p: P } match { optional { $p e{1,2 where w > 1} $o } either { $p f $x } or { $x f $p } } "
+    "return distinct { $p { * }, $s, collect(distinct $o { a, b } order $s desc) as l, type($x) } "
+    "having { l is not null } order { $s } limit $n offset 2 }",
+    "query q() { match { $a $t:all shortest <e>{1, where a in [1, -2]} $b $a shortest e by w $c "
+    'not ($a.x = 1 or $b.y is null and lower($a.z) ends_with "s") } return { hops($t) as h, '
+    "case when $a.x % 2 = 1 then -$a.x * 2 else round($a.x / 3, 1) end as c } }",
+    "query m($rows: [{ k: String, n: I32? }]) { for $r in $rows { upsert P { k: $r.k, n: $r.n + 1 "
+    "} as $x } return { $x { * }, $r.n } }",
+    "query m() { match { $a $e:knows $b } update $e set { w: coalesce($e.w, 0) + 1, d: null } "
+    "return distinct { $a.x } }",
+    'query m() { delete E where from = "a" and (to = "b" or w is null) as $x return { $x.w } }',
 ]
 TOKENS = [
     *HOSTILE_NAMES, *HOSTILE_VARIANTS, *"{}()[]<>=:,.?@$*-#;'\"\\/!&|`", "..", "->", ">=", "!=",
     "//", "/*", "*/", "\n", "$a", "$_", "$P", "Paper", "String", "Vector", "Vector(3)", "I32", "7",
     "0.5", "1e5", "99999999999999999999", '"x"', '"\\q"', '"', "@key", "@card(0..1)", "@index(",
+    "optional {", "either {", "or", "and", "not (", "is null", "in [", "case when", "then", "end",
+    "top 3 by", "as $s", "collect(", "distinct", "having {", "offset", "upsert", "for $r in",
+    "all shortest", "{1, where", "+", "%", "null",
     "\u00a0", "\ufeff", "é", "\0", "\ud800", "😀", "\x1b", "\u2028",
 ]  # fmt: skip
 

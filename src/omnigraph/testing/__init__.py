@@ -4,6 +4,7 @@
     inside.py       the parts of an open graph that its public face does not show
     strategies.py   Hypothesis strategies for schema trees (needs `hypothesis`)
     query_strategies.py   … and for query trees
+    evaluator.py    a reference for reads, changed.py for mutations: plain Python, one row at a time
     format.py       any frozen value as readable text
 
 Nothing here is imported by the product.

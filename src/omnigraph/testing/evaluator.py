@@ -108,10 +108,12 @@ def evaluate(
     ir: QueryIR, params: Mapping[str, Any], data: GraphData, *, with_limit: bool = True
 ) -> list[dict[str, Any]]:
     """The rows of a read, by column name, in order when there is one."""
-    return _Evaluator(params, data).query(ir, with_limit)
+    return Evaluator(params, data).query(ir, with_limit)
 
 
-class _Evaluator:
+class Evaluator:
+    """Reads expressions, conditions and patterns of one snapshot."""
+
     def __init__(self, params: Mapping[str, Any], data: GraphData) -> None:
         self.params = params
         self.data = data
@@ -358,9 +360,9 @@ class _Evaluator:
             case Rrf():
                 return self.fused[repr(expression), identify(row[ranking_variable(expression)])]
             case Constant(literal, type_):
-                return _plain(literal, type_)
+                return to_plain(literal, type_)
             case Param(name, type_):
-                return _plain(self.params[name], type_)
+                return to_plain(self.params[name], type_)
             case Null() | Arithmetic() | Minus() | Call() | Case() | Truth():
                 return compute(
                     expression,
@@ -389,16 +391,17 @@ def _compared(left: Any, kind: str, right: Any) -> bool:
     )
 
 
-def _plain(value: Any, type_: PropertyType) -> Any:
+def to_plain(value: Any, type_: PropertyType) -> Any:
+    """A literal or parameter as the evaluator has it: dates are numbers, lists are lists."""
     match value:
         case None:
             return None
         case ListLiteral(items) if type_.is_vector:
             return list(items)
         case ListLiteral(items):
-            return [_plain(item, type_.element()) for item in items]
+            return [to_plain(item, type_.element()) for item in items]
         case list() if type_.is_list:
-            return [_plain(item, type_.element()) for item in value]
+            return [to_plain(item, type_.element()) for item in value]
         case DateText(text):
             return parse_date(text)
         case DateTimeText(text):
