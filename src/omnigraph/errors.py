@@ -9,14 +9,17 @@
     │                                                          AddressError PolicyInvalid
     │                                                          CommitNotReplayable
     ├── PolicyError         ask for permission           403   PolicyEvaluationFailed (500)
+    │                                                          ApprovalsMissing
     ├── NotFoundError       name something that exists   404   GraphNotFound BranchNotFound
     │                                                          CommitNotFound VersionNotFound
-    │                                                          EntityNotFound
+    │                                                          EntityNotFound TagNotFound
+    │                                                          MergeRequestNotFound
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
     │                                                          GraphExists PreconditionFailed (412)
     │                                                          EtagMismatch (412)
     │                                                          MergeConflicts
-    │                                                          ChecksFailed
+    │                                                          ChecksFailed SourceMoved
+    │                                                          MergeRequestNotOpen
     ├── ResourceLimitError  send less                    413
     ├── EmbeddingFailed     look at the provider         500
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
@@ -270,6 +273,51 @@ class PolicyError(OmnigraphError):
     http_status = 403
 
 
+class ApprovalsMissing(PolicyError):
+    """A merge into the branch needs approvals that it does not have. Nothing was merged.
+
+    `number` is the merge request; None for a merge without one.
+    """
+
+    kind = "approvals_missing"
+
+    def __init__(
+        self,
+        branch: str,
+        *,
+        number: int | None,
+        required: int,
+        missing: int,
+        objectors: Sequence[str] = (),
+        approvers: Sequence[str] = (),
+    ) -> None:
+        named = ", ".join(approvers) or "an actor whom the policy lets approve"
+        who = f"approval can come from {named}"
+        if number is None:
+            text = (
+                f"a merge into '{branch}' needs {_count_approvals(required)} — nothing was merged; "
+                f"open a merge request ({who})"
+            )
+        elif missing:
+            text = (
+                f"merge request {number} has {required - missing} of the {required} approvals that "
+                f"a merge into '{branch}' needs, {missing} missing — nothing was merged; {who}"
+            )
+        else:
+            text = (
+                f"merge request {number} has an objection by {', '.join(objectors)} — nothing was "
+                "merged; it goes when they approve or withdraw it"
+            )
+        super().__init__(text)
+        self.branch, self.number = branch, number
+        self.required, self.missing = required, missing
+        self.objectors, self.approvers = tuple(objectors), tuple(approvers)
+
+
+def _count_approvals(count: int) -> str:
+    return f"{count} approval" if count == 1 else f"{count} approvals"
+
+
 class PolicyEvaluationFailed(PolicyError):
     """The policy could not be evaluated, which counts as a denial. Nothing was done."""
 
@@ -316,6 +364,17 @@ class TagNotFound(NotFoundError):
         hint = did_you_mean(name, known) or "`omnigraph tag list` shows those there are"
         super().__init__(f"tag '{name}' not found — {hint}")
         self.name = name
+
+
+class MergeRequestNotFound(NotFoundError):
+    """There is no merge request of that number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"merge request {number} not found — `omnigraph request list --state all` shows those "
+            "there are"
+        )
+        self.number = number
 
 
 class BackupNotFound(NotFoundError):
@@ -678,6 +737,31 @@ class TagExists(ConflictError):
     def __init__(self, name: str) -> None:
         super().__init__(f"tag '{name}' already exists — choose another name, or delete it first")
         self.name = name
+
+
+class MergeRequestNotOpen(ConflictError):
+    """The merge request is merged or closed. Nothing was done."""
+
+    kind = "merge_request_not_open"
+
+    def __init__(self, number: int, state: str, commit_id: str | None = None) -> None:
+        of = f" by commit '{commit_id}'" if commit_id else ""
+        advice = "reopen it first" if state == "closed" else "open another one for what came since"
+        super().__init__(f"merge request {number} is {state}{of} — nothing was done; {advice}")
+        self.number, self.state, self.commit_id = number, state, commit_id
+
+
+class SourceMoved(ConflictError):
+    """The source of a merge request is not what the caller looked at. Nothing was done."""
+
+    kind = "source_moved"
+
+    def __init__(self, branch: str, *, expected: str, actual: str) -> None:
+        super().__init__(
+            f"branch '{branch}' has moved: expected commit '{expected}' but its head is "
+            f"'{actual}' — nothing was done; look at what came since, then do it again"
+        )
+        self.branch, self.expected, self.actual = branch, expected, actual
 
 
 class PreconditionFailed(ConflictError):

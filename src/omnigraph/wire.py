@@ -19,6 +19,7 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 if TYPE_CHECKING:
     from omnigraph.branch.entity_history import Blame, EntityHistory
     from omnigraph.branch.merge import MergePreview, MergeResult
+    from omnigraph.branch.merge_request import MergeRequest
     from omnigraph.executor import QueryResult
     from omnigraph.executor.explain import Explanation
     from omnigraph.graph import Commit, LoadResult, MutationResult
@@ -331,6 +332,13 @@ def removed_to_json(uri: str, name: str, actor: str | None) -> Json:
 
 def tags_to_json(tags: Iterable[Tag]) -> Json:
     return {"tags": [tag.to_json() for tag in tags]}
+
+
+def merge_requests_to_json(requests: Sequence[MergeRequest], limit: int) -> Json:
+    """A page of merge requests; of those beyond the limit there are more."""
+    shown = requests[:limit]
+    more = shown[-1].number if len(requests) > limit else None
+    return {"merge_requests": [each.to_summary() for each in shown], "next_before": more}
 
 
 def checks_to_json(checks: Iterable[Check]) -> Json:

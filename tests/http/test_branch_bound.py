@@ -68,6 +68,23 @@ def _head(branch: str) -> dict[str, str]:
     return {"Omnigraph-If-Graph-Commit": branch}
 
 
+def _say(path: str, *, of: str = "source", method: str = "POST", **body: Any) -> Send:
+    """Act on the merge request whose source or target is the branch; on one of main without."""
+
+    def send(client: Client, branch: str) -> httpx.Response:
+        found = client.get("/merge-requests", state="all").json()["merge_requests"]
+        wanted = [each for each in found if each[of] == branch]
+        number = (wanted or [each for each in found if each[of] == "main"])[0]["number"]
+        return client.send(method, f"/merge-requests/{number}{path}", json=body)
+
+    return send
+
+
+def _open_request(client: Client, branch: str) -> httpx.Response:
+    body = {"source": branch, "target": "agent/other/x", "title": "t"}
+    return client.post("/merge-requests", body)
+
+
 # How each operation that can write is made to write to a branch. A new one fails the first test
 # until it is here; the second then shows that it asks.
 WRITES: dict[str, Send] = {
@@ -104,6 +121,15 @@ WRITES: dict[str, Send] = {
     "mergeBranches": lambda client, branch: client.post(
         "/branches/merge", {"source": "source", "target": branch}
     ),
+    "openMergeRequest": _open_request,
+    "editMergeRequest": _say("", method="PATCH", title="new"),
+    "commentOnMergeRequest": _say("/comments", text="hm"),
+    "closeMergeRequest": _say("/close"),
+    "reopenMergeRequest": _say("/reopen"),
+    "approveMergeRequest": _say("/approvals", of="target"),
+    "withdrawApproval": _say("/approvals", of="target", method="DELETE"),
+    "requestChanges": _say("/changes-requested", of="target"),
+    "completeMergeRequest": _say("/merge", of="target"),
     "deleteBranch": lambda client, branch: client.send(
         "DELETE", f"/branches/{branch.replace('/', '%2F')}"
     ),
@@ -137,6 +163,11 @@ def bound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             for name in ("source", "agent/other/x", "agent/linda/x"):
                 ada.post("/branches", {"name": name})
             ada.mutate(INSERT, params={"slug": "s"}, branch="source")
+            pairs = [("main", "source"), ("source", "main")]
+            pairs += [(f"agent/{one}/x", "source") for one in ("other", "linda")]
+            for pair in [*pairs, *((target, source) for source, target in pairs[2:])]:
+                made = {"source": pair[0], "target": pair[1], "title": "t"}
+                assert ada.post("/merge-requests", made).status_code == 200
         yield server
 
 
@@ -169,8 +200,10 @@ def test_no_route_writes_to_a_branch_outside_the_bound(lin: Client, branch: str)
     assert read_heads(lin) == before
 
 
-def test_every_route_writes_to_a_branch_inside_it(lin: Client) -> None:
+def test_every_route_writes_to_a_branch_inside_it(bound: Served, lin: Client) -> None:
     lin.post("/branches", {"name": OWN})
+    with bound.client("ada") as ada:
+        ada.post("/merge-requests", {"source": "source", "target": OWN, "title": "t"})
     answers = {name: send(lin, OWN) for name, send in WRITES.items() if name not in NOT_OF_A_BRANCH}
 
     statuses = {name: answer.status_code for name, answer in answers.items()}
@@ -220,6 +253,8 @@ def test_a_bound_decides_as_a_plain_reading_of_its_patterns() -> None:
         Action.BRANCH_CREATE: 1,
         Action.BRANCH_DELETE: 1,
         Action.BRANCH_MERGE: 1,
+        Action.MERGE_REQUEST: 0,
+        Action.MERGE_APPROVE: 1,
     }
     for patterns in (["a/*"], ["a"], ["a*", "main"], ["a/b", "m*"]):
         bound = BranchBound.parse(patterns)

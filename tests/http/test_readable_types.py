@@ -126,6 +126,7 @@ ASKS: dict[str, list[tuple[Send, frozenset[str]]]] = {
         (lambda client, old, head: client.post("/restore/preview", {"from": head}), EVERY),
     ],
     "previewMerge": [(_post("/branches/merge/preview", source="side"), EVERY)],
+    "previewMergeRequest": [(_get("/merge-requests/1/preview"), EVERY)],
     "mutate": [
         (_post("/mutate", query=SHOWN, branch="side"), frozenset({"Salary"})),
         (_post("/mutate", query=RETURNED, branch="side"), frozenset({"Salary"})),
@@ -142,6 +143,8 @@ NO_ROWS = {
     "listBranches",
     "listTags",
     "listChecks",
+    "listMergeRequests",
+    "getMergeRequest",  # leaves out what comments say: see below
     "listCommits",
     "getCommit",
     "log",
@@ -164,6 +167,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         graph.apply_schema(AFTER)
         graph.mutate('query q() { upsert Salary { slug: "s1", amount: 4 } }')
         graph.create_branch("side")
+        graph.open_merge_request("side", title="Side")
     (folder / "q.gq").write_text(QUERIES["Salary"])
     served_graph = ServedGraph(
         "default", str(folder / "graph"), queries={"q": StoredEntry(folder / "q.gq")}
@@ -181,7 +185,8 @@ def client(server: Served) -> Iterator[Client]:
 
 def adopt(server: Served, *rules: dict[str, Any]) -> None:
     """Let this be the policy; the actor may change and call stored queries in any case."""
-    everything = {"actions": ["change", "invoke_query", "branch_merge", "branch_create"]}
+    actions = ["change", "invoke_query", "branch_merge", "branch_create", "merge_request"]
+    everything = {"actions": actions}
     allows = [everything, *rules]
     bundle = {
         "version": 1,
@@ -282,6 +287,27 @@ def test_conflicts_of_a_hidden_type_have_no_values(server: Served, client: Clien
     [conflict] = hidden.json()["merge_conflicts"]
     assert {conflict.get(side) for side in ("base", "ours", "theirs", "row_id")} == {None}
     assert not {"70", "80", "s1"} & set(hidden.text.replace('"', " ").split())
+
+
+def test_comments_on_a_hidden_type_say_nothing(server: Served, client: Client) -> None:
+    """Neither by the name of today nor by that of then, nor can one be written."""
+    adopt(server, {"actions": ["read", "export"]})
+    about = {"type": "Salary", "id": "s1", "property": "amount"}
+    full = client.post("/merge-requests/1/comments", {"text": "s1 gets 4", **about}).json()
+    client.post("/merge-requests/1/comments", {"text": "fine", "type": "Person"})
+
+    for name in ("Salary", "Hidden"):
+        adopt(server, {"actions": ["read"], "except_types": [name]})
+        hidden = client.get("/merge-requests/1")
+        body = {"text": "x", "type": "Salary"}
+        refused = client.post("/merge-requests/1/comments", body)
+
+        shown = hidden.json()["comments"]
+        assert [each["is_hidden"] for each in shown] == [True, False]
+        assert [each["text"] for each in shown] == [None, "fine"]
+        assert not {"Salary", "s1", "amount", "gets"} & set(hidden.text.replace('"', " ").split())
+        assert refused.status_code == 403
+    assert full["comments"][0]["property"] == "amount"
 
 
 def test_a_rule_by_an_old_name_still_hides_a_type(server: Served, client: Client) -> None:

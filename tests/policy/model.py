@@ -12,6 +12,8 @@ SCOPED_BY = {
     "branch_create": "target_branch_scope",
     "branch_delete": "target_branch_scope",
     "branch_merge": "target_branch_scope",
+    "merge_request": "branch_scope",
+    "merge_approve": "target_branch_scope",
     "invoke_query": None,
     "optimize": None,
     "cleanup": None,

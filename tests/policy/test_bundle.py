@@ -109,8 +109,9 @@ def test_the_bundle_of_the_specification_is_valid() -> None:
         (
             bundle_of(rule("actions: [raed]")),
             "line 4: rule 'r': an action: 'raed' is not one of read, export, change, "
-            "schema_apply, branch_create, branch_delete, branch_merge, invoke_query, optimize, "
-            "cleanup, repair, verify, admin, graph_list — did you mean `read`?",
+            "schema_apply, branch_create, branch_delete, branch_merge, merge_request, "
+            "merge_approve, invoke_query, optimize, cleanup, repair, verify, admin, "
+            "graph_list — did you mean `read`?",
         ),
         (
             bundle_of(rule("actions: [read], branch_scope: all")),
@@ -128,7 +129,7 @@ def test_the_bundle_of_the_specification_is_valid() -> None:
         (
             "version: 1\nruels: []\n",
             "line 2: the bundle: the key 'ruels' is not one of version, kind, groups, "
-            "protected_branches, rules — did you mean `rules`?",
+            "protected_branches, required_approvals, rules — did you mean `rules`?",
         ),
         ("version: 1\nversion: 1\n", "line 2: the key 'version' is on line 1 already"),
         (

@@ -10,11 +10,11 @@ from types import FunctionType
 
 import pytest
 
-from omnigraph.graph import Graph, loads, mutations, undo_requests
+from omnigraph.graph import Graph, loads, merge_requests, merges, mutations, undo_requests
 from omnigraph.graph.session import Session
 
 GATE = "permit"
-HELPERS = vars(mutations) | vars(loads) | vars(undo_requests)
+HELPERS = vars(mutations) | vars(loads) | vars(undo_requests) | vars(merges) | vars(merge_requests)
 # Each of these is on the way of every write: the check that the handle may write, and the commit.
 DOORS = frozenset({"require_writable", "write"})
 
@@ -41,6 +41,9 @@ READS = {
     "export",
     "history",
     "log",
+    "merge_request",
+    "merge_requests",
+    "preview_merge_request",
     "nodes",
     "picture",
     "branch_catalog",
@@ -64,6 +67,15 @@ READS = {
     "uri",
 }
 WRITES = {
+    "approve_merge_request",
+    "close_merge_request",
+    "comment_on_merge_request",
+    "complete_merge_request",
+    "edit_merge_request",
+    "open_merge_request",
+    "reopen_merge_request",
+    "request_changes",
+    "withdraw_approval",
     "cherry_pick",
     "restore",
     "revert",

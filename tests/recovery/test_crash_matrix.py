@@ -132,6 +132,7 @@ def test_every_point_of_a_writer_is_in_the_matrix() -> None:
     covered |= {cell.recovery_point for cell in GRAPH_CELLS if cell.recovery_point is not None}
     own_tests = (
         "branch_merge",
+        "merge_request",
         "schema_apply",
         "ensure_indices",
         "cleanup",

@@ -41,7 +41,7 @@ class LayoutMoved(ExpectedVersionMismatch):
 
 
 @dataclass(frozen=True, slots=True)
-class MergeRequest:
+class PlannedMerge:
     """A merge that is planned and free of conflicts.
 
     `source` is the branch that is merged; None when earlier states of the graph are the source.
@@ -57,7 +57,7 @@ class MergeRequest:
     """The commits of the source that the target has not seen."""
 
 
-def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCommit:
+def apply_merge(environment: WriteEnvironment, request: PlannedMerge) -> GraphCommit:
     """Make the merge visible as one commit with two parents.
 
     Raises:
@@ -89,14 +89,14 @@ def apply_merge(environment: WriteEnvironment, request: MergeRequest) -> GraphCo
         return carry_out(environment, _intent_of(request, state, tuple(tables), pointed)).head
 
 
-def _queue_keys(request: MergeRequest) -> list[tuple[str, str | None]]:
+def _queue_keys(request: PlannedMerge) -> list[tuple[str, str | None]]:
     """Everything the merge writes or trusts, and the source's tables while rows are read there."""
     touched = {*request.plans, *request.read_versions}
     source = () if request.source is None else queue_keys(request.plans, request.source.branch)
     return [*queue_keys(touched, request.target.branch), *source]
 
 
-def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> ManifestState:
+def _check_unmoved(environment: WriteEnvironment, request: PlannedMerge) -> ManifestState:
     coordinator = environment.coordinator
     state = coordinator.fresh(request.target.branch)
     seen_states = [(request.target, state)]
@@ -118,7 +118,7 @@ def _check_unmoved(environment: WriteEnvironment, request: MergeRequest) -> Mani
     return state
 
 
-def _build_pin(environment: WriteEnvironment, request: MergeRequest, plan: TablePlan) -> UpdatePin:
+def _build_pin(environment: WriteEnvironment, request: PlannedMerge, plan: TablePlan) -> UpdatePin:
     """The pin of a table that is pointed at, or forked from, the source's version."""
     handle = plan.source
     if plan.how is How.FORK:
@@ -130,7 +130,7 @@ def _build_pin(environment: WriteEnvironment, request: MergeRequest, plan: Table
 
 
 def _append_without_lock(
-    tables: TableStorage, request: MergeRequest, applied: Mapping[str, TablePlan]
+    tables: TableStorage, request: PlannedMerge, applied: Mapping[str, TablePlan]
 ) -> dict[str, StagedTransaction]:
     """Stage the new rows of tables that need no fork first: the bulk of the work, unlocked."""
     return {
@@ -211,7 +211,7 @@ def _spec_of(info: IndexInfo) -> IndexSpec:
 
 
 def _intent_of(
-    request: MergeRequest,
+    request: PlannedMerge,
     state: ManifestState,
     tables: tuple[TableCommits, ...],
     pointed: tuple[UpdatePin, ...],

@@ -65,7 +65,7 @@ TableWork = TableCommits | NewTable | Tombstone | UpdatePin
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaMergeRequest:
+class PlannedSchemaMerge:
     """A merge that is planned, free of conflicts, and leads its target to another schema.
 
     `plans` have the tables whose rows change, by their keys in the merged schema. `adopted` are
@@ -93,7 +93,7 @@ def find_adopted(join: SchemaJoin) -> frozenset[str]:
     )
 
 
-def apply_schema_merge(environment: WriteEnvironment, request: SchemaMergeRequest) -> GraphCommit:
+def apply_schema_merge(environment: WriteEnvironment, request: PlannedSchemaMerge) -> GraphCommit:
     """Make the merge visible as one commit with two parents.
 
     Raises:
@@ -114,7 +114,7 @@ def apply_schema_merge(environment: WriteEnvironment, request: SchemaMergeReques
             coordinator.unlock_schema()
 
 
-def _queue_keys(request: SchemaMergeRequest) -> list[tuple[str, str | None]]:
+def _queue_keys(request: PlannedSchemaMerge) -> list[tuple[str, str | None]]:
     """Everything the merge writes, shows or trusts, and the source's tables while rows are read."""
     merged = [each.table_key for each in request.join.merged.catalog.entities()]
     return [
@@ -123,7 +123,7 @@ def _queue_keys(request: SchemaMergeRequest) -> list[tuple[str, str | None]]:
     ]
 
 
-def _check_unmoved(environment: WriteEnvironment, request: SchemaMergeRequest) -> ManifestState:
+def _check_unmoved(environment: WriteEnvironment, request: PlannedSchemaMerge) -> ManifestState:
     source = environment.coordinator.fresh(request.source.branch)
     state = environment.coordinator.fresh(request.target.branch)
     for seen, now in ((request.source, source), (request.target, state)):
@@ -147,7 +147,7 @@ class _Apply:
     """One merge, with every queue and the schema lock held."""
 
     environment: WriteEnvironment
-    request: SchemaMergeRequest
+    request: PlannedSchemaMerge
     state: ManifestState
 
     def run(self) -> ManifestState:

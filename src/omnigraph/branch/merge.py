@@ -16,8 +16,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from omnigraph.branch.apply import LayoutMoved, MergeRequest, apply_merge
-from omnigraph.branch.apply_schema_merge import SchemaMergeRequest, apply_schema_merge, find_adopted
+from omnigraph.branch.apply import LayoutMoved, PlannedMerge, apply_merge
+from omnigraph.branch.apply_schema_merge import PlannedSchemaMerge, apply_schema_merge, find_adopted
 from omnigraph.branch.changes import ChangeSet, TableChanges
 from omnigraph.branch.choices import Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
@@ -41,6 +41,7 @@ from omnigraph.errors import (
     MergeConflict,
     MergeConflicts,
     OmnigraphError,
+    SourceMoved,
 )
 from omnigraph.json_form import JsonForm, to_json, without_empty
 from omnigraph.manifest import (
@@ -115,6 +116,8 @@ class MergePreview(JsonForm):
     outcome: MergeOutcome
     changes: ChangeSet
     conflicts: Sequence[MergeConflict] = ()
+    checks: Sequence[Check] = ()
+    """What the merge is held to: the checks of the target, and those that the source brings."""
 
     def make_sheet(self) -> Sheet:
         inside = self.changes.make_sheet()
@@ -160,22 +163,32 @@ def merge(
     note: CommitNote = NO_NOTE,
     resolution: Resolution | None = None,
     permit_schema: Callable[[], object] = lambda: None,
+    source_head: str | None = None,
+    before_publish: Callable[[str], object] = lambda _: None,
 ) -> MergeResult:
     """Merge `source` into `target`; `permit_schema` is asked before its schema is changed.
 
+    With `source_head`, that commit is merged or nothing. `before_publish` gets the head of the
+    target once nothing stands in the way that is known before the tables are written.
+
     Raises:
+        SourceMoved: The source has another head than `source_head`.
         MergeConflicts: Both sides changed something differently, or the result would break a
             rule of the schema. All of it is listed; the target is unchanged.
         ExpectedVersionMismatch: The target changed meanwhile. Nothing is visible; merge again.
     """
     while True:
         joined = _join(environment, catalog, source, target, resolution)
+        head = joined.source.head.commit_id
+        if source_head not in (None, head):
+            raise SourceMoved(source, expected=str(source_head), actual=head)
         if joined.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return MergeResult(source, target, joined.outcome, actor=actor)
         if joined.result.conflicts:
             raise MergeConflicts(joined.result.conflicts, into=target)
         if joined.new_schema is not None:
             permit_schema()
+        before_publish(joined.target.head.commit_id)
         try:
             return _publish(environment, joined, actor, note)
         except LayoutMoved:
@@ -197,10 +210,10 @@ def _publish(
     }
     if joined.new_schema is None:
         reads = joined.result.read_versions
-        commit = apply_merge(environment, MergeRequest(read_versions=reads, **facts))
+        commit = apply_merge(environment, PlannedMerge(read_versions=reads, **facts))
     else:
         adopted = find_adopted(joined.new_schema)
-        request = SchemaMergeRequest(join=joined.new_schema, adopted=adopted, **facts)
+        request = PlannedSchemaMerge(join=joined.new_schema, adopted=adopted, **facts)
         commit = apply_schema_merge(environment, request)
     tables = count_rows(plans)
     return MergeResult(source, target, joined.outcome, commit.commit_id, tables, actor=actor)
@@ -260,7 +273,15 @@ def preview_merge(
     joined = _join(environment, catalog, source, target, resolution)
     found = list_changes(environment, joined.target, joined.result)
     changes = replace(found, schema_steps=_list_schema_steps(joined))
-    return MergePreview(source, target, joined.outcome, changes, tuple(joined.result.conflicts))
+    held = {**joined.target.checks, **joined.checks}
+    return MergePreview(
+        source,
+        target,
+        joined.outcome,
+        changes,
+        tuple(joined.result.conflicts),
+        tuple(held[name] for name in sorted(held) if held[name] is not None),
+    )
 
 
 def _list_schema_steps(joined: _Joined) -> tuple[MigrationStep, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.apply import LayoutMoved, MergeRequest, apply_merge
+from omnigraph.branch.apply import LayoutMoved, PlannedMerge, apply_merge
 from omnigraph.branch.choices import Choices, Resolution
 from omnigraph.branch.conflicts import Contest
 from omnigraph.branch.create import history_turn
@@ -134,9 +134,9 @@ def preview_replay(
     return MergePreview(wanted.source, wanted.branch, joined.outcome, changes, conflicts)
 
 
-def _request(joined: _Joined, plans: Mapping[str, TablePlan], wanted: Replay) -> MergeRequest:
+def _request(joined: _Joined, plans: Mapping[str, TablePlan], wanted: Replay) -> PlannedMerge:
     noted: dict[str, Any] = {**note_models(joined.models), **note_resolved(joined.result)}
-    return MergeRequest(
+    return PlannedMerge(
         source=None,
         target=joined.target,
         plans=plans,

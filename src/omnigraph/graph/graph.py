@@ -22,6 +22,7 @@ from omnigraph.graph.bound_params import bind_all
 from omnigraph.graph.picture_calls import PictureCalls, draw_matches
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
+from omnigraph.graph.request_calls import RequestCalls
 from omnigraph.graph.results import EmbedResult, LoadResult, MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.graph.undo import UndoCalls
@@ -31,8 +32,6 @@ from omnigraph.index import open_tables
 from omnigraph.manifest import MAIN, CommitLog, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
-from omnigraph.write.environment import queue_keys
-from omnigraph.write.recovery import retry_after_recovery
 
 # A program loads what it uses: other packages are imported by the calls that need them.
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ class Graph(
     VersionCalls,
     UndoCalls,
     CheckCalls,
+    RequestCalls,
     SchemaCalls,
     PictureCalls,
     UpkeepCalls,
@@ -846,46 +846,23 @@ class Graph(
         Raises:
             MergeConflicts: The branches cannot be joined as they are. The target is unchanged.
             ExpectedVersionMismatch: The target changed meanwhile. Merge again.
+            ApprovalsMissing: Merges into the target need approvals: open a merge request.
         """
-        from omnigraph.branch.merge import delete_merged, preview_merge
-        from omnigraph.branch.merge import merge as merge_branches
+        from omnigraph.branch.merge import preview_merge
         from omnigraph.commit_note import read_note
+        from omnigraph.graph.merges import permit_merge, run_merge
 
         names = branch, target = canonical_branch(source), canonical_branch(into)
-        session, environment = self._session, self._session.environment()
+        session = self._session
         if preview:
             catalog = session.read_schema(target).catalog
-            return preview_merge(environment, catalog, *names, resolution=resolve)
-        who = session.permit(Action.BRANCH_MERGE, actor=actor, branch=branch, target_branch=target)
+            return preview_merge(session.environment(), catalog, *names, resolution=resolve)
+        who = permit_merge(session, *names, actor)
         if delete_branch:
             session.permit(Action.BRANCH_DELETE, actor=who, target_branch=branch)
-        session.require_writable()
         note = read_note(message, metadata)
-        seen = session.coordinator.last_seen(target)
-        queues = queue_keys(frozenset(seen.entries), seen.branch)
-        session.recover(wait_for=queues)
-        schema = session.require_writable(target)
-        environment = replace(environment, schema_name=schema.name)
-        permit = partial(session.permit, Action.SCHEMA_APPLY, actor=who, target_branch=target)
-        result = retry_after_recovery(
-            environment,
-            queues,
-            lambda: merge_branches(
-                environment,
-                schema.catalog,
-                *names,
-                actor=who,
-                note=note,
-                resolution=resolve,
-                permit_schema=permit,
-            ),
-        )
-        session.compact_if_due(target, result.tables)
-        return (
-            delete_merged(environment, result, self._session.store.history)
-            if delete_branch
-            else result
-        )
+        facts: dict[str, Any] = {"actor": who, "note": note, "resolution": resolve}
+        return run_merge(session, *names, **facts, deletes=delete_branch)
 
     def diff(
         self,

@@ -298,6 +298,16 @@ class Session:
             self.policy.require(action, actor=who, branch=branch, target_branch=target_branch)
         return who
 
+    def permit_somewhere(self, action: Action, *, actor: str | None) -> None:
+        """Refuse who may not do it on any branch, before the store tells which one it is about.
+
+        Raises:
+            PolicyError: The policy denies it everywhere.
+        """
+        if self.policy is not None:
+            who = actor if actor is not None else self._actor
+            self.policy.require_somewhere(action, actor=who)
+
     def require_writable(self, branch: str = MAIN) -> AcceptedSchema:
         """The schema that a write to a branch is checked against.
 

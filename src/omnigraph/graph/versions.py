@@ -267,13 +267,12 @@ class TransferCalls:
             ChecksFailed: A check of the branch would not hold; the same.
             UnrelatedHistories: `src` is another graph.
         """
+        from omnigraph.graph.merges import permit_merge
         from omnigraph.graph.transfers import advance, open_source
 
         session = self._session
         target = canonical_branch(branch)
-        who = session.permit(
-            Action.BRANCH_MERGE, actor=actor, branch=f"{name}/{target}", target_branch=target
-        )
+        who = permit_merge(session, f"{name}/{target}", target, actor)
         session.require_writable()
         with open_source(session, src, storage_options) as source:
             moved, is_merge = advance(session, source, name, target)

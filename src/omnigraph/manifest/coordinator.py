@@ -65,6 +65,7 @@ from omnigraph.ulids import new_ulid
 if TYPE_CHECKING:
     from omnigraph.manifest.line_pins import LinePins
     from omnigraph.manifest.pin_history import PinnedCommit
+    from omnigraph.manifest.request_events import RequestEvents
     from omnigraph.manifest.tags import Tags
 
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -95,6 +96,12 @@ class Coordinator:
         from omnigraph.manifest.tags import Tags
 
         return Tags(self.retained.texts)
+
+    @cached_property
+    def request_events(self) -> RequestEvents:
+        from omnigraph.manifest.request_events import RequestEvents
+
+        return RequestEvents(self.retained.texts)
 
     # Reading
 

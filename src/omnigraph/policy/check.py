@@ -17,6 +17,7 @@ from omnigraph.policy.model import (
     Rule,
     Scope,
     TypeScope,
+    is_branch_pattern,
 )
 from omnigraph.yaml_fields import Fields, quote
 from omnigraph.yaml_text import Mark, Node, Problems, Sequence, read_yaml
@@ -24,7 +25,9 @@ from omnigraph.yaml_text import Mark, Node, Problems, Sequence, read_yaml
 # Cedar looks at every permit for every decision: with more of them each would take too long.
 PERMITS_MAX = 10_000
 
-_BUNDLE_KEYS = ("version", "kind", "groups", "protected_branches", "rules")
+APPROVALS_MAX = 100
+
+_BUNDLE_KEYS = ("version", "kind", "groups", "protected_branches", "required_approvals", "rules")
 _ALLOW_KEYS = ("actors", "actions", BRANCH_SCOPE, TARGET_BRANCH_SCOPE, TYPES, EXCEPT_TYPES)
 
 
@@ -60,6 +63,7 @@ class _Check:
         )
         branches = frozenset(branch.strip() for branch in protected)
         rules = self._rules(entries.get("rules"), groups)
+        required = self._approvals(entries.get("required_approvals"))
         kind = self._kind_of(declared, rules)
         if declared is not None and declared is not kind:
             self._note(
@@ -67,9 +71,11 @@ class _Check:
             )
         for mark, rule in rules:
             self._check_kind(mark, rule, kind)
+        if required and kind is not Kind.GRAPH:
+            self._note(entries["required_approvals"].mark, "", "only a graph has merges to approve")
         if sum(len(rule.actions) for _, rule in rules) > PERMITS_MAX:
             self._note(tree.mark, "", f"the rules name more than {PERMITS_MAX} actions")
-        return Bundle(kind, groups, branches, tuple(rule for _, rule in rules))
+        return Bundle(kind, groups, branches, tuple(rule for _, rule in rules), required)
 
     def _kind_of(self, declared: Kind | None, rules: list[tuple[Mark, Rule]]) -> Kind:
         kinds = {action.kind for _, rule in rules for action in rule.actions}
@@ -85,6 +91,19 @@ class _Check:
             if isinstance(members, Sequence) and not members.items:
                 self._note(members.mark, where, "is empty — name an actor, or remove it")
         return groups
+
+    def _approvals(self, node: Node | None) -> dict[str, int]:
+        """How many approvals merges need, by branch or by the beginning of its name."""
+        found: dict[str, int] = {}
+        for pattern, count in self._fields.entries(node, "required_approvals"):
+            where = f"required_approvals: {quote(pattern)}"
+            if not is_branch_pattern(pattern.strip()):
+                self._note(count.mark, where, "is not a branch, or the beginning of one and '*'")
+            number = self._fields.number(count, where, at_least=1)
+            if number is not None and number > APPROVALS_MAX:
+                self._note(count.mark, where, f"is {number}, expected at most {APPROVALS_MAX}")
+            found[pattern.strip()] = number or 1
+        return found
 
     def _rules(
         self, node: Node | None, groups: Mapping[str, frozenset[str]]

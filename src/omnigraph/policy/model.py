@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from omnigraph.dataclass import dataclass
@@ -33,6 +34,8 @@ class Action(StrEnum):
     BRANCH_CREATE = "branch_create"
     BRANCH_DELETE = "branch_delete"
     BRANCH_MERGE = "branch_merge"
+    MERGE_REQUEST = "merge_request"
+    MERGE_APPROVE = "merge_approve"
     INVOKE_QUERY = "invoke_query"
     OPTIMIZE = "optimize"
     CLEANUP = "cleanup"
@@ -69,7 +72,24 @@ _SCOPE_KEYS = {
     Action.BRANCH_CREATE: TARGET_BRANCH_SCOPE,
     Action.BRANCH_DELETE: TARGET_BRANCH_SCOPE,
     Action.BRANCH_MERGE: TARGET_BRANCH_SCOPE,
+    Action.MERGE_REQUEST: BRANCH_SCOPE,
+    Action.MERGE_APPROVE: TARGET_BRANCH_SCOPE,
 }
+
+
+ANY_REST = "*"
+
+
+def is_branch_pattern(pattern: str) -> bool:
+    """Whether a text is a name, or the beginning of one and `*`."""
+    stem = pattern.removesuffix(ANY_REST)
+    return bool(stem) and ANY_REST not in stem
+
+
+def matches_branch(pattern: str, branch: str) -> bool:
+    """Whether a branch is the one that is named, or begins with what is before the `*`."""
+    stem = pattern.removesuffix(ANY_REST)
+    return branch == pattern if stem == pattern else branch.startswith(stem) and branch != stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +120,19 @@ class Bundle:
     groups: Mapping[str, frozenset[str]]
     protected_branches: frozenset[str]
     rules: tuple[Rule, ...]
+    required_approvals: Mapping[str, int] = field(default_factory=dict)
+    """Branches, and prefixes that end in `*`: how many approvals a merge into them needs."""
+
+    def count_required(self, branch: str) -> int:
+        """How many approvals a merge into a branch needs: the most that some entry says."""
+        return max(
+            (
+                count
+                for pattern, count in self.required_approvals.items()
+                if matches_branch(pattern, branch)
+            ),
+            default=0,
+        )
 
     @property
     def actors(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import TypeAlias
 
 from omnigraph.errors import PolicyError
@@ -15,6 +16,7 @@ Match: TypeAlias = Callable[[Request, bool, bool], list[str]]
 
 _Facts: TypeAlias = tuple[str, Action, bool, bool, bool, bool, str | None]
 
+_UNPROTECTED = "a branch that nothing protects"
 _OTHER_TYPE = ""  # stands for every type that no rule names
 
 _log = logging.getLogger("omnigraph.policy")
@@ -30,11 +32,26 @@ class Policy:
         self._protected = bundle.protected_branches
         self._match = match
         self._types = bundle.types
+        self._count_required = bundle.count_required
         # No permit looks at the name of a branch, only at whether there is one and whether it is
         # protected, nor at the name of a type that no rule names: what was answered once holds for
         # all requests that agree in these facts. The keys are bounded by actors times actions times
         # named types, since unknown actors never get here.
         self._matched: dict[_Facts, str | None] = {}
+
+    def count_required(self, branch: str) -> int:
+        """How many approvals a merge into a branch needs."""
+        return self._count_required(branch.strip())
+
+    def may_approve(self, actor: str | None, source: str, target: str) -> bool:
+        """Whether an actor's approval of a merge counts. It is only looked up, so not logged."""
+        return actor is not None and self.would_allow(
+            Request(actor, Action.MERGE_APPROVE, source, target)
+        )
+
+    def list_approvers(self, source: str, target: str) -> list[str]:
+        """The actors whose approval of a merge counts, by name."""
+        return [each for each in sorted(self.actors) if self.may_approve(each, source, target)]
 
     @property
     def limits_types(self) -> bool:
@@ -81,6 +98,17 @@ class Policy:
             decision = self.decide(Request(actor, action, branch, target_branch))
         if not decision.allowed:
             raise PolicyError(decision.message)
+
+    def require_somewhere(self, action: Action, *, actor: str | None) -> None:
+        """Return when the actor may do it on some branch; which one is asked later.
+
+        Raises:
+            PolicyError: The policy denies it on every branch.
+        """
+        names = [None, next(iter(self._protected), None), _UNPROTECTED]
+        asked = (Request(actor or "", action, *pair) for pair in product(names, names))
+        if actor is None or not any(map(self.would_allow, asked)):
+            self.require(action, actor=actor)
 
     def _decide(self, asked: Request) -> Decision:
         if asked.actor not in self.actors:

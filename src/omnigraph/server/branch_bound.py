@@ -11,9 +11,14 @@ from collections.abc import Iterable
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, PolicyError
 from omnigraph.policy import Action
-from omnigraph.policy.model import BRANCH_SCOPE, TARGET_BRANCH_SCOPE
+from omnigraph.policy.model import (
+    ANY_REST,
+    BRANCH_SCOPE,
+    TARGET_BRANCH_SCOPE,
+    is_branch_pattern,
+    matches_branch,
+)
 
-ANY_REST = "*"
 _READS = frozenset(
     {Action.READ, Action.EXPORT, Action.INVOKE_QUERY, Action.GRAPH_LIST, Action.VERIFY}
 )
@@ -36,8 +41,7 @@ class BranchBound:
         if not found:
             raise BadRequestError("names no branches — name some, or leave `branches` out")
         for pattern in found:
-            stem = pattern.removesuffix(ANY_REST)
-            if not stem or ANY_REST in stem:
+            if not is_branch_pattern(pattern):
                 raise BadRequestError(
                     f"'{pattern[:80]}' is not a branch, or the beginning of one and '{ANY_REST}'"
                 )
@@ -46,7 +50,7 @@ class BranchBound:
     def covers(self, branch: str | None) -> bool:
         """Whether a branch is one of those; a write to no branch in particular is not."""
         name = "" if branch is None else branch.strip()
-        return any(_matches(pattern, name) for pattern in self.patterns)
+        return any(matches_branch(pattern, name) for pattern in self.patterns)
 
     def allows(self, action: Action, branch: str | None, target_branch: str | None) -> bool:
         """Whether the policy may be asked. An action that is new is a write until it is listed."""
@@ -76,8 +80,3 @@ class BranchBound:
             f"{pattern.removesuffix(ANY_REST)}any" if pattern.endswith(ANY_REST) else pattern
             for pattern in self.patterns
         ]
-
-
-def _matches(pattern: str, name: str) -> bool:
-    stem = pattern.removesuffix(ANY_REST)
-    return name == pattern if stem == pattern else name.startswith(stem) and name != stem

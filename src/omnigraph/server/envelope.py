@@ -16,16 +16,19 @@ import orjson
 from starlette.responses import Response
 
 from omnigraph.errors import (
+    ApprovalsMissing,
     ChangeFeedGap,
     ChecksFailed,
     ExpectedVersionMismatch,
     KeyConflict,
     MergeConflicts,
+    MergeRequestNotOpen,
     OmnigraphError,
     PreconditionFailed,
     RecoveryRequired,
     ResourceLimitError,
     SourceError,
+    SourceMoved,
 )
 from omnigraph.server.admission import RETRY_AFTER_SECONDS, TooManyRequests
 from omnigraph.server.fence import StaleWrite
@@ -77,6 +80,21 @@ def _details(error: OmnigraphError) -> dict[str, Any]:
             }
         case MergeConflicts():
             return {"merge_conflicts": [conflict_to_json(each) for each in error.conflicts]}
+        case ApprovalsMissing():
+            return {
+                "approvals": {
+                    "branch": error.branch,
+                    "number": error.number,
+                    "required": error.required,
+                    "missing": error.missing,
+                    "objectors": list(error.objectors),
+                    "approvers": list(error.approvers),
+                }
+            }
+        case MergeRequestNotOpen():
+            return {"merge_request": {"number": error.number, "state": error.state}}
+        case SourceMoved():
+            return {"source_moved": {"expected": error.expected, "actual": error.actual}}
         case ChecksFailed():
             return {"checks_failed": [each.to_json() for each in error.failures]}
         case PreconditionFailed():

@@ -13,18 +13,21 @@ from typing import Any, Protocol, TypeAlias
 
 from omnigraph.branch.extent import estimate_differing_rows
 from omnigraph.branch.merge import MergePreview, MergeResult
+from omnigraph.branch.merge_request import MergeRequest
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     BadRequestError,
     BranchNotFound,
     CommitNotFound,
+    ConflictError,
     ExpectedVersionMismatch,
     NotFoundError,
     OmnigraphError,
 )
 from omnigraph.graph import Commit, Graph
 from omnigraph.graph.graph import get_session
+from omnigraph.graph.merge_requests import complete_request
 from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.mapping import list_patterns
 from omnigraph.pipeline.ranges import is_text
@@ -278,9 +281,9 @@ class Merge:
             message=self.note.message,
             metadata=self.note.metadata,
         )
-        return (self._delete_source(opened, merged) if self.deletes else merged).to_json()
+        return (self.delete_source(opened, merged) if self.deletes else merged).to_json()
 
-    def _delete_source(self, opened: OpenGraph, merged: MergeResult) -> MergeResult:
+    def delete_source(self, opened: OpenGraph, merged: MergeResult) -> MergeResult:
         """Delete the source, if the actor may. The merge stands in any case."""
         if self.delete_refusal is not None:
             return replace(merged, branch_deleted=False, branch_delete_error=self.delete_refusal)
@@ -289,6 +292,49 @@ class Merge:
         except OmnigraphError as error:
             return replace(merged, branch_deleted=False, branch_delete_error=str(error))
         return replace(merged, branch_deleted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteRequest:
+    """Merge a merge request. The caller was authorized for these branches."""
+
+    number: int
+    source: str
+    target: str
+    actor: str | None
+    head: str | None = None
+    deletes: bool = False
+    resolution: Any = None
+    delete_refusal: str | None = None
+
+    def _to_merge(self) -> Merge:
+        names = self.source, self.target, self.actor
+        return Merge(*names, self.deletes, delete_refusal=self.delete_refusal)
+
+    def is_long(self, opened: OpenGraph, body: Body) -> bool:
+        return self._to_merge().is_long(opened, body)
+
+    def weigh(self, body: Body) -> int:
+        return 0
+
+    def run(self, opened: OpenGraph, body: Body, permit: Permit) -> dict[str, Any]:
+        merged = complete_request(
+            get_session(opened.graph),
+            self.number,
+            self._permit,
+            head=self.head,
+            resolution=self.resolution,
+        )
+        done = self._to_merge().delete_source(opened, merged) if self.deletes else merged
+        return {"number": self.number, **done.to_json()}
+
+    def _permit(self, request: MergeRequest) -> str | None:
+        if (request.source, request.target) != (self.source, self.target):
+            raise ConflictError(
+                f"merge request {self.number} is into '{request.target}' by now — nothing was "
+                "merged; look at it again"
+            )
+        return self.actor
 
 
 @dataclass(frozen=True, slots=True)

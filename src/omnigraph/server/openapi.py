@@ -100,7 +100,7 @@ def describe_operation(operation: Operation, path: str, *, is_open: bool) -> dic
     }
     if operation.is_deprecated:
         described["deprecated"] = True
-    if operation.method in ("POST", "PUT"):
+    if operation.takes is not None or operation.method in ("POST", "PUT"):
         described["requestBody"] = _request_body(operation)
     if not is_open and operation.action is not None:
         described["security"] = [{SECURITY_SCHEME: []}]

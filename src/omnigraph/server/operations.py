@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from omnigraph.dataclass import dataclass
 from omnigraph.policy import Action
+from omnigraph.server import merge_request_models as requested
 from omnigraph.server import request_models as sent
 from omnigraph.server import response_models as answered
 from omnigraph.server import (
@@ -29,6 +30,7 @@ from omnigraph.server import (
     routes_mcp,
     routes_queries,
     routes_reads,
+    routes_requests,
     routes_review,
     routes_schema,
     routes_server,
@@ -185,9 +187,21 @@ _PUT_BLOB = (
     Parameter("meta", "query", "A fact about the commit, `key=value`; may be repeated."),
     Parameter("If-Match", "header", "Write only while the Blob has this ETag."),
 )
+_REQUESTS = (
+    Parameter("state", "query", "`open` by default.", values=("open", "merged", "closed", "all")),
+    Parameter("limit", "query", "Requests of a page; 50 by default, at most 1,000."),
+    Parameter("before", "query", "Only those of smaller numbers: the `next_before` of a page."),
+)
+_NUMBER = Parameter("number", "path", "The number of the merge request.", is_required=True)
+_EVENTS = (
+    Parameter("after", "query", "Only events after this one: the `next_after` of a page."),
+    Parameter("limit", "query", "Events of a page; 100 by default, at most 1,000."),
+)
+_CHANGES_MAX = Parameter("changes_max", "query", "How many changes are listed; all by default.")
 _STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
 
 _NAME = "/queries/{name}"
+_REQUEST = "/merge-requests/{number}"
 
 
 def _get(
@@ -216,6 +230,8 @@ def _post(
 _read = partial(_post, action=Action.READ)
 _write = partial(_post, action=Action.CHANGE, errors=WRITE_ERRORS)
 _conditional_write = partial(_write, errors=CONDITIONAL_ERRORS)
+
+_say = partial(_write, action=Action.MERGE_REQUEST, is_body_required=False, parameters=(_NUMBER,))
 
 # A table: with one argument per line it would be twice as long.
 # fmt: off
@@ -368,6 +384,57 @@ OPERATIONS: tuple[Operation, ...] = (
         Action.BRANCH_DELETE, (answered.BranchDeleteOutput,),
         parameters=(Parameter("tag", "path", "The tag to remove.", is_required=True),),
         errors=WRITE_ERRORS
+    ),
+    _get(
+        "listMergeRequests", "/merge-requests", routes_requests.list_merge_requests,
+        requested.MergeRequestsOutput, parameters=_REQUESTS
+    ),
+    _write(
+        "openMergeRequest", "/merge-requests", routes_requests.open_merge_request,
+        requested.OpenMergeRequest, requested.MergeRequestOutput, action=Action.MERGE_REQUEST
+    ),
+    _get(
+        "getMergeRequest", _REQUEST, routes_requests.get_merge_request,
+        requested.MergeRequestOutput, parameters=(_NUMBER, *_EVENTS)
+    ),
+    _get(
+        "previewMergeRequest", f"{_REQUEST}/preview", routes_requests.preview_merge_request,
+        requested.MergeRequestPreviewOutput, parameters=(_NUMBER, _CHANGES_MAX),
+        errors=(*READ_ERRORS, 409)
+    ),
+    Operation(
+        "editMergeRequest", "PATCH", _REQUEST, routes_requests.edit_merge_request,
+        Action.MERGE_REQUEST, (requested.MergeRequestOutput,), requested.EditMergeRequest,
+        parameters=(_NUMBER,), errors=WRITE_ERRORS
+    ),
+    _say(
+        "commentOnMergeRequest", f"{_REQUEST}/comments", routes_requests.comment_on_merge_request,
+        requested.CommentRequest, requested.MergeRequestOutput, is_body_required=True
+    ),
+    _say(
+        "approveMergeRequest", f"{_REQUEST}/approvals", routes_requests.approve_merge_request,
+        requested.ApproveRequest, requested.MergeRequestOutput, action=Action.MERGE_APPROVE
+    ),
+    Operation(
+        "withdrawApproval", "DELETE", f"{_REQUEST}/approvals", routes_requests.withdraw_approval,
+        Action.MERGE_APPROVE, (requested.MergeRequestOutput,), parameters=(_NUMBER,),
+        errors=WRITE_ERRORS
+    ),
+    _say(
+        "requestChanges", f"{_REQUEST}/changes-requested", routes_requests.request_changes,
+        requested.SayRequest, requested.MergeRequestOutput, action=Action.MERGE_APPROVE
+    ),
+    _say(
+        "closeMergeRequest", f"{_REQUEST}/close", routes_requests.close_merge_request,
+        requested.SayRequest, requested.MergeRequestOutput
+    ),
+    _say(
+        "reopenMergeRequest", f"{_REQUEST}/reopen", routes_requests.reopen_merge_request,
+        requested.SayRequest, requested.MergeRequestOutput
+    ),
+    _say(
+        "completeMergeRequest", f"{_REQUEST}/merge", routes_requests.complete_merge_request,
+        requested.CompleteRequestBody, requested.MergeRequestDoneOutput, action=Action.BRANCH_MERGE
     ),
     _get(
         "listCommits", "/commits", routes_commits.list_commits, answered.CommitsOutput,

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from omnigraph.branch.merge_request import MergeRequest, RequestComment
 from omnigraph.compiler import compile_query, require_mutation, require_read
 from omnigraph.compiler.describe import describe
 from omnigraph.errors import ChecksFailed, MergeConflicts, OmnigraphError, PolicyError
@@ -82,6 +83,31 @@ def hide_conflicts(call: Call, error: MergeConflicts, branch: str) -> MergeConfl
         for each in error.conflicts
     ]
     return MergeConflicts(shown, into=branch, verb=error.verb)
+
+
+def hide_comments(call: Call, request: MergeRequest) -> MergeRequest:
+    """The merge request without what comments say of types that the caller may not read."""
+    if not call.graph.gate.limits_types:
+        return request
+    names, branches = list_names(call.graph), (request.source, request.target)
+    hidden = {
+        each.sequence
+        for each in request.comments
+        if each.type is not None
+        and not all(_may_read_all(call, branch, names, each.type) for branch in branches)
+    }
+    return replace(
+        request,
+        comments=tuple(
+            RequestComment(each.sequence, each.actor, each.at, None, is_hidden=True)
+            if each.sequence in hidden
+            else each
+            for each in request.comments
+        ),
+        events=tuple(
+            replace(each, facts={}) if each.sequence in hidden else each for each in request.events
+        ),
+    )
 
 
 def hide_rows(call: Call, error: OmnigraphError) -> OmnigraphError:

@@ -635,6 +635,25 @@ class PreconditionDetail(ResponseModel):
     actual: str | None = None
 
 
+class ApprovalsDetail(ResponseModel):
+    branch: str
+    number: int | None = Field(description="The merge request; null for a merge without one.")
+    required: int
+    missing: int
+    objectors: list[str]
+    approvers: list[str]
+
+
+class NotOpenDetail(ResponseModel):
+    number: int
+    state: Literal["merged", "closed"]
+
+
+class SourceMovedDetail(ResponseModel):
+    expected: str
+    actual: str
+
+
 class ErrorOutput(ResponseModel):
     """The body of every answer that is not a success."""
 
@@ -654,6 +673,9 @@ class ErrorOutput(ResponseModel):
     ) = None
     merge_conflicts: list[MergeConflictItem] | None = None
     checks_failed: list[CheckFailureItem] | None = None
+    approvals: ApprovalsDetail | None = None
+    merge_request: NotOpenDetail | None = None
+    source_moved: SourceMovedDetail | None = None
     manifest_conflict: ManifestConflict | None = None
     published_dataset_version_conflict: DatasetVersionConflict | None = None
     read_set_conflict: ReadSetConflict | None = None

@@ -72,7 +72,7 @@ async def merge_branches(call: Call) -> Response:
         deletes=body.delete_branch,
         resolution=body.resolve,
         note=body.note,
-        delete_refusal=_refuse_delete(call, source) if body.delete_branch else None,
+        delete_refusal=refuse_delete(call, source) if body.delete_branch else None,
     )
     with call.admit(BRANCH_WORK_BYTES):
         before = await call.run_read(lambda: call.graph.graph.catalog)
@@ -84,7 +84,7 @@ async def merge_branches(call: Call) -> Response:
         return json_response(done)
 
 
-def _refuse_delete(call: Call, branch: str) -> str | None:
+def refuse_delete(call: Call, branch: str) -> str | None:
     """Why the caller may not delete a branch; None if nothing speaks against it."""
     try:
         call.permit(action=Action.BRANCH_DELETE, target_branch=branch)

@@ -49,3 +49,7 @@ class GraphTexts:
         return [
             uri.rstrip("/").rpartition("/")[2] for uri in self.store.list_dir(self.root.child(name))
         ]
+
+    def list_folders(self, name: str) -> list[str]:
+        """The names of what has objects below it, directly below."""
+        return self.store.list_folders(self.root.child(name))

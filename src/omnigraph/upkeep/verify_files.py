@@ -179,6 +179,7 @@ class FileCheck:
             | find_damaged_schemas(texts, named)
             | coordinator.retained.find_damaged()
             | coordinator.tags.find_damaged()
+            | coordinator.request_events.find_damaged()
         )
 
     def _check_derived(self) -> Iterator[Finding]:
