@@ -169,6 +169,27 @@ def test_pages_of_a_large_commit_read_their_own_rows_only(
     assert not whole, "a page counted all changes"
 
 
+@pytest.mark.slow
+def test_a_small_page_shows_no_more_rows_than_it_has_room_for(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are compared a part at a time; of a part only what a page shows is read again."""
+    monkeypatch.setattr(windows, "WINDOW_ROWS", 256)
+    monkeypatch.setattr(windows, "COMPARED_ROWS", 128)
+    write_bulk(graph, "node:Doc", appending(make_docs(range(512)).to_batches()))
+    write_bulk(graph, "node:Doc", upserting(make_docs(range(512), shift=1)))
+    commit, sides, pages = graph.commits()[0].commit_id, 2, 0
+
+    with counting() as counters:
+        page = graph.commit_changes(commit, limit=10)
+        while page.next_page_token is not None:
+            pages += 1
+            page = graph.commit_changes(commit, limit=10, page_token=page.next_page_token)
+
+    compared, shown = 512, 12 * (pages + 1 + 512 // 128)
+    assert counters.rows_taken <= sides * (compared + shown)
+
+
 def test_very_many_rows_are_found_by_one_pass_over_their_row_ids(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from omnigraph.server.app import create_app
 from omnigraph.server.auth import Tokens
 from omnigraph.server.settings import ServedGraph, ServerSettings
 from omnigraph.server.traces import ENDPOINTS, NO_TRACES, make_traces, traces_from
+from omnigraph.storage.counters import PROCESS
+from omnigraph.testing.inside import inside
 from tests.http.serving import INSERT, PEOPLE, make_graph, served, single
 
 pytestmark = pytest.mark.slow
@@ -57,6 +59,24 @@ def test_the_gauges_are_the_figures_of_the_graph(graph_path: Path) -> None:
     assert found["up", "default"] == 1
     assert found["pending_recoveries", "default"] == 0
     assert 0 < found["cache_bytes", "default"] < found["cache_budget_bytes", "default"]
+
+
+def test_a_scrape_opens_the_tables_that_changed_and_no_others(graph_path: Path) -> None:
+    with served(single(graph_path)) as server, server.client() as client:
+        opens = []
+        tables = inside(server.serving.graphs.find("default").graph).store.tables
+        for write in (None, None, "x", None):
+            if write is not None:
+                client.mutate(INSERT, params={"slug": write})
+            tables.forget()  # as with more tables than are kept open
+            before = PROCESS.opens
+            found = read_gauges(client.get("/metrics").text)
+            opens.append(PROCESS.opens - before)
+        with og.open(graph_path, mode="r") as graph:
+            fragments = sum(table.fragments for table in graph.doctor().tables)
+
+    assert opens == [4, 0, 1, 0]
+    assert found["fragments", "default"] == fragments
 
 
 def test_pending_recovery_and_an_unreadable_graph_are_seen(graph_path: Path) -> None:

@@ -214,10 +214,17 @@ class ChangeSet(JsonForm):
         for each in self:
             yield json.dumps(each.to_json(), ensure_ascii=False)
 
-    def of_table(self, changes: TableChanges, start: str | None = None) -> Iterator[EntityChange]:
-        """The changes of one table, by id, from an id on."""
+    def of_table(
+        self, changes: TableChanges, start: str | None = None, wanted: int | None = None
+    ) -> Iterator[EntityChange]:
+        """The changes of one table, by id, from an id on.
+
+        A caller that takes no more than it has `wanted` has no others read for it.
+        """
         sizes = [batch_rows(each.schema) for each in (changes.before, changes.after) if each]
         size = min(sizes, default=1)
+        if wanted is not None:
+            size = max(1, min(size, wanted))
         for rows in changes.rows.list_parts(start):
             for first in range(0, rows.num_rows, size):
                 yield from self._read_part(changes, rows.slice(first, size))

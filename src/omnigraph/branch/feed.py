@@ -308,7 +308,8 @@ class _Room:
     def take(self, changes: ChangeSet, after: Key | None) -> tuple[list[Record], Key | None]:
         """Records behind a key, as many as fit, and the key of the last if there are more."""
         records: list[Record] = []
-        for part, change in _list_in_order(changes, after):
+        # Two more than fit: the one that was sent last, and one that says that there are others.
+        for part, change in _list_in_order(changes, after, self._changes + 2):
             if self.is_full:
                 return records, after
             record = to_record(change, part.entity.type_id)
@@ -320,7 +321,7 @@ class _Room:
 
 
 def _list_in_order(
-    changes: ChangeSet, after: Key | None
+    changes: ChangeSet, after: Key | None, wanted: int
 ) -> Iterator[tuple[TableChanges, EntityChange]]:
     """Changes in the order of the feed; nothing is read of what lies before the key."""
     for part in sorted(changes.table_changes, key=_table_order):
@@ -330,7 +331,7 @@ def _list_in_order(
                 continue
             if _table_order(part) == _key_order(after):
                 last = after[2]
-        for change in changes.of_table(part, last):
+        for change in changes.of_table(part, last, wanted):
             if change.id != last:
                 yield part, change
 

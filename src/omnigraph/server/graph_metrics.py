@@ -1,5 +1,7 @@
 """Graph metrics: how each graph stands, read when it is asked for.
 
+A scrape opens the tables that were written since the last one, and no others.
+
 Only for callers who may verify the graph: how much there is of something is a fact about it. On a
 server with tokens a scraper therefore sends one, and without it gets the metrics of the server.
 """
@@ -13,8 +15,9 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph.graph import get_session
-from omnigraph.manifest import MAIN
+from omnigraph.manifest import MAIN, TableEntry
 from omnigraph.server.graphs import OpenGraph
+from omnigraph.storage.tables import TableStorage
 from omnigraph.write.fork import open_pin
 from omnigraph.write.sidecar_files import list_sidecars
 
@@ -52,14 +55,12 @@ def _measure(opened: OpenGraph) -> dict[str, int]:
     try:
         environment = session.environment()
         main = environment.coordinator.fresh(MAIN)
-        tables = environment.tables
-        handles = [open_pin(tables, entry) for entry in main.entries.values()]
         return {
             "up": 1,
             "branches": len(environment.coordinator.branches()),
             "commits": main.commit_rows.num_rows,
             "rows": sum(entry.row_count for entry in main.entries.values()),
-            "fragments": sum(len(tables.reads.fragment_ids(each)) for each in handles),
+            "fragments": _count_fragments(opened, environment.tables, main.entries.values()),
             "manifest_version": main.version,
             "pending_recoveries": len(list_sidecars(environment.texts)),
             **cache,
@@ -67,3 +68,15 @@ def _measure(opened: OpenGraph) -> dict[str, int]:
     except OmnigraphError as error:
         log.warning("graph '%s' cannot be measured: %s", opened.graph_id, error)
         return {"up": 0, **cache}
+
+
+def _count_fragments(opened: OpenGraph, tables: TableStorage, entries: Iterable[TableEntry]) -> int:
+    """The fragments of all tables; of a table that shows the same version they are counted once."""
+    before, now = opened.fragments_counted, dict[TableEntry, int]()
+    for entry in entries:
+        count = before.get(entry)
+        if count is None:
+            count = len(tables.reads.fragment_ids(open_pin(tables, entry)))
+        now[entry] = count
+    opened.fragments_counted = now
+    return sum(now.values())

@@ -21,6 +21,7 @@ from omnigraph.graph import open as open_graph
 from omnigraph.graph.commit_observers import ReaderObserver
 from omnigraph.graph.graph import get_session
 from omnigraph.graph.settings import ReadAhead
+from omnigraph.manifest import TableEntry
 from omnigraph.policy import Policy, load_policy
 from omnigraph.server.gate import Gate
 from omnigraph.server.settings import ServedGraph, ServerSettings, check_graph_id
@@ -51,6 +52,8 @@ class OpenGraph:
     registry: Registry
     exports: int = field(default=0)
     """How many exports of it are under way."""
+    fragments_counted: Mapping[TableEntry, int] = field(default_factory=dict, repr=False)
+    """What each table of main had at the last look, by the version that it showed."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
