@@ -6,6 +6,8 @@ JOBS ?= 4
 # The suite starts hundreds of processes: they compile each source once, whatever the shell prefers.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+# Each of the processes would compile every test by itself, and all of them at the same time.
+COMPILE_TESTS := [ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only -q >/dev/null
 
 # Built by Node from PyPI, and only when something below ui/ changed.
 UI := src/omnigraph/server/workbench/.stamp
@@ -34,7 +36,7 @@ demo: $(READY) $(UI)  ## set up, then show the product at work
 
 test: $(READY) $(UI)  ## set up, then pass the whole suite, and beside it the checks
 	@log=$$(mktemp); $(MAKE) --no-print-directory check >$$log 2>&1 & checks=$$!; \
-	$(PYTEST); suite=$$?; \
+	$(COMPILE_TESTS); $(PYTEST); suite=$$?; \
 	wait $$checks; checks=$$?; cat $$log; rm $$log; \
 	[ $$suite = 0 ] || echo 'make test: the suite failed, see above'; \
 	[ $$checks = 0 ] || echo 'make test: a check failed, see above'; \

@@ -13,7 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import syntax_trees
 from tests.docs_blocks import PAGES, ROOT
+from tests.syntax_trees import list_nodes, parse
+
+pytestmark = syntax_trees.GROUP
 
 GLOSSARY = ROOT / "docs" / "explain" / "glossary.md"
 SOURCES = sorted((ROOT / "src" / "omnigraph").rglob("*.py"))
@@ -88,12 +92,18 @@ def test_a_term_is_used_and_its_code_exists(entry: Entry) -> None:
     assert entry.meaning.endswith("."), f"{entry.term}: the meaning is a sentence"
 
 
+@cache
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
 def find_uses(word: str, files: Iterable[Path]) -> list[str]:
     pattern = re.compile(rf"(?i)\b{re.escape(word)}\b(?!\w)")
     return [
         f"{path.relative_to(ROOT)}:{number}"
         for path in files
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if pattern.search(read(path))
+        for number, line in enumerate(read(path).splitlines(), start=1)
         if pattern.search(line)
     ]
 
@@ -114,7 +124,7 @@ def test_functions_are_named_by_verbs() -> None:
     names = [
         node.name
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in list_nodes(parse(read(path)))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     first_words = Counter(name.strip("_").partition("_")[0] for name in names)

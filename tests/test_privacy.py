@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import syntax_trees
+from tests.syntax_trees import list_nodes
+
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "omnigraph"
 
-# One worker parses the source for all of them.
-pytestmark = pytest.mark.xdist_group("privacy")
+pytestmark = syntax_trees.GROUP
 
 PLANTS = "breaks one step of the protocol on purpose"
 BETWEEN = "does something between two steps of one call"
@@ -69,7 +71,7 @@ def is_private(name: str) -> bool:
 
 def own_names(tree: ast.Module) -> Iterator[str]:
     """The private names that a module defines: functions, classes, variables and attributes."""
-    for node in ast.walk(tree):
+    for node in list_nodes(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
@@ -81,7 +83,7 @@ def own_names(tree: ast.Module) -> Iterator[str]:
 
 def names_touched(tree: ast.Module) -> Iterator[str]:
     """The private names that a module imports, reads of something else than itself, or patches."""
-    for node in ast.walk(tree):
+    for node in list_nodes(tree):
         match node:
             case ast.ImportFrom(module=str(module), names=names) if module.startswith("omnigraph"):
                 yield from (each.name for each in names if is_private(each.name))
@@ -96,7 +98,7 @@ def names_touched(tree: ast.Module) -> Iterator[str]:
 
 
 def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return syntax_trees.parse(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

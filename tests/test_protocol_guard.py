@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from tests import syntax_trees
+from tests.syntax_trees import list_nodes, parse
+
+pytestmark = syntax_trees.GROUP
 
 SOURCE = Path(omnigraph.__file__).parent
 
@@ -31,9 +35,9 @@ OTHERS = {
 
 def steps_taken(source: str) -> Iterator[str]:
     """The steps of a write that a module takes: what it calls, hands on, or imports to call."""
-    tree = ast.parse(source)
+    tree = parse(source)
     own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    for node in ast.walk(tree):
+    for node in list_nodes(tree):
         match node:
             case ast.Attribute(attr=name) if name in STEPS:
                 yield name

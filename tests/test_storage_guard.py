@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,10 @@ from omnigraph.storage.search import Search
 from omnigraph.storage.staging import RowStaging
 from omnigraph.storage.tables import TableStorage
 from omnigraph.storage.unattached import UnattachedStaging
+from tests import syntax_trees
+from tests.syntax_trees import list_nodes, parse
+
+pytestmark = syntax_trees.GROUP
 
 SOURCE = Path(omnigraph.__file__).parent
 STORAGE = SOURCE / "storage"
@@ -65,14 +68,9 @@ ON_A_DATASET = {
 }
 
 
-@cache
-def parse(source: str) -> ast.Module:
-    return ast.parse(source)
-
-
 def violations(source: str) -> Iterator[str]:
     """What a module outside storage may not do."""
-    for node in ast.walk(parse(source)):
+    for node in list_nodes(parse(source)):
         match node:
             case ast.Import(names=names):
                 if any(name.name.split(".")[0] == "lance" for name in names):
@@ -128,7 +126,7 @@ def test_the_guard_lets_ordinary_code_pass() -> None:
 
 def inline_commits(source: str) -> Iterator[ast.Call]:
     """The calls of a storage module that move a Lance HEAD by themselves, or remove versions."""
-    for node in ast.walk(parse(source)):
+    for node in list_nodes(parse(source)):
         match node:
             case ast.Call(func=ast.Attribute(attr="execute", value=value)):
                 if "merge_insert" in ast.unparse(value):
@@ -208,7 +206,7 @@ def methods_that_call(path: Path, wanted: set[str]) -> set[str]:
     """The functions of a module whose body calls one of `wanted`, given as dotted text."""
     return {
         function.name
-        for function in ast.walk(ast.parse(path.read_text()))
+        for function in list_nodes(parse(path.read_text()))
         if isinstance(function, ast.FunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in wanted
@@ -275,7 +273,7 @@ def hand_written_filters(source: str) -> list[int]:
     """The lines that give a filter as text of their own, instead of from `to_lance`."""
     written = (ast.Constant, ast.JoinedStr, ast.BinOp)
     values: list[ast.expr | None] = []
-    for node in ast.walk(parse(source)):
+    for node in list_nodes(parse(source)):
         if isinstance(node, ast.keyword) and node.arg == "filter":
             values.append(node.value)
         elif isinstance(node, ast.Dict):
