@@ -40,6 +40,7 @@ SCENARIOS = (
     "server",
     "spark",
     "start",
+    "workbench",
     "writes",
 )
 QUICK = ("compare", "compile", "growth", "search", "start")

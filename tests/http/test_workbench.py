@@ -15,6 +15,7 @@ from tests.docs_blocks import ROOT
 from tests.http.serving import PEOPLE, Client, Served, make_graph, served, single
 
 BYTES_MAX = 400_000
+FIRST_BYTES_MAX = 30_000
 is_built = pytest.mark.skipif(not read_assets(), reason="needs the workbench: make ui")
 POLICY = """
 version: 1
@@ -40,6 +41,28 @@ def test_all_of_it_is_small_and_each_file_is_sent_compressed(client: Client) -> 
         total += int(answer.headers["content-length"])
 
     assert 50_000 < total < BYTES_MAX
+
+
+@is_built
+def test_the_first_page_needs_few_bytes_and_neither_editor_nor_renderer() -> None:
+    assets = read_assets()
+    needed, found = {PAGE}, [PAGE]
+    while found:
+        text = assets[found.pop()].bodies["identity"].decode()
+        named = re.findall(r'(?:src|href)="\./workbench/([^"]+)"', text)
+        named += re.findall(r'(?:from|import)\s*"\./([^"]+\.js)"', text)
+        found += [each for each in named if each not in needed]
+        needed |= set(named)
+
+    assert len(needed) <= 6
+    assert sum(len(assets[each].bodies["br"]) for each in needed) < FIRST_BYTES_MAX
+    later = "".join(
+        each.bodies["identity"].decode() for name, each in assets.items() if name not in needed
+    )
+    now = "".join(assets[each].bodies["identity"].decode() for each in needed)
+    for part in ("cm-content", "webgl2"):  # of the editor, of the renderer
+        assert part in later
+        assert part not in now
 
 
 @is_built

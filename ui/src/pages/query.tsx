@@ -13,6 +13,7 @@ import { count, plural, show, shortId, toCharacters } from "../text";
 import type { ChangeOutput, CheckOutput, EditorQuery, Picture as PictureOf, ReadOutput, Row, StoredQuery } from "../types";
 
 const DRAFT = "omnigraph-draft";
+const PAGES_KEPT = 50;
 const PICTURE_ROWS = 1000;
 const PICTURE_ROWS_MAX = 30_000;
 
@@ -27,6 +28,11 @@ function firstText(): string {
 function queryAt(queries: EditorQuery[], text: string, cursor: number): EditorQuery | null {
   const here = toCharacters(text, cursor);
   return [...queries].reverse().find((each) => each.start <= here) ?? queries[0] ?? null;
+}
+
+/** The first page, and those that were read last, stay. */
+function forgetPages(pages: Map<number, Row[]>): void {
+  for (const first of [...pages.keys()].slice(1, Math.max(1, pages.size - PAGES_KEPT))) pages.delete(first);
 }
 
 function refuseWrite(): string | null {
@@ -145,6 +151,7 @@ export default function Query() {
     try {
       const done = await post<ReadOutput>("/query", { ...result.body, ...result.over, rows_skip: first, rows_max: PAGE_ROWS });
       result.pages.set(first, done.rows);
+      forgetPages(result.pages);
     } catch (problem) {
       result.pages.delete(first);
       setError(problem as Error);

@@ -1,8 +1,9 @@
 // Nodes and edges, drawn by WebGL and laid out in a worker: the workbench and notebooks show the same.
-import Graph from "graphology";
-import Sigma from "sigma";
 import { visible } from "../text";
+import { Camera } from "./camera";
+import { Labels } from "./labels";
 import type { Moved, Start } from "./layout";
+import { emptyScene, makePlaces, Painter, type Scene } from "./painter";
 
 export interface Dot {
   id: string;
@@ -33,40 +34,47 @@ export interface Options {
   onChoose?: (id: string) => void;
 }
 
-/** How much is added to a picture before the page may do something else. */
+/** How long a picture is put together before the page may do something else. */
 const SLICE_MS = 8;
+/** More than these are drawn thinner, without arrows, or without names while they move. */
+const LABELLED_LINES = 300;
+const ARROWED_LINES = 5000;
+const NAMED_WHILE_MOVING = 300;
+const NEAR_PIXELS = 5;
 
 export class Drawing {
-  private readonly graph = new Graph({ multi: true });
-  private readonly sigma: Sigma;
+  private readonly painter: Painter;
+  private readonly labels: Labels;
+  private readonly camera: Camera;
+  private readonly watch: ResizeObserver;
+  private scene: Scene = emptyScene();
+  private ids: string[] = [];
+  private places = new Map<string, number>();
+  private lineIds: string[] = [];
+  private names: string[] = [];
+  private lineNames: string[] = [];
   private chosen: string | null = null;
+  private hovered: number | null = null;
   private edition = 0;
-  private pinned: string | null = null;
-  /** Whether the last press moved a node: its release is no click. */
-  private isDragged = false;
+  private frame = 0;
 
   /** Throws where the browser has no WebGL. */
   constructor(private readonly host: HTMLElement, private readonly options: Options) {
-    this.sigma = new Sigma(this.graph, host, {
-      allowInvalidContainer: true,
-      defaultEdgeType: "arrow",
-      labelFont: "system-ui, sans-serif",
-      labelSize: 11,
-      labelColor: { color: this.themeColour("--text") },
-      labelDensity: 0.5,
-      labelGridCellSize: 130,
-      labelRenderedSizeThreshold: 2,
-      renderEdgeLabels: true,
-      edgeLabelSize: 10,
-      edgeLabelColor: { color: this.themeColour("--quiet") },
-      stagePadding: 50,
-      zIndex: true,
-      defaultDrawNodeHover: (context, data) => this.drawChosen(context, data),
-      minEdgeThickness: 1.2,
-      nodeReducer: (id, data) => (id === this.chosen ? { ...data, highlighted: true, zIndex: 1 } : data),
+    const [below, above] = [0, 1].map(() => document.createElement("canvas"));
+    for (const each of [below, above]) Object.assign(each.style, { position: "absolute", inset: "0", width: "100%", height: "100%" });
+    this.painter = new Painter(below, () => this.redraw());
+    host.replaceChildren(below, above);
+    this.camera = new Camera(host, {
+      find: (x, y) => this.find(x, y),
+      press: (place) => options.onChoose?.(this.ids[place]),
+      drag: (place, x, y) => this.drag(place, x, y),
+      hover: (place) => this.hover(place),
+      redraw: () => this.redraw(),
     });
-    this.sigma.on("clickNode", ({ node }) => this.isDragged || options.onChoose?.(node));
-    this.letDrag();
+    this.labels = new Labels(above, this.camera);
+    this.watch = new ResizeObserver(() => this.measure());
+    this.watch.observe(host);
+    this.measure();
     host.tabIndex = 0;
     host.addEventListener("keydown", (event) => this.press(event));
   }
@@ -74,130 +82,136 @@ export class Drawing {
   /** Draw these, and let them find their places; what was drawn before stays where it is. */
   async show(dots: Dot[], lines: Line[]): Promise<void> {
     const edition = ++this.edition;
+    const wasMoving = this.scene.size > 0 && !this.host.hasAttribute("data-still");
+    this.options.layout.postMessage(null);
     this.host.removeAttribute("data-still");
     this.host.dataset.nodes = String(dots.length);
     this.host.dataset.edges = String(lines.length);
-    const { graph } = this;
-    const wanted = new Set(dots.map((each) => each.id));
-    const linked = new Set(lines.map((each) => each.id));
-    graph.forEachEdge((edge) => linked.has(edge) || graph.dropEdge(edge));
-    graph.forEachNode((node) => wanted.has(node) || graph.dropNode(node));
-    const near = findNeighbours(graph, lines);
-    const shrink = dots.length > 4000 ? 0.3 : dots.length > 1200 ? 0.45 : dots.length > 300 ? 0.7 : 1;
-    const edgeColour = this.themeColour("--edge");
-    const many = lines.length > 300;
-    let isMoved = false;
-    const addDot = (dot: Dot, index: number) => {
-      const look = { label: visible(dot.label), color: dot.colour ?? "#888", size: (dot.size ?? 7) * shrink };
-      if (graph.hasNode(dot.id)) graph.mergeNodeAttributes(dot.id, look);
-      else {
-        graph.addNode(dot.id, { ...placeOf(graph, near.get(dot.id), index), ...look });
-        isMoved = true;
-      }
-    };
-    const addLine = (line: Line) => {
-      if (!graph.hasNode(line.source) || !graph.hasNode(line.target)) return;
-      const look = { label: many ? undefined : visible(line.type), color: line.colour ?? edgeColour, size: many ? 1 : 2 };
-      if (graph.hasEdge(line.id)) graph.mergeEdgeAttributes(line.id, look);
-      else {
-        graph.addDirectedEdgeWithKey(line.id, line.source, line.target, look);
-        isMoved = true;
-      }
-    };
+    const made = new Composer(this.scene, this.places, dots.length, lines.length);
     const isCurrent = () => edition === this.edition;
-    if (!(await addAll(dots, addDot, isCurrent)) || !(await addAll(lines, addLine, isCurrent))) return;
-    if (isMoved) this.layOut(edition);
-    else this.host.setAttribute("data-still", "true");
+    if (!(await forAll(lines, (each) => made.note(each), isCurrent))) return;
+    if (!(await forAll(dots, (each) => made.addDot(each), isCurrent))) return;
+    if (!(await forAll(lines, (each) => made.addLine(each), isCurrent))) return;
+    const known = new Set(this.lineIds);
+    const isNew = wasMoving || made.isMoved || made.lineIds.some((each) => !known.has(each));
+    ({ ids: this.ids, places: this.places, names: this.names, lineIds: this.lineIds, lineNames: this.lineNames } = made);
+    this.scene = made.finish();
+    this.hovered = null;
+    this.painter.take(this.scene);
+    if (isNew) this.layOut(edition);
+    else this.stand();
+    this.redraw();
   }
 
   choose(id: string | null): void {
     this.chosen = id;
-    this.sigma.refresh({ skipIndexation: true });
+    this.redraw();
   }
 
   zoom(how: "in" | "out" | "fit"): void {
-    const camera = this.sigma.getCamera();
-    if (how === "fit") void camera.animatedReset({ duration: 150 });
-    else if (how === "in") void camera.animatedZoom({ duration: 150 });
-    else void camera.animatedUnzoom({ duration: 150 });
+    this.camera.step(how);
   }
 
   /** Where a node is on the page, in pixels from the corner of the picture. */
   placeOnScreen(id: string): { x: number; y: number } {
-    const { x, y } = this.graph.getNodeAttributes(id);
-    return this.sigma.graphToViewport({ x, y });
+    const place = this.places.get(id)!;
+    return this.camera.toScreen(this.scene.places[place * 2], this.scene.places[place * 2 + 1]);
   }
 
   close(): void {
     this.edition += 1;
+    cancelAnimationFrame(this.frame);
+    this.watch.disconnect();
     this.options.layout.terminate();
-    this.sigma.kill();
+    this.painter.close();
   }
 
   private layOut(edition: number): void {
-    const { graph } = this;
+    const { scene } = this;
     const { layout } = this.options;
-    const ids = graph.nodes();
-    const places = new Map(ids.map((id, place) => [id, place]));
-    const positions = new Float32Array(ids.length * 2);
-    ids.forEach((id, place) => {
-      const { x, y } = graph.getNodeAttributes(id);
-      positions[place * 2] = x;
-      positions[place * 2 + 1] = y;
-    });
-    const edges = new Uint32Array(graph.size * 2);
-    let end = 0;
-    graph.forEachEdge((_edge, _attributes, source, target) => {
-      edges[end++] = places.get(source)!;
-      edges[end++] = places.get(target)!;
-    });
     layout.onmessage = ({ data }: MessageEvent<Moved>) => {
       if (edition !== this.edition) return;
-      graph.updateEachNodeAttributes((id, attributes) => {
-        const place = places.get(id);
-        if (place === undefined || id === this.pinned) return attributes;
-        attributes.x = data.positions[place * 2];
-        attributes.y = data.positions[place * 2 + 1];
-        return attributes;
-      }, { attributes: ["x", "y"] });
-      if (data.isDone) this.host.setAttribute("data-still", "true");
-      else requestAnimationFrame(() => layout.postMessage("drawn"));
+      scene.places.set(data.positions);
+      this.painter.move();
+      if (data.isDone) this.stand();
+      this.redraw(() => data.isDone || edition !== this.edition || layout.postMessage("drawn"));
     };
-    layout.postMessage({ positions, edges });
+    layout.postMessage({ positions: scene.places.slice(0, scene.size * 2), edges: scene.links });
   }
 
-  private letDrag(): void {
-    const { sigma, graph } = this;
-    sigma.on("downNode", ({ node }) => {
-      this.pinned = node;
-      this.isDragged = false;
-      // Without a box of its own the picture would rescale while a node is pulled out of it.
-      if (!sigma.getCustomBBox()) sigma.setCustomBBox(sigma.getBBox());
+  private stand(): void {
+    this.host.setAttribute("data-still", "true");
+  }
+
+  private measure(): void {
+    this.camera.view.width = Math.max(1, this.host.clientWidth);
+    this.camera.view.height = Math.max(1, this.host.clientHeight);
+    this.redraw();
+  }
+
+  private after: (() => void)[] = [];
+
+  /** Draw once with the next frame, however often it is asked for. */
+  private redraw(after?: () => void): void {
+    if (after) this.after.push(after);
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.paint();
+      for (const each of this.after.splice(0)) each();
     });
-    sigma.on("moveBody", ({ event }) => {
-      if (this.pinned === null) return;
-      this.isDragged = true;
-      this.edition += 1; // a hand on a node ends the layout
-      this.options.layout.postMessage(null);
-      this.host.setAttribute("data-still", "true");
-      const { x, y } = sigma.viewportToGraph(event);
-      graph.mergeNodeAttributes(this.pinned, { x, y });
-      event.preventSigmaDefault();
-      event.original.preventDefault();
-    });
-    const drop = () => (this.pinned = null);
-    sigma.on("upNode", drop);
-    sigma.on("upStage", drop);
+  }
+
+  private paint(): void {
+    const { scene, camera } = this;
+    const style = getComputedStyle(this.host);
+    const read = (name: string) => style.getPropertyValue(name).trim();
+    camera.follow(scene.places, scene.size);
+    this.painter.paint(camera.view, readColour(read("--edge")));
+    const chosen = this.chosen === null ? undefined : this.places.get(this.chosen);
+    const ringed = [chosen, this.hovered ?? undefined].filter((each) => each !== undefined);
+    const isNamed = this.host.hasAttribute("data-still") || scene.size <= NAMED_WHILE_MOVING;
+    this.labels.paint({ scene, labels: this.names, edgeLabels: this.lineNames, ringed, isNamed }, { text: read("--text"), quiet: read("--quiet"), accent: read("--accent"), raised: read("--raised") });
+  }
+
+  /** The node at a place on the screen: of several the nearest, of equally near ones the one on top. */
+  private find(x: number, y: number): number | null {
+    const { scene, camera } = this;
+    const at = camera.toGraph(x, y);
+    let [found, least] = [-1, Infinity];
+    for (let place = 0; place < scene.size; place++) {
+      const away = Math.hypot(scene.places[place * 2] - at.x, scene.places[place * 2 + 1] - at.y) * camera.view.scale;
+      if (away <= least && away <= Math.max(scene.radii[place] * camera.view.grow + 1, NEAR_PIXELS)) [found, least] = [place, away];
+    }
+    return found < 0 ? null : found;
+  }
+
+  private hover(place: number | null): void {
+    if (place === this.hovered) return;
+    this.hovered = place;
+    this.host.style.cursor = place === null ? "" : "pointer";
+    this.redraw();
+  }
+
+  /** A hand on a node ends the layout. */
+  private drag(place: number, x: number, y: number): void {
+    this.edition += 1;
+    this.options.layout.postMessage(null);
+    this.stand();
+    this.scene.places[place * 2] = x;
+    this.scene.places[place * 2 + 1] = y;
+    this.painter.move();
+    this.redraw();
   }
 
   private press(event: KeyboardEvent): void {
-    const ids = this.graph.nodes();
+    const { ids } = this;
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (step && ids.length) {
-      const place = this.chosen === null ? (step > 0 ? -1 : 0) : ids.indexOf(this.chosen);
-      const next = ids[(place + step + ids.length) % ids.length];
-      this.choose(next);
-      this.host.setAttribute("aria-description", this.graph.getNodeAttribute(next, "label"));
+      const place = this.chosen === null ? (step > 0 ? -1 : 0) : (this.places.get(this.chosen) ?? -1);
+      const next = (place + step + ids.length) % ids.length;
+      this.choose(ids[next]);
+      this.host.setAttribute("aria-description", this.names[next]);
     } else if (event.key === "Enter" && this.chosen !== null) this.options.onChoose?.(this.chosen);
     else if (event.key === "+") this.zoom("in");
     else if (event.key === "-") this.zoom("out");
@@ -205,61 +219,106 @@ export class Drawing {
     else return;
     event.preventDefault();
   }
+}
 
-  private themeColour(name: string): string {
-    return getComputedStyle(this.host).getPropertyValue(name).trim();
+/** Puts a scene together; nodes of the scene before keep their places. */
+class Composer {
+  readonly ids: string[] = [];
+  readonly names: string[] = [];
+  readonly lineIds: string[] = [];
+  readonly lineNames: string[] = [];
+  readonly places = new Map<string, number>();
+  /** Whether a node is here that was not before. */
+  isMoved = false;
+  private readonly near = new Map<string, string>();
+  private readonly scene: Scene;
+  private readonly shrink: number;
+
+  constructor(private readonly before: Scene, private readonly placesBefore: Map<string, number>, dots: number, private readonly lines: number) {
+    this.shrink = dots > 4000 ? 0.3 : dots > 1200 ? 0.45 : dots > 300 ? 0.7 : 1;
+    this.scene = {
+      size: dots, places: makePlaces(dots), radii: new Float32Array(dots), colours: new Uint8Array(dots * 4),
+      links: new Uint32Array(lines * 2), linkColours: new Uint8Array(lines * 4), linkWidth: lines > LABELLED_LINES ? 1 : 1.6, hasArrows: lines <= ARROWED_LINES,
+    };
   }
 
-  /** A node that is pointed at or chosen: a ring, and its label on the ground of the page. */
-  private drawChosen(context: CanvasRenderingContext2D, data: { x: number; y: number; size: number; label?: string | null }): void {
-    context.strokeStyle = this.themeColour("--accent");
-    context.lineWidth = 2;
-    context.beginPath();
-    context.arc(data.x, data.y, data.size + 3, 0, Math.PI * 2);
-    context.stroke();
-    if (!data.label) return;
-    context.font = "600 11px system-ui, sans-serif";
-    const left = data.x + data.size + 6;
-    context.fillStyle = this.themeColour("--raised");
-    context.fillRect(left - 3, data.y - 9, context.measureText(data.label).width + 6, 18);
-    context.fillStyle = this.themeColour("--text");
-    context.fillText(data.label, left, data.y + 4);
+  /** Remember for each end of a line one node at the other end, preferably one that is drawn already. */
+  note({ source, target }: Line): void {
+    for (const [node, other] of [[source, target], [target, source]]) {
+      const known = this.near.get(node);
+      if (known === undefined || (!this.placesBefore.has(known) && this.placesBefore.has(other))) this.near.set(node, other);
+    }
+  }
+
+  addDot(dot: Dot): void {
+    const place = this.ids.length;
+    const { x, y } = this.begin(dot.id, place);
+    this.scene.places[place * 2] = x;
+    this.scene.places[place * 2 + 1] = y;
+    this.scene.radii[place] = (dot.size ?? 7) * this.shrink;
+    this.scene.colours.set([...readColour(dot.colour ?? "#888888"), 255], place * 4);
+    this.places.set(dot.id, place);
+    this.ids.push(dot.id);
+    this.names.push(visible(dot.label));
+  }
+
+  addLine(line: Line): void {
+    const [source, target] = [this.places.get(line.source), this.places.get(line.target)];
+    if (source === undefined || target === undefined) return;
+    const place = this.lineIds.length;
+    this.scene.links[place * 2] = source;
+    this.scene.links[place * 2 + 1] = target;
+    if (line.colour) this.scene.linkColours.set([...readColour(line.colour), 255], place * 4);
+    this.lineIds.push(line.id);
+    if (this.lines <= LABELLED_LINES) this.lineNames.push(visible(line.type));
+  }
+
+  /** Without the lines whose ends are not shown. */
+  finish(): Scene {
+    return { ...this.scene, links: this.scene.links.slice(0, this.lineIds.length * 2), linkColours: this.scene.linkColours.slice(0, this.lineIds.length * 4) };
+  }
+
+  /** Where a node begins: where it was, near a neighbour, or somewhere that depends on its place in the list only. */
+  private begin(id: string, place: number): { x: number; y: number } {
+    const at = (known: number) => ({ x: this.before.places[known * 2], y: this.before.places[known * 2 + 1] });
+    const known = this.placesBefore.get(id);
+    if (known !== undefined) return at(known);
+    this.isMoved = true;
+    const near = this.near.get(id);
+    const beside = near === undefined ? undefined : this.placesBefore.get(near);
+    const angle = place * 2.399963;
+    const reach = beside === undefined ? Math.sqrt(place + 1) * 4 : 3;
+    const from = beside === undefined ? { x: 0, y: 0 } : at(beside);
+    return { x: from.x + Math.cos(angle) * reach, y: from.y + Math.sin(angle) * reach };
   }
 }
 
-/** Add one after the other, and let the page do something else in between; false if it wants another picture by then. */
-async function addAll<T>(all: T[], add: (each: T, index: number) => void, isCurrent: () => boolean): Promise<boolean> {
+/** One after the other, and the page does something else in between; false if it wants another picture by then. */
+async function forAll<T>(all: T[], act: (each: T) => void, isCurrent: () => boolean): Promise<boolean> {
   let until = performance.now() + SLICE_MS;
-  for (let place = 0; place < all.length; place++) {
+  for (const each of all) {
     if (performance.now() > until) {
       await new Promise((resolve) => setTimeout(resolve));
       if (!isCurrent()) return false;
       until = performance.now() + SLICE_MS;
     }
-    add(all[place], place);
+    act(each);
   }
   return true;
 }
 
-/** For each end of a line one node at the other end, preferably one that is drawn already. */
-function findNeighbours(graph: Graph, lines: Line[]): Map<string, string> {
-  const found = new Map<string, string>();
-  const note = (node: string, other: string) => {
-    const before = found.get(node);
-    if (before === undefined || (!graph.hasNode(before) && graph.hasNode(other))) found.set(node, other);
-  };
-  for (const { source, target } of lines) {
-    note(source, target);
-    note(target, source);
-  }
-  return found;
-}
+const colours = new Map<string, [number, number, number]>();
+let reader: CanvasRenderingContext2D | null = null;
 
-/** Where a new node begins: near a neighbour that is there, or somewhere that depends on its place in the list only. */
-function placeOf(graph: Graph, near: string | undefined, index: number): { x: number; y: number } {
-  const angle = index * 2.399963;
-  const isNear = near !== undefined && graph.hasNode(near);
-  const reach = isNear ? 3 : Math.sqrt(index + 1) * 4;
-  const from = isNear ? graph.getNodeAttributes(near) : { x: 0, y: 0 };
-  return { x: from.x + Math.cos(angle) * reach, y: from.y + Math.sin(angle) * reach };
+/** Any colour of CSS as bytes. */
+function readColour(text: string): [number, number, number] {
+  const known = colours.get(text);
+  if (known) return known;
+  reader ??= document.createElement("canvas").getContext("2d", { willReadFrequently: true })!;
+  reader.fillStyle = "#888888";
+  reader.fillStyle = text;
+  reader.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = reader.getImageData(0, 0, 1, 1).data;
+  colours.set(text, [red, green, blue]);
+  return [red, green, blue];
 }

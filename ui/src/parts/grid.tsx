@@ -8,6 +8,7 @@ const HEIGHT = 26;
 /** Browsers cut elements that are taller than this: longer tables scroll in larger steps. */
 const TALLEST = 12_000_000;
 const SPARE = 8;
+const REST_MS = 60;
 
 interface Props {
   columns: string[];
@@ -44,10 +45,14 @@ export function Grid({ columns, total, get, need, onRow, label }: Props) {
     watch.observe(element);
     return () => watch.disconnect();
   }, []);
+  // Only what stays in view is asked for: a hand that pulls through a million rows asks for none on the way.
   useEffect(() => {
-    for (let page = Math.floor(first / PAGE_ROWS); page * PAGE_ROWS < last; page++) {
-      if (get(page * PAGE_ROWS) === undefined) need?.(page * PAGE_ROWS);
-    }
+    const rest = setTimeout(() => {
+      for (let page = Math.floor(first / PAGE_ROWS); page * PAGE_ROWS < last; page++) {
+        if (get(page * PAGE_ROWS) === undefined) need?.(page * PAGE_ROWS);
+      }
+    }, REST_MS);
+    return () => clearTimeout(rest);
   }, [first, last, total]);
 
   const template = `48px ${widths.map((each, place) => (place === widths.length - 1 ? `minmax(${each}px, 1fr)` : `${each}px`)).join(" ")}`;

@@ -15,6 +15,9 @@ export interface Moved {
 const NODE = 10;
 const EDGE = 3;
 const STEPS_MAX = 600;
+/** Thousands of nodes: fewer steps, and coarser ones, show the same. */
+const STEPS_MAX_LARGE = 300;
+const LARGE = 2000;
 
 /** Returns what makes the next steps, null after the last: the page asks frame by frame, so none pile up. */
 export function begin({ positions, edges }: Start, sliceMs = 16): () => Moved | null {
@@ -37,22 +40,23 @@ export function begin({ positions, edges }: Start, sliceMs = 16): () => Moved | 
   }
   const settings = {
     linLogMode: false, outboundAttractionDistribution: false, adjustSizes: false, edgeWeightInfluence: 1,
-    scalingRatio: size > 2000 ? 4 : 12, strongGravityMode: true, gravity: 0.06, slowDown: 1 + Math.log(Math.max(size, 1)),
-    barnesHutOptimize: size > 600, barnesHutTheta: 0.7,
+    scalingRatio: size > LARGE ? 4 : 12, strongGravityMode: true, gravity: 0.06, slowDown: 1 + Math.log(Math.max(size, 1)),
+    barnesHutOptimize: size > 600, barnesHutTheta: size > LARGE ? 1.2 : 0.7,
   };
+  const steps = size > LARGE ? STEPS_MAX_LARGE : STEPS_MAX;
   let step = 0;
   return () => {
-    if (step >= STEPS_MAX) return null;
+    if (step >= steps) return null;
     const until = performance.now() + sliceMs;
     do {
       iterate(settings, nodes, links);
       step += 1;
-    } while (performance.now() < until && step < STEPS_MAX);
+    } while (performance.now() < until && step < steps);
     const moved = new Float32Array(size * 2);
     for (let place = 0; place < size; place++) {
       moved[place * 2] = nodes[place * NODE];
       moved[place * 2 + 1] = nodes[place * NODE + 1];
     }
-    return { positions: moved, isDone: step >= STEPS_MAX };
+    return { positions: moved, isDone: step >= steps };
   };
 }

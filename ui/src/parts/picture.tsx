@@ -53,7 +53,7 @@ export default function Picture({ dots, lines, onChoose, chosen, label }: Props)
   if (problem) return <div class="empty"><strong>No picture</strong><div>{problem}</div></div>;
   return (
     <div class="picture" role="group" aria-label={`${label}: ${dots.length} nodes, ${lines.length} edges`}>
-      <div class="canvas" ref={host} data-nodes={dots.length} data-edges={lines.length} role="application" aria-label="Picture: arrow keys go from node to node, Enter opens one, + − 0 zoom" />
+      <div class="canvas" ref={host} role="application" aria-label="Picture: arrow keys go from node to node, Enter opens one, + − 0 zoom" />
       <div class="zoom">
         <button aria-label="Zoom in" onClick={() => drawing.current?.zoom("in")}>+</button>
         <button aria-label="Zoom out" onClick={() => drawing.current?.zoom("out")}>−</button>
