@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.errors import BadRequestError, ParseError, ResourceLimitError
 from omnigraph.executor import joins, steps
-from omnigraph.executor.rows import ROWS_VARIABLE
+from omnigraph.executor.rows import LOOKED_AT_VARIABLE, ROWS_VARIABLE
 from omnigraph.graph import Graph, init
 from tests.executor.running import run_query
 
@@ -90,6 +90,8 @@ def test_what_is_not_held_is_not_limited(full: Graph, text: str, expected: list[
         ("match { $a shortest to $b } return { $a.k, $b.k }", "rows .* add a filter"),
         ("match { $a $t:shortest to $b } return { hops($t) as n }", "rows .* add a filter"),
         ("match { $a all shortest to{1,9} $b } return { $a.k }", "rows .* add a filter"),
+        ("match { $a to{1,9} $b } return { count($b) as n }", "pairs of nodes .* fewer hops"),
+        ("match { $a <to>{2,9} $b } return { $b.k } limit 1", "pairs of nodes .* fewer hops"),
     ],
 )
 def test_what_is_held_is_limited_and_the_advice_fits(full: Graph, text: str, advice: str) -> None:
@@ -98,6 +100,41 @@ def test_what_is_held_is_limited_and_the_advice_fits(full: Graph, text: str, adv
 
     assert caught.value.limit == LIMIT
     assert ROWS_VARIABLE in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "match { $a: N  $b: N  $c: N  $a.k + $b.k = $c.k } return { count($a) as n }",
+        "match { $a: N  $b: N  $a.k + $b.k > 99 } return { $a.k } limit 1",
+        "match { $a to $b  $b to $c  $c to $d  $a.k + $d.k > 99 } return { count($a) as n }",
+        "match { $a: N  not { $b: N  $a.k + $b.k > 99 } } return { count($a) as n }",
+        "match { $a: N  optional { $a to $b  $b to $c  $a.k + $c.k > 99 } } return { $a.k }",
+    ],
+)
+def test_a_query_that_tries_too_many_rows_is_ended(
+    full: Graph, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """However few it holds: each of these finds next to nothing among very many."""
+    query = f"query q() {{ {text} }}"
+    run_query(full, query)
+    monkeypatch.setenv(LOOKED_AT_VARIABLE, "100")
+
+    with pytest.raises(ResourceLimitError, match=r"rows that a query looks at .* equal values"):
+        run_query(full, query)
+
+
+def test_a_product_that_is_too_large_is_refused_before_it_is_begun(
+    full: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "match { $a: N  $b: N  $a.k + $b.k > 99 } return { count($a) as n }"
+    monkeypatch.setenv(LOOKED_AT_VARIABLE, str(NODES**2 - 1))
+
+    with pytest.raises(ResourceLimitError) as caught:
+        run_query(full, f"query q() {{ {text} }}")
+
+    # Blocks are of ten pairs here, and the first of them is not made.
+    assert caught.value.actual == NODES**2
 
 
 def test_a_limit_that_is_not_a_number_is_refused(

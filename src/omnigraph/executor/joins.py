@@ -25,9 +25,18 @@ PAIRS_PER_BLOCK = 1 << 20
 
 
 def join(
-    run: Run, pattern: Pattern, left: Rows, right: Rows, conditions: Iterable[object]
+    run: Run,
+    pattern: Pattern,
+    left: Rows,
+    right: Rows,
+    conditions: Iterable[object],
+    *,
+    stops_early: bool = False,
 ) -> Iterator[Rows]:
-    """Every row of one with every row of the other that can satisfy the conditions."""
+    """Every row of one with every row of the other that can satisfy the conditions.
+
+    Unless it stops early, a product that is too large is refused before it is begun.
+    """
     for condition in conditions:
         sides = _equality(condition, left, right)
         if sides is not None:
@@ -40,7 +49,11 @@ def join(
                 yield from _equal_pairs(left, values[0], right, values[1])
                 return
     rows = max(1, PAIRS_PER_BLOCK // max(right.count, 1))
+    if not stops_early:
+        run.look_at(left.count * right.count)
     for first in range(0, left.count, rows):
+        if stops_early:
+            run.look_at(rows * right.count)
         yield left.take(slice(first, first + rows)).cross(right)
 
 

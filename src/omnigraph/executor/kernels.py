@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from omnigraph.executor.rows import WALKS, require_room
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
 from omnigraph.index.arrays import expand_runs as expand_runs
 from omnigraph.index.runs import Csr, FewRuns, PatchedRuns, Runs, ShiftedRuns
@@ -182,10 +183,13 @@ def walk(
         nodes = _walk_one(csr, starts, hops, loops, loop_at_start)
         return np.zeros(len(nodes), dtype=np.int64), nodes
     rows_per_pass = max(1, _VISITED_BYTES // max(csr.size, 1))
-    found = [
-        _walk_some(csr, starts[first : first + rows_per_pass], first, hops, loops, loop_at_start)
-        for first in range(0, len(starts), rows_per_pass)
-    ]
+    found: list[tuple[IntArray, IntArray]] = []
+    count = 0
+    for first in range(0, len(starts), rows_per_pass):
+        some = starts[first : first + rows_per_pass]
+        found.append(_walk_some(csr, some, first, hops, loops, loop_at_start))
+        count += len(found[-1][0])
+        require_room(count, WALKS)
     if not found:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     return np.concatenate([rows for rows, _ in found]), np.concatenate([node for _, node in found])

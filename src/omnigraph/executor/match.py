@@ -364,7 +364,8 @@ class _Match:
         if limit is not None and not tree.joined_by and not tree.can_drop_later:
             others = others.take(slice(0, limit))
             rows = rows.take(slice(0, -(-limit // max(others.count, 1))))
-        return join(self.run, self.plan.pattern, rows, others, tree.joined_by)
+        pattern, conditions = self.plan.pattern, tree.joined_by
+        return join(self.run, pattern, rows, others, conditions, stops_early=limit is not None)
 
     def _roots(self, root: str, *, can_drop: bool) -> Rows:
         selection = self.reducer.selections[root]
@@ -406,6 +407,7 @@ class _Match:
     def _take_stage(self, rows: Rows, stage: _Stage) -> Iterator[Rows]:
         assert stage.branch is not None
         for grown in self.steps.take(rows, stage.branch):
+            self.run.look_at(grown.count)
             yield self._finish(grown, stage)
 
     def _finish(self, rows: Rows, stage: _Stage) -> Rows:

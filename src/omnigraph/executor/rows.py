@@ -26,6 +26,8 @@ Extremes: TypeAlias = "dict[Aggregate, tuple[IntArray, Ranks]]"
 
 ROWS_MAX = 50_000_000
 ROWS_VARIABLE = "OMNIGRAPH_QUERY_ROWS_MAX"
+LOOKED_AT_MAX = 10_000_000_000
+LOOKED_AT_VARIABLE = "OMNIGRAPH_QUERY_WORK_MAX"
 _WEIGHT_MAX = 2**62
 
 
@@ -39,6 +41,7 @@ class Held:
 
 ANSWER = Held("rows", "add a filter or a limit, or return counts")
 GROUPS = Held("groups", "group by fewer variables, or add a filter")
+WALKS = Held("pairs of nodes", "give one end of the walk a filter, or the walk fewer hops")
 PRODUCT = Held("rows", "two parts share no variable: relate them by a traversal or by equal values")
 
 
@@ -197,16 +200,38 @@ def require_room(rows: int, held: Held) -> None:
 
 
 def rows_max() -> int:
-    """How many rows a query may hold, unless the environment says otherwise.
+    """How many rows a query may hold, unless the environment says otherwise."""
+    return _read_limit(ROWS_VARIABLE, ROWS_MAX)
+
+
+def require_effort(rows: int) -> None:
+    """Refuse to go on with a query that looked at more rows than any answer is worth.
+
+    Raises:
+        ResourceLimitError: There are more than the limit.
+    """
+    limit = _read_limit(LOOKED_AT_VARIABLE, LOOKED_AT_MAX)
+    if rows > limit:
+        raise ResourceLimitError(
+            "the number of rows that a query looks at",
+            limit=limit,
+            actual=rows,
+            advice="relate its parts by traversals or by equal values, so that fewer combinations "
+            f"are tried; {LOOKED_AT_VARIABLE} sets the limit",
+        )
+
+
+def _read_limit(variable: str, default: int) -> int:
+    """The limit that the environment names, or the default.
 
     Raises:
         BadRequestError: It says something that is not a number.
     """
-    text = os.environ.get(ROWS_VARIABLE)
+    text = os.environ.get(variable)
     if not text:
-        return ROWS_MAX
+        return default
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise BadRequestError(f"{ROWS_VARIABLE} is '{text}', expected a positive number")
+        raise BadRequestError(f"{variable} is '{text}', expected a positive number")
     return int(text)
 
 

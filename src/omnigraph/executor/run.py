@@ -11,6 +11,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.closing import Members
 from omnigraph.executor.paths import Paths, PathTables
+from omnigraph.executor.rows import require_effort
 from omnigraph.executor.scores import Scores
 from omnigraph.executor.values import Values
 from omnigraph.executor.views import Entities, NullableView, UnionView, View
@@ -71,6 +72,7 @@ class Run:
     _open: OpenTables = field(init=False)
     made: dict[str, Paths | Scores] = field(default_factory=dict)
     staged: Staged | None = None
+    looked_at: int = 0
     _members: dict[int, Members] = field(default_factory=dict)
     _hop_edges: dict[int, Selection] = field(default_factory=dict)
     _unions: dict[str, UnionView] = field(default_factory=dict)
@@ -82,6 +84,11 @@ class Run:
         """Record what was done, when the query is explained."""
         if self.trace is not None:
             self.trace.add(text, rows)
+
+    def look_at(self, rows: int) -> None:
+        """Count rows that are tried. A query that tries far more than it should is ended."""
+        self.looked_at += rows
+        require_effort(self.looked_at)
 
     def members(self, runs: Runs, width: int) -> Members:
         """The edges of one side of a relation, to look pairs up in; the same for the whole run."""
