@@ -12,25 +12,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import CheckFailure, MergeConflict, OmnigraphError, RemoteError
+from omnigraph.errors import (
+    BadRequestError,
+    CheckFailure,
+    MergeConflict,
+    OmnigraphError,
+    RemoteError,
+)
 from omnigraph.undo_calls import RestoreCall, UndoCall
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from omnigraph.branch.entity_history import Blame, EntityHistory
+    from omnigraph.branch.log import CommitPatch
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.branch.merge_request import MergeRequest
     from omnigraph.executor import QueryResult
     from omnigraph.executor.explain import Explanation
-    from omnigraph.graph import Commit, LoadResult, MutationResult
+    from omnigraph.graph import Commit, Graph, LoadResult, MutationResult
     from omnigraph.graph.results import EmbedResult
-    from omnigraph.manifest import Snapshot
+    from omnigraph.manifest import CommitLog, Snapshot
     from omnigraph.manifest.checks import Check
     from omnigraph.manifest.tags import Tag
     from omnigraph.pipeline.preview import LoadPreview
     from omnigraph.upkeep.apply_schema import SchemaResult
 
 Json = dict[str, Any]
+
+LOG_COMMITS = 30
+"""How many commits a log has unless it is told otherwise."""
+PATCH_CHANGES = 100
+"""How many changes of a commit a patch has unless it is told otherwise."""
+DETAILS = ("stat", "patch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,33 @@ class FeedPart:
     @property
     def page(self) -> Json:
         return {"page_token": self.page_token, "limit": self.limit}
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Which commits of a log are asked for, and whether with counts or changes."""
+
+    type: str | None = None
+    id: str | None = None
+    actor: str | None = None
+    since: str | None = None
+    until: str | None = None
+    message: str | None = None
+    after: str | None = None
+    limit: int | None = None
+    detail: str | None = None
+    changes: int | None = None
+
+    @property
+    def filters(self) -> Json:
+        names = ("type", "id", "actor", "since", "until", "message", "after", "limit")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def params(self) -> Json:
+        """What is asked for, as parameters of a URL."""
+        given = {**self.filters, "detail": self.detail, "changes": self.changes}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +173,44 @@ def commit_to_json(commit: Commit) -> Json:
     }
 
 
-def commits_to_json(commits: Iterable[Commit]) -> Json:
-    """Commits, in the order given."""
-    return {"commits": [commit_to_json(commit) for commit in commits]}
+def commits_to_json(commits: CommitLog) -> Json:
+    """Commits, in the order given; `notes` say what is not stored any more."""
+    found = {"commits": [commit_to_json(commit) for commit in commits]}
+    return {**found, "notes": list(commits.notes)} if commits.notes else found
+
+
+def patch_to_json(patch: CommitPatch) -> Json:
+    """A commit with what it changed: counts by table, and records if they were asked for."""
+    body = {
+        **commit_to_json(patch.commit),
+        "stat": [each.to_json() for each in patch.tables],
+        "schema_steps": [each.to_json() for each in patch.schema_steps],
+    }
+    if patch.changes is not None:
+        body |= {"changes": patch.changes, "is_cut": patch.is_cut}
+    return {**body, "notes": list(patch.notes)} if patch.notes else body
+
+
+def log_to_json(graph: Graph, branch: str, asked: LogPart, *, merged: bool) -> Json:
+    """What a caller asks of a log: the commits, or with a detail also what they changed."""
+    if asked.detail is None:
+        read = graph.log if merged else graph.commits
+        return commits_to_json(read(branch, **asked.filters))
+    patches = read_patches(graph, branch, asked, merged=merged)
+    return {"commits": [patch_to_json(each) for each in patches]}
+
+
+def read_patches(
+    graph: Graph, branch: str, asked: LogPart, *, merged: bool
+) -> Iterator[CommitPatch]:
+    """The patches that are asked for, read as they are iterated."""
+    if asked.detail not in DETAILS:
+        raise BadRequestError(
+            f"there is no detail '{asked.detail}' — expected {', '.join(DETAILS)}"
+        )
+    changes = None if asked.detail == "stat" else asked.changes or PATCH_CHANGES
+    filters = {**asked.filters, "limit": asked.limit or LOG_COMMITS}
+    return graph.log_patches(branch, **filters, changes=changes, merged=merged)
 
 
 def history_to_json(history: EntityHistory, branch: str) -> Json:

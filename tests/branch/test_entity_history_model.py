@@ -1,4 +1,4 @@
-"""Random histories: what `history` and `blame` say of every entity, next to plain dicts.
+"""Random histories: what `history`, `blame` and `log` say of every entity, next to plain dicts.
 
 The model knows the whole state that each commit left, and goes back commit by commit.
 """
@@ -6,7 +6,7 @@ The model knows the whole state that each commit left, and goes back commit by c
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +65,12 @@ class World:
     def __init__(self, path: Path) -> None:
         self.graph = new_people(path, self_care=False)
         self.branches = ["main"]
-        self.age = "age"
         self.states: dict[str, State] = {}
         self.parents: dict[str, tuple[str | None, str | None]] = {}
+        self.commits: dict[str, og.Commit] = {}
+        self.is_renamed: dict[str, bool] = {}
         for commit in self.graph.log():
-            self.states[commit.commit_id] = state_of_commit(self.graph, commit.commit_id)
-            self.parents[commit.commit_id] = commit.parent_id, commit.merged_parent_id
+            self.add(commit, state_of_commit(self.graph, commit.commit_id), "main")
 
     def run(self, step: tuple[Any, ...]) -> None:
         what, place, *more = step
@@ -90,16 +90,17 @@ class World:
                 self.graph.create_branch(name, branch)
                 self.branches.append(name)
             case ["set", name, age]:
-                is_there = name in self.people(branch)
-                text = f'update Person set {{ {self.age}: {age} }} where name = "{name}"'
+                is_there, word = name in self.people(branch), self.age_of(branch)
+                text = f'update Person set {{ {word}: {age} }} where name = "{name}"'
                 if not is_there:
-                    text = f'insert Person {{ name: "{name}", {self.age}: {age} }}'
+                    text = f'insert Person {{ name: "{name}", {word}: {age} }}'
                 self.graph.mutate(f"query q() {{ {text} }}", branch=branch, actor=f"by-{age}")
             case ["gone", name]:
                 change(self.graph, "gone", branch, name=name)
             case ["load", several, age]:
+                word = self.age_of(branch)
                 rows = [
-                    {"type": "Person", "data": {"name": each, self.age: age}}
+                    {"type": "Person", "data": {"name": each, word: age}}
                     for each in sorted(several)
                 ]
                 self.graph.load(rows, mode="merge", branch=branch)
@@ -110,7 +111,7 @@ class World:
             case ["compact"]:
                 self.graph.optimize()
             case ["rename"]:
-                self.rename()
+                self.rename(branch)
             case ["drop"]:
                 if branch != "main":
                     self.graph.delete_branch(branch)
@@ -121,13 +122,17 @@ class World:
                 event(f"merge: {found.outcome.value}")
                 self.remember(target)
 
-    def rename(self) -> None:
-        """Call a property otherwise; a graph with branches refuses it."""
-        old, new = (("age", "years"), ("years", "age"))[self.age == "years"]
-        text = self.graph.schema.replace(f' @rename_from("{new}")', "")
+    def rename(self, branch: str) -> None:
+        """Call a property otherwise, on one branch."""
+        old = self.age_of(branch)
+        new = "years" if old == "age" else "age"
+        text = self.graph.branch_schema(branch).replace(f' @rename_from("{new}")', "")
         text = text.replace(f"{old}: I32?", f'{new}: I32? @rename_from("{old}")')
-        self.graph.apply_schema(text.replace(f"@range({old},", f"@range({new},"))
-        self.age = new
+        text = text.replace(f"@range({old},", f"@range({new},")
+        self.graph.apply_schema(text, branch=branch)
+
+    def age_of(self, branch: str) -> str:
+        return "years" if "years: I32?" in self.graph.branch_schema(branch) else "age"
 
     def people(self, branch: str) -> dict[str, Any]:
         return self.states[self.head(branch)]["node:Person"]
@@ -138,8 +143,13 @@ class World:
     def remember(self, branch: str) -> None:
         for commit in self.graph.log(branch, limit=2):
             if commit.commit_id not in self.states:
-                self.states[commit.commit_id] = canonical(state_of(self.graph, branch))
-                self.parents[commit.commit_id] = commit.parent_id, commit.merged_parent_id
+                self.add(commit, canonical(state_of(self.graph, branch)), branch)
+
+    def add(self, commit: og.Commit, state: State, branch: str) -> None:
+        self.commits[commit.commit_id] = commit
+        self.states[commit.commit_id] = state
+        self.parents[commit.commit_id] = commit.parent_id, commit.merged_parent_id
+        self.is_renamed[commit.commit_id] = self.age_of(branch) == "years"
 
     # The model
 
@@ -184,6 +194,28 @@ class World:
                 brought = self.ancestors(source) - self.ancestors(parent)
                 brought = brought if allowed is None else brought & allowed
                 yield from self.history(source, key, entity_id, brought, through or commit_id)
+
+    def type_state(self, commit_id: str, key: str) -> Any:
+        """The rows of a type, and what its property is called."""
+        return self.states[commit_id][key], self.is_renamed[commit_id] and key == "node:Person"
+
+    def type_log(self, start: str, key: str, allowed: set[str] | None = None) -> Iterator[str]:
+        """The commits that changed a type, as `history` tells those that changed an entity."""
+        commit_id: str | None = start
+        while commit_id is not None and (allowed is None or commit_id in allowed):
+            parent, source = self.parents[commit_id]
+            after = self.type_state(commit_id, key)
+            if parent is not None and self.type_state(parent, key) != after:
+                if source is None or self.type_state(source, key) != after:
+                    yield commit_id
+                if source is not None:
+                    brought = self.ancestors(source) - self.ancestors(parent)
+                    brought = brought if allowed is None else brought & allowed
+                    yield from self.type_log(source, key, brought)
+            commit_id = parent
+
+    def by_time(self, commit_ids: Iterable[str]) -> list[str]:
+        return sorted(commit_ids, key=lambda each: (self.commits[each].created_at, each))[::-1]
 
     def blame(
         self, start: str, key: str, entity_id: str, wanted: set[str], through: str | None = None
@@ -240,7 +272,7 @@ def plain(image: Any) -> Any:
 )
 @example(ALL_AT_ONCE)
 @given(steps)
-def test_history_and_blame_of_random_histories_are_those_of_the_model(
+def test_history_blame_and_log_of_random_histories_are_those_of_the_model(
     script: list[tuple[Any, ...]],
 ) -> None:
     """Over merges, resolutions, deleted branches, renames, compactions and second lives."""
@@ -251,9 +283,45 @@ def test_history_and_blame_of_random_histories_are_those_of_the_model(
 
         for branch in world.branches:
             for key in TABLES:
+                compare_log(world, branch, key)
                 for entity_id in sorted(world.ids(key)):
                     compare(world, branch, key, entity_id)
         world.graph.close()
+
+
+def ids_of(commits: Iterable[og.Commit]) -> list[str]:
+    return [each.commit_id for each in commits]
+
+
+def compare_log(world: World, branch: str, key: str) -> None:
+    """The commits that changed a type: all at once, in pages, and with other conditions."""
+    graph, head = world.graph, world.head(branch)
+    expected = world.by_time(world.type_log(head, key))
+    assert ids_of(graph.log(branch, type=key)) == expected
+    assert ids_of(graph.log(branch, type=key, limit=2)) == expected[:2]
+    if expected:
+        assert ids_of(graph.log(branch, type=key, after=expected[0])) == expected[1:]
+        since = world.commits[expected[len(expected) // 2]].time
+        recent = expected[: len(expected) // 2 + 1]
+        assert ids_of(graph.log(branch, type=key, since=since)) == recent
+        assert ids_of(graph.log(branch, type=key, until=since)) == expected[len(recent) - 1 :]
+    by_one = [each for each in expected if world.commits[each].actor == "by-1"]
+    assert ids_of(graph.log(branch, type=key, actor="by-1")) == by_one
+    line, commit_id = list[str](), head
+    while (parent := world.parents[commit_id][0]) is not None:
+        if world.type_state(parent, key) != world.type_state(commit_id, key):
+            line.append(commit_id)
+        commit_id = parent
+    assert ids_of(graph.commits(branch, type=key)) == line
+    for patch in graph.log_patches(branch, type=key, changes=100):
+        before = world.states[str(patch.commit.parent_id)][key]
+        after = world.states[patch.commit.commit_id][key]
+        differing = {each for each in {*before, *after} if before.get(each) != after.get(each)}
+        assert patch.changes is not None
+        assert {each["id"] for each in patch.changes} == differing
+        assert sum(each.inserts + each.updates + each.deletes for each in patch.tables) == len(
+            differing
+        )
 
 
 def compare(world: World, branch: str, key: str, entity_id: str) -> None:
@@ -271,6 +339,10 @@ def compare(world: World, branch: str, key: str, entity_id: str) -> None:
     ]
     assert told == expected
     event(f"through merges: {any(each.through for each in found)}")
+    logged = ids_of(world.graph.log(branch, type=key, id=entity_id))
+    assert logged == world.by_time(each[0] for each in expected)
+    on_line = [each[0] for each in world.changes(head, key, entity_id)]
+    assert ids_of(world.graph.commits(branch, type=key, id=entity_id)) == on_line
     row = world.row(head, key, entity_id)
     if row is None:
         with pytest.raises(EntityNotFound, match="deleted it"):

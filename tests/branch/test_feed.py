@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.branch import feed
+from omnigraph.branch import change_records, feed
 from omnigraph.errors import (
     BadRequestError,
     ChangeCursorRejected,
@@ -209,7 +209,7 @@ def test_a_commit_is_read_page_by_page_in_one_order(graph: og.Graph) -> None:
 def test_a_page_is_bounded_in_bytes_and_still_goes_on(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "PAGE_BYTES", 1)
+    monkeypatch.setattr(change_records, "PAGE_BYTES", 1)
     start = graph.poll_changes(start="now").cursor
     graph.load([{"type": "Person", "data": {"slug": f"p{n}"}} for n in range(3)], mode="append")
 

@@ -17,6 +17,16 @@ from tests.graph.reading import ADD, add, new_graph, reopen, standing
 
 READ = "query q($n: I64?) { match { $p: Person } return { $p.name } }"
 
+LOG: dict[str, Any] = {
+    "type": "Person",
+    "id": "ann",
+    "actor": None,
+    "since": None,
+    "until": None,
+    "message": None,
+    "after": None,
+    "limit": None,
+}
 CALLS: dict[str, dict[str, Any]] = {
     "algorithm": {
         "name": "degrees", "node": "Person", "edge": "Knows", "params": None, "engine": "local",
@@ -46,7 +56,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "cleanup": {"keep": 100, "older_than": None, "confirm": False},
     "close": {},
     "commit": {"commit_id": ""},
-    "commits": {"branch": "main", "actor": None, "limit": None},
+    "commits": {"branch": "main", **LOG},
     "create_branch": {"name": "main", "from_": "main", "actor": None},
     "delete_branch": {"name": "main", "actor": None},
     "delete_tag": {"name": "nope", "actor": None},
@@ -111,7 +121,8 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "blame": {"type": "Person", "id": "ann", "branch": "main"},
     "history": {"type": "Person", "id": "ann", "branch": "main"},
-    "log": {"branch": "main", "limit": None},
+    "log": {"branch": "main", **LOG},
+    "log_patches": {"branch": "main", **LOG, "changes": 1, "merged": True},
     "merge": {
         "source": "main", "into": "main", "actor": None, "delete_branch": False, "preview": True,
         "resolve": None,

@@ -268,6 +268,13 @@ def test_a_review_is_as_readable_as_the_branches_it_compares(graph_path: Path) -
         hidden = bob.get("/history?type=Person&id=ada&branch=open").json()
         assert hidden["changes"] == []
         assert hidden["notes"] == ["changes on branches that the caller may not read are left out"]
+        logged = bob.get("/log?type=Person&branch=open").json()
+        assert logged["commits"] == []
+        assert logged["notes"] == ["commits of branches that the caller may not read are left out"]
+        patches = bob.get("/log?detail=patch&branch=open").json()["commits"]
+        assert patches[0]["graph_commit_id"] == on_main
+        assert {len(each["stat"]) + len(each.get("changes", [])) for each in patches} == {0}
+        assert bob.get("/commits?detail=stat").status_code == 403
         assert bob.post("/explain", {"query": PEOPLE}).status_code == 403
         # Who may read nothing does not learn which branches there are.
         assert eve.get("/diff?from=nope&to=open").status_code == 403

@@ -41,6 +41,7 @@ READS = {
     "export",
     "history",
     "log",
+    "log_patches",
     "merge_request",
     "merge_requests",
     "preview_merge_request",

@@ -96,9 +96,12 @@ class Surface(Protocol):
     def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer: ...
     def diff_lines(self, before: str, after: str = "main") -> Answer: ...
     def diff_html(self, before: str, after: str = "main") -> Answer: ...
-    def commits(self, branch: str = "main") -> Answer: ...
+    def commits(self, branch: str = "main", **asked: Any) -> Answer:
+        """`asked` are members of a `LogPart`."""
+        ...
+
     def commit(self, commit_id: str) -> Answer: ...
-    def log(self, branch: str = "main", limit: int = 30) -> Answer: ...
+    def log(self, branch: str = "main", **asked: Any) -> Answer: ...
     def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
     def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer: ...
@@ -234,14 +237,14 @@ class Library:
     def diff_html(self, before: str, after: str = "main") -> Answer:
         return self._answer(lambda graph: graph.diff_html(before, after))
 
-    def commits(self, branch: str = "main") -> Answer:
-        return self._answer(lambda graph: wire.commits_to_json(graph.commits(branch)))
+    def commits(self, branch: str = "main", **asked: Any) -> Answer:
+        return self._answer(lambda graph: self._local(graph).commits(branch, wire.LogPart(**asked)))
 
     def commit(self, commit_id: str) -> Answer:
         return self._answer(lambda graph: wire.commit_to_json(graph.commit(commit_id)))
 
-    def log(self, branch: str = "main", limit: int = 30) -> Answer:
-        return self._answer(lambda graph: wire.commits_to_json(graph.log(branch, limit=limit)))
+    def log(self, branch: str = "main", **asked: Any) -> Answer:
+        return self._answer(lambda graph: self._local(graph).log(branch, wire.LogPart(**asked)))
 
     def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
         return self._answer(lambda graph: self._local(graph).history(type_name, entity_id, branch))
@@ -272,6 +275,16 @@ class Library:
             except OmnigraphError as error:
                 text = error.render() if isinstance(error, SourceError) else str(error)
                 return Answer(error=text, status=error.http_status)
+
+
+def _log_flags(asked: Json) -> list[str]:
+    """The flags of a log: some are called otherwise than the members of a request."""
+    named = {"message": "grep"}
+    flags = []
+    for name, value in asked.items():
+        more = [f"--{value}"] if name == "detail" else [f"--{named.get(name, name)}", str(value)]
+        flags += more
+    return flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,14 +427,14 @@ class CommandLine:
             return self._failure(outcome.code, outcome.err, outcome.out)
         return Answer(page.read_text(encoding="utf-8"))
 
-    def commits(self, branch: str = "main") -> Answer:
-        return self._answer("commit", "list", "--branch", branch)
+    def commits(self, branch: str = "main", **asked: Any) -> Answer:
+        return self._answer("commit", "list", "--branch", branch, *_log_flags(asked))
 
     def commit(self, commit_id: str) -> Answer:
         return self._answer("commit", "show", commit_id)
 
-    def log(self, branch: str = "main", limit: int = 30) -> Answer:
-        return self._answer("log", "--branch", branch, "--limit", str(limit))
+    def log(self, branch: str = "main", **asked: Any) -> Answer:
+        return self._answer("log", "--branch", branch, *_log_flags(asked))
 
     def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
         return self._answer("history", type_name, entity_id, "--branch", branch)
@@ -571,14 +584,14 @@ class Http:
         params = {"from": before, "to": after, "format": form}
         return httpx.get(f"{self.url}/diff", params=params, timeout=60, verify=False)
 
-    def commits(self, branch: str = "main") -> Answer:
-        return self._send("GET", "/commits", params={"branch": branch})
+    def commits(self, branch: str = "main", **asked: Any) -> Answer:
+        return self._send("GET", "/commits", params={"branch": branch, **asked})
 
     def commit(self, commit_id: str) -> Answer:
         return self._send("GET", f"/commits/{commit_id}")
 
-    def log(self, branch: str = "main", limit: int = 30) -> Answer:
-        return self._send("GET", "/log", params={"branch": branch, "limit": limit})
+    def log(self, branch: str = "main", **asked: Any) -> Answer:
+        return self._send("GET", "/log", params={"branch": branch, **asked})
 
     def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
         params = {"type": type_name, "id": entity_id, "branch": branch}

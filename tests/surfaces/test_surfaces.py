@@ -506,6 +506,53 @@ def test_a_merge_is_previewed_then_resolved_choice_by_choice(surface: Surface) -
     assert (age["value"], age["through"]) == (1, drawn[0]["graph_commit_id"])
 
 
+def test_a_log_tells_the_commits_that_changed_a_type_or_an_entity_and_how(surface: Surface) -> None:
+    surface.mutate(INSERT, params={"slug": "lin", "age": 3}, message="Hire Lin").done()
+    surface.create_branch("dev").done()
+    grown = {"slug": "ada", "age": 40}
+    made = surface.mutate(UPDATE, params=grown, branch="dev", message="A birthday").json["commit"]
+    acme = ndjson([{"type": "Company", "data": {"slug": "apex"}}])
+    surface.load(acme, "append").done()
+    surface.merge("dev").done()
+
+    def ids(**asked: Any) -> list[str]:
+        return [each["graph_commit_id"] for each in surface.log(**asked).json["commits"]]
+
+    merge, company, update, insert, load, _ = ids()
+    assert update == made["graph_commit_id"]
+    assert ids(type="Person") == [update, insert, load], "not the merge: it left what dev has"
+    assert ids(type="Person", limit=1) == [update]
+    assert ids(type="Person", after=update) == [insert, load]
+    assert ids(type="Person", id="ada") == [update, load]
+    assert ids(type="Company") == [company, load]
+    assert ids(message="BIRTHDAY") == [update]
+    assert ids(actor="nobody") == []
+    on_line = surface.commits(type="Person").json["commits"]
+    assert [each["graph_commit_id"] for each in on_line] == [merge, insert, load]
+    recent = surface.log(since="2000-01-01T00:00:00Z", until="2001-01-01T00:00:00Z").json
+    assert recent == {"commits": []}
+
+    [patch] = surface.log(type="Person", detail="patch", limit=1).json["commits"]
+    [record] = patch["changes"]
+    values = [record[side]["properties"]["age"] for side in ("before", "after")]
+    assert (record["id"], record["op"], values) == ("ada", "update", [36, 40])
+    counts = {"table_key": "node:Person", "inserts": 0, "updates": 1, "deletes": 0}
+    assert (patch["stat"], patch["is_cut"], patch["message"]) == ([counts], False, "A birthday")
+    stats = surface.commits(detail="stat", limit=5).json["commits"]
+    assert stats[0]["stat"] == [counts], "the merge, against its first parent"
+    cut = surface.log(detail="patch", changes=2).json["commits"][-2]
+    assert (cut["graph_commit_id"], len(cut["changes"]), cut["is_cut"]) == (load, 2, True)
+
+
+def test_a_log_that_asks_for_what_cannot_be_is_refused(standing: Surface) -> None:
+    standing.log(type="Nope").refused(400, "Nope")
+    standing.log(id="ada").refused(400, "`id` is given without `type`")
+    standing.log(type="Person", id="nope").refused(404, "was never on branch 'main'")
+    standing.log(after="nope").refused(404, "nope")
+    standing.log(since="tomorrow").refused(400, "tomorrow")
+    standing.commits("nope", type="Person").refused(404, "branch 'nope' not found")
+
+
 def test_comparisons_of_what_is_not_there_are_refused(standing: Surface) -> None:
     standing.diff("nope").refused(404, "branch 'nope' not found")
     standing.diff("main", types=["Nope"]).refused(400, "there is no type 'Nope'")

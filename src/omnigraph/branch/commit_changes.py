@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from omnigraph.branch.commit_dag import find_reached_commits, read_dag
-from omnigraph.branch.entity_line import SCHEMA_NOTE
+from omnigraph.branch.line_segments import SCHEMA_NOTE
 from omnigraph.branch.replay import Change
 from omnigraph.commit_note import CommitNote
 from omnigraph.dataclass import dataclass

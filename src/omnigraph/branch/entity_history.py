@@ -7,28 +7,28 @@ both sides had changed the entity, is its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.branch.changes import ChangeOp, EntityChange
+from omnigraph.branch.changes import EntityChange
 from omnigraph.branch.commit_dag import compare_histories, read_dag
 from omnigraph.branch.diff import StateOf
 from omnigraph.branch.entity_line import (
     EntityLine,
-    HistoryRemoved,
     Step,
     changed_values,
+    describe_step,
     differ,
     identity_of,
 )
+from omnigraph.branch.line_segments import HistoryRemoved
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, format_time, show_html, show_text
 from omnigraph.errors import EntityNotFound, NotFoundError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
-from omnigraph.manifest.schema_view import find_renamed_columns
 from omnigraph.storage.tables import TableStorage
 
 REMOVED = "older history was removed by cleanup"
@@ -141,7 +141,7 @@ class EntityReview:
                     return
                 yield from self._list_step(step, allowed, through)
         except HistoryRemoved as removed:
-            self._is_seen |= removed.after is not None
+            self._is_seen |= removed.is_there
             self._notes.append(REMOVED)
 
     def _list_step(
@@ -149,16 +149,16 @@ class EntityReview:
     ) -> Iterator[EntityChange]:
         source = self._find_source(step.commit)
         if source is None:
-            yield self._describe(step, through)
+            yield describe_step(step, self._id, through)
             return
         try:
             theirs = self._line.read(source)
         except NotFoundError:
             self._notes.append(_explain_lost(source, step.commit))
-            yield self._describe(step, through)
+            yield describe_step(step, self._id, through)
             return
         if differ(theirs, step.after):
-            yield self._describe(step, through)
+            yield describe_step(step, self._id, through)
         brought = self._list_brought(source, step.commit)
         if allowed is not None:
             brought &= set(allowed)
@@ -174,28 +174,6 @@ class EntityReview:
         target = [self._dag.get(merge.parent_id)] if merge.parent_id is not None else []
         known = [each for each in target if each is not None]
         return {each.commit_id for each in compare_histories(self._dag, [source], known).only_one}
-
-    def _describe(self, step: Step, through: str | None) -> EntityChange:
-        before, after = step.before, step.after
-        shown = after or before
-        assert shown is not None
-        renamed: Mapping[str, str] = {}
-        op = ChangeOp.INSERT if before is None else ChangeOp.DELETE
-        if before is not None and after is not None:
-            op, renamed = ChangeOp.UPDATE, find_renamed_columns(before.entity, after.entity)
-        return EntityChange(
-            table_key=shown.entity.table_key,
-            kind=shown.entity.kind,
-            type_name=shown.entity.name,
-            id=self._id,
-            op=op,
-            manifest_version=step.commit.manifest_version,
-            before=None if before is None else before.image,
-            after=None if after is None else after.image,
-            renamed=renamed,
-            commit=step.commit,
-            through=through,
-        )
 
     # Blame
 

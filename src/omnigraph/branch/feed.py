@@ -16,9 +16,16 @@ from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-import orjson
-
-from omnigraph.branch.changes import ChangeSet, EntityChange, TableChanges
+from omnigraph.branch.change_records import (
+    PAGE_CHANGES,
+    Key,
+    Record,
+    Room,
+    check_limit,
+    read_key,
+    write_key,
+)
+from omnigraph.branch.changes import ChangeSet
 from omnigraph.branch.diff import (
     ChangeFilter,
     CommitChanges,
@@ -28,7 +35,6 @@ from omnigraph.branch.diff import (
     walk_back,
 )
 from omnigraph.branch.feed_tokens import Scope, read_token, write_token
-from omnigraph.branch.images import Image
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
@@ -37,7 +43,6 @@ from omnigraph.errors import (
     ChangeFeedGap,
     CommitStateGone,
     NotFoundError,
-    ResourceLimitError,
 )
 from omnigraph.json_form import without_empty
 from omnigraph.lru import Lru
@@ -45,15 +50,9 @@ from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.storage.tables import TableStorage
 
-PAGE_CHANGES = 1_000
-PAGE_CHANGES_MAX = 8_192
-PAGE_BYTES = 4 * 1024 * 1024
 COMMITS_PER_POLL = 128
 
-Record: TypeAlias = dict[str, Any]
 KeptChanges: TypeAlias = Lru[tuple[str, str], ChangeSet]
-Key: TypeAlias = tuple[str, int, str]
-"""Kind, identity of the type, id: the order of changes within a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +182,10 @@ class ChangeFeed:
             return CommitPage(CommitChanges.describe(commit), [])
         parent = self._coordinator.commit(commit.parent_id)
         wanted.check([self._state_of(self._snapshot(parent)).catalog, after.catalog])
-        room = _Room(most)
+        room = Room(most)
         changes = self._compare(parent, commit, wanted)
-        records, key = room.take(changes, _read_key(place))
-        token = None if key is None else write_token("page", scope, _write_key(key))
+        records, key = room.take(changes, read_key(place))
+        token = None if key is None else write_token("page", scope, write_key(key))
         return CommitPage(CommitChanges.describe(commit), records, token)
 
     def _find_start(self, state: ManifestState, start: str) -> str:
@@ -202,7 +201,7 @@ class ChangeFeed:
     def _read(self, walk: _Walk, most: int) -> ChangePage:
         line = self._find_line(walk)
         self._check_filter(walk, line)
-        room, key = _Room(most), walk.key
+        room, key = Room(most), walk.key
         blocks: list[ChangeBlock] = []
         for parent, commit in pairwise(line):
             if room.is_full:
@@ -281,7 +280,7 @@ class _Walk:
         after, end = place.get("after"), place.get("end")
         if after is None or end is None:
             raise ChangeCursorRejected("it is damaged")
-        return replace(self, after=after, end=end, key=_read_key(place))
+        return replace(self, after=after, end=end, key=read_key(place))
 
     @property
     def cursor(self) -> str:
@@ -290,113 +289,5 @@ class _Walk:
 
     def token_at(self, parent: GraphCommit, end: GraphCommit, key: Key | None) -> str:
         place = {"after": parent.commit_id, "end": end.commit_id}
-        inside = {} if key is None else _write_key(key)
+        inside = {} if key is None else write_key(key)
         return write_token("page", self.scope, {**place, **inside})
-
-
-class _Room:
-    """What a page has room for still."""
-
-    def __init__(self, changes: int) -> None:
-        self._changes = changes
-        self._bytes = PAGE_BYTES
-
-    @property
-    def is_full(self) -> bool:
-        return self._changes <= 0 or self._bytes <= 0
-
-    def take(self, changes: ChangeSet, after: Key | None) -> tuple[list[Record], Key | None]:
-        """Records behind a key, as many as fit, and the key of the last if there are more."""
-        records: list[Record] = []
-        # Two more than fit: the one that was sent last, and one that says that there are others.
-        for part, change in _list_in_order(changes, after, self._changes + 2):
-            if self.is_full:
-                return records, after
-            record = to_record(change, part.entity.type_id)
-            records.append(record)
-            after = (change.kind, part.entity.type_id, change.id)
-            self._changes -= 1
-            self._bytes -= len(orjson.dumps(record))
-        return records, None
-
-
-def _list_in_order(
-    changes: ChangeSet, after: Key | None, wanted: int
-) -> Iterator[tuple[TableChanges, EntityChange]]:
-    """Changes in the order of the feed; nothing is read of what lies before the key."""
-    for part in sorted(changes.table_changes, key=_table_order):
-        last: str | None = None
-        if after is not None:
-            if _table_order(part) < _key_order(after):
-                continue
-            if _table_order(part) == _key_order(after):
-                last = after[2]
-        for change in changes.of_table(part, last, wanted):
-            if change.id != last:
-                yield part, change
-
-
-def _table_order(part: TableChanges) -> tuple[bool, int]:
-    return part.entity.kind == "edge", part.entity.type_id
-
-
-def _key_order(key: Key) -> tuple[bool, int]:
-    return key[0] == "edge", key[1]
-
-
-def to_record(change: EntityChange, type_id: int) -> Record:
-    """A change as the feed spells it."""
-    record = {
-        "kind": change.kind,
-        "type": {"id": str(type_id), "name": change.type_name},
-        "id": change.id,
-        "op": change.op.value,
-        "before": _to_image(change, change.before),
-        "after": _to_image(change, change.after),
-    }
-    return {name: value for name, value in record.items() if value is not None}
-
-
-def _to_image(change: EntityChange, image: Image | None) -> Record | None:
-    if image is None:
-        return None
-    if change.kind == "node":
-        return {"properties": {name: value for name, value in image.items() if name != "id"}}
-    hidden = ("id", "src", "dst")
-    return {
-        "properties": {name: value for name, value in image.items() if name not in hidden},
-        "endpoints": {"from": image["src"], "to": image["dst"]},
-    }
-
-
-def check_limit(limit: int | None) -> int:
-    """The number of changes of a page.
-
-    Raises:
-        ResourceLimitError: It is more than a page may have.
-    """
-    if limit is None:
-        return PAGE_CHANGES
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise BadRequestError(f"limit is {limit!r} — expected a number from 1 on")
-    if limit > PAGE_CHANGES_MAX:
-        raise ResourceLimitError(
-            "change_page_changes",
-            limit=PAGE_CHANGES_MAX,
-            actual=limit,
-            advice="read page by page",
-        )
-    return limit
-
-
-def _write_key(key: Key) -> dict[str, str]:
-    return {"kind": key[0], "type": str(key[1]), "id": key[2]}
-
-
-def _read_key(place: Any) -> Key | None:
-    kind, type_id, id_ = (place.get(name) for name in ("kind", "type", "id"))
-    if kind is None and type_id is None and id_ is None:
-        return None
-    if kind is None or id_ is None or type_id is None or not type_id.isdecimal():
-        raise ChangeCursorRejected("it is damaged")
-    return kind, int(type_id), id_

@@ -15,6 +15,7 @@ from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import MessageOption, MetaOption, TypesOption, parse_note
 from omnigraph.cli.output import print_error, print_json, read_text_file, report_unwritable
+from omnigraph.cli.patch_text import SIGNS
 from omnigraph.cli.step_text import describe_step
 from omnigraph.errors import BadRequestError, MergeConflicts
 from omnigraph.wire import conflict_to_json, parse_conflict
@@ -29,8 +30,6 @@ ResolveOption = Annotated[
     str | None,
     typer.Option("--resolve", help="Resolve conflicts: ours, theirs, or a JSON file."),
 ]
-
-_SIGNS = {"insert": "+", "update": "~", "delete": "-"}
 
 
 @app.command()
@@ -185,4 +184,4 @@ def diff(
 
 def _describe_change(change: Json) -> str:
     properties = f" ({', '.join(change.get('changed', ()))})" if change["op"] == "update" else ""
-    return f"{_SIGNS[change['op']]} {change['kind']}:{change['type']} {change['id']!r}{properties}"
+    return f"{SIGNS[change['op']]} {change['kind']}:{change['type']} {change['id']!r}{properties}"

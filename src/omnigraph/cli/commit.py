@@ -13,9 +13,25 @@ from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.history import describe_message
-from omnigraph.cli.options import BranchOption, KindsOption, OpsOption, TypesOption
+from omnigraph.cli.options import (
+    AfterOption,
+    BranchOption,
+    GrepOption,
+    KindsOption,
+    LogActorOption,
+    LogIdOption,
+    LogTypeOption,
+    OpsOption,
+    PatchLimitOption,
+    PatchOption,
+    SinceOption,
+    StatOption,
+    TypesOption,
+    UntilOption,
+)
 from omnigraph.cli.output import print_json
-from omnigraph.wire import FeedPart
+from omnigraph.cli.patch_text import log_lines, read_detail
+from omnigraph.wire import FeedPart, LogPart
 
 app = make_group("List and show commits.")
 
@@ -29,13 +45,27 @@ def list_(
         str | None,
         typer.Option("--filter", metavar="actor=NAME", help="Only commits by this actor."),
     ] = None,
+    type_: LogTypeOption = None,
+    id_: LogIdOption = None,
+    by: LogActorOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    grep: GrepOption = None,
+    after: AfterOption = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Number of commits; all by default.")
+    ] = None,
+    patch: PatchOption = False,
+    stat: StatOption = False,
+    changes: PatchLimitOption = None,
 ) -> None:
     """List the commits visible on a branch, newest first."""
-    actor = _parse_filter(filter_)
+    detail = read_detail(patch=patch, stat=stat, changes=changes)
+    by = by or _parse_filter(filter_)
+    asked = LogPart(type_, id_, by, since, until, grep, after, limit, **detail)
     with call.open_graph("r") as graph:
-        history = graph.commits(call.branch(branch))["commits"]
-    commits = [each for each in history if actor is None or each["actor_id"] == actor]
-    call.print_result({"commits": commits}, map(_describe, commits))
+        found = graph.commits(call.branch(branch), asked)
+    call.print_result(found, log_lines(found, _describe))
 
 
 def _describe(commit: Json) -> str:

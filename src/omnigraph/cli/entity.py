@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,12 +13,10 @@ from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.history import describe_time
 from omnigraph.cli.options import BranchOption
+from omnigraph.cli.patch_text import cut
 
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The type.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of the node or edge.")]
-
-VALUE_CHARACTERS = 60
-"""Longer values are cut; `--json` has them whole."""
 
 
 @command("history", Capability.ANY, uri="option")
@@ -56,13 +53,13 @@ def _describe_values(change: Json) -> str:
     match change["op"]:
         case "update":
             pairs = [
-                f"{name}: {_cut(before.get(name))} → {_cut(after.get(name))}"
+                f"{name}: {cut(before.get(name))} → {cut(after.get(name))}"
                 for name in change.get("changed", ())
             ]
             return f" {', '.join(pairs)}"
         case "insert":
             shown = {name: value for name, value in after.items() if value is not None}
-            return f" {', '.join(f'{name}: {_cut(value)}' for name, value in shown.items())}"
+            return f" {', '.join(f'{name}: {cut(value)}' for name, value in shown.items())}"
         case _:
             return ""
 
@@ -70,15 +67,10 @@ def _describe_values(change: Json) -> str:
 def _blame_lines(properties: Json) -> Iterator[str]:
     width = max(map(len, properties), default=0)
     for name, each in properties.items():
-        value = _cut(each["value"])
+        value = cut(each["value"])
         if each["commit_id"] is None:
             yield f"{name:<{width}}  {value}  older history was removed by cleanup"
             continue
         maker = _describe_maker(each["actor"], each["through"]).rstrip()
         facts = [each["commit_id"], describe_time(each["at"]), *([maker] if maker else [])]
         yield f"{name:<{width}}  {value}  {' '.join(facts)}"
-
-
-def _cut(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 1]}…"

@@ -12,8 +12,22 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.options import BranchOption
+from omnigraph.cli.options import (
+    AfterOption,
+    BranchOption,
+    GrepOption,
+    LogActorOption,
+    LogIdOption,
+    LogTypeOption,
+    PatchLimitOption,
+    PatchOption,
+    SinceOption,
+    StatOption,
+    UntilOption,
+)
+from omnigraph.cli.patch_text import is_filtered, log_lines, read_detail
 from omnigraph.cli.progress import show_spinner
+from omnigraph.wire import LogPart
 
 MESSAGE_CHARACTERS = 72
 
@@ -22,12 +36,27 @@ MESSAGE_CHARACTERS = 72
 def log(
     call: Call,
     branch: BranchOption = None,
+    type_: LogTypeOption = None,
+    id_: LogIdOption = None,
+    by: LogActorOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    grep: GrepOption = None,
+    after: AfterOption = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of commits.")] = 30,
+    patch: PatchOption = False,
+    stat: StatOption = False,
+    changes: PatchLimitOption = None,
 ) -> None:
     """Draw the history of a branch, newest first; merges show both parents."""
+    detail = read_detail(patch=patch, stat=stat, changes=changes)
+    asked = LogPart(type_, id_, by, since, until, grep, after, limit, **detail)
     with call.open_graph("r") as graph:
-        found = graph.log(call.branch(branch), limit)
-    call.print_result(found, draw(found["commits"]))
+        found = graph.log(call.branch(branch), asked)
+    if is_filtered(asked) or asked.detail is not None:
+        call.print_result(found, log_lines(found, _describe))
+    else:
+        call.print_result(found, draw(found["commits"]))
 
 
 def draw(commits: list[Json]) -> Iterator[str]:

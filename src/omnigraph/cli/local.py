@@ -276,14 +276,14 @@ class LocalGraph:
         blob = self.graph.read_blob(*cell, commit=commit.commit_id)
         return wire.blob_written_to_json(branch, blob.size, blob.etag, self.actor, commit)
 
-    def commits(self, branch: str) -> Json:
-        return wire.commits_to_json(self.graph.commits(branch))
+    def commits(self, branch: str, asked: wire.LogPart) -> Json:
+        return wire.log_to_json(self.graph, branch, asked, merged=False)
 
     def commit(self, commit_id: str) -> Json:
         return wire.commit_to_json(self.graph.commit(commit_id))
 
-    def log(self, branch: str, limit: int) -> Json:
-        return wire.commits_to_json(self.graph.log(branch, limit=limit))
+    def log(self, branch: str, asked: wire.LogPart) -> Json:
+        return wire.log_to_json(self.graph, branch, asked, merged=True)
 
     def history(self, type_name: str, entity_id: str, branch: str) -> Json:
         found = self.graph.history(type_name, entity_id, branch=branch)

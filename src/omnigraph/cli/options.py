@@ -35,6 +35,34 @@ MetaOption = Annotated[
     list[str] | None,
     typer.Option("--meta", metavar="key=value", help="Note this on the commit; may be repeated."),
 ]
+LogTypeOption = Annotated[
+    str | None, typer.Option("--type", help="Only commits that changed rows of this type, or it.")
+]
+LogIdOption = Annotated[
+    str | None, typer.Option("--id", help="Only those that changed this node or edge of --type.")
+]
+LogActorOption = Annotated[str | None, typer.Option("--actor", help="Only commits by this actor.")]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Only those made then or later.")
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Only those made by then.")
+]
+GrepOption = Annotated[
+    str | None, typer.Option("--grep", metavar="TEXT", help="Only with this in their message.")
+]
+AfterOption = Annotated[
+    str | None,
+    typer.Option("--after", metavar="COMMIT", help="Go on after the last commit of a page."),
+]
+PatchOption = Annotated[bool, typer.Option("--patch", "-p", help="Print what each commit changed.")]
+StatOption = Annotated[
+    bool, typer.Option("--stat", help="Print how many rows of each table it changed.")
+]
+PatchLimitOption = Annotated[
+    int | None,
+    typer.Option("--changes", min=1, help="Changes of each commit with --patch; 100 by default."),
+]
 SchemaOfOption = Annotated[
     str | None,
     typer.Option(

@@ -34,7 +34,7 @@ from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.lsp.scan import scan
 from omnigraph.syntax import parse_query, parse_schema
 from omnigraph.syntax.query_tree import QueryDecl
-from omnigraph.wire import QueryCall, QueryText
+from omnigraph.wire import LogPart, QueryCall, QueryText
 
 PREFIX, SUFFIX = "query shell() {\n", "\n}"
 _IS_DECLARED = re.compile(r"\s*query\b\s*\w+\s*\(")
@@ -158,7 +158,7 @@ class ShellSession:
         if count and not count.isdecimal():
             raise BadRequestError(f"\\log takes a number of commits, not '{count}'")
         limit = int(count) if count else _LOG_COMMITS
-        yield from draw(self.graph.log(self.branch, max(limit, 1))["commits"])
+        yield from draw(self.graph.log(self.branch, LogPart(limit=max(limit, 1)))["commits"])
 
     def _set(self, given: str) -> Iterator[str]:
         name, _, value = given.partition(" ")

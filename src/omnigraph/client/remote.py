@@ -25,7 +25,7 @@ from omnigraph.errors import (
 )
 from omnigraph.pipeline.spooled import show_names
 from omnigraph.undo_calls import UndoCall
-from omnigraph.wire import BlobContent, BlobPlace, FeedPart, QueryCall, parse_conflict
+from omnigraph.wire import BlobContent, BlobPlace, FeedPart, LogPart, QueryCall, parse_conflict
 
 if TYPE_CHECKING:
     from omnigraph.manifest.checks import Check
@@ -338,8 +338,8 @@ class RemoteGraph:
         with _open_source(source) as file:
             return self.http.call("PUT", "/blob", content=file, params=params, headers=headers)
 
-    def log(self, branch: str, limit: int) -> Json:
-        return self.http.call("GET", "/log", params={"branch": branch, "limit": limit})
+    def log(self, branch: str, asked: LogPart) -> Json:
+        return self.http.call("GET", "/log", params={"branch": branch, **asked.params})
 
     def history(self, type_name: str, entity_id: str, branch: str) -> Json:
         params = {"type": type_name, "id": entity_id, "branch": branch}
@@ -375,8 +375,8 @@ class RemoteGraph:
     def job(self, job_id: str) -> Json:
         return self.http.below("jobs", job_id).call("GET", "")
 
-    def commits(self, branch: str) -> Json:
-        return self.http.call("GET", "/commits", params={"branch": branch})
+    def commits(self, branch: str, asked: LogPart) -> Json:
+        return self.http.call("GET", "/commits", params={"branch": branch, **asked.params})
 
     def commit(self, commit_id: str) -> Json:
         return self.http.below("commits", commit_id).call("GET", "")

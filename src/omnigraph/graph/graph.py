@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -19,6 +17,7 @@ from omnigraph.executor import QueryResult
 from omnigraph.graph.arguments import check_calls
 from omnigraph.graph.blobs import BlobCalls
 from omnigraph.graph.bound_params import bind_all
+from omnigraph.graph.history_calls import HistoryCalls
 from omnigraph.graph.picture_calls import PictureCalls, draw_matches
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import explain_read, require_engine, run_read
@@ -29,7 +28,7 @@ from omnigraph.graph.undo import UndoCalls
 from omnigraph.graph.upkeep import UpkeepCalls
 from omnigraph.graph.versions import CheckCalls, SchemaCalls, TransferCalls, VersionCalls
 from omnigraph.index import open_tables
-from omnigraph.manifest import MAIN, CommitLog, GraphCommit, Snapshot
+from omnigraph.manifest import MAIN, GraphCommit, Snapshot
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
 
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from omnigraph.branch.changes import ChangeSet
     from omnigraph.branch.choices import Resolution
     from omnigraph.branch.diff import ChangeFilter, CommitChanges, State, Target
-    from omnigraph.branch.entity_history import Blame, EntityHistory, EntityReview
     from omnigraph.branch.feed import Baseline, ChangeFeed, ChangePage, CommitPage
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.executor.explain import Explanation
@@ -69,6 +67,7 @@ def _load_argument_types() -> dict[str, Any]:
 
 @check_calls(_load_argument_types)
 class Graph(
+    HistoryCalls,
     VersionCalls,
     UndoCalls,
     CheckCalls,
@@ -374,78 +373,6 @@ class Graph(
         )
         handle = open_tables(snapshot, catalog, tables, self._session.cache).view(key).handle
         return read_blob(tables, handle, key, id, property)
-
-    def commits(
-        self, branch: str = MAIN, *, actor: str | None = None, limit: int | None = None
-    ) -> CommitLog:
-        """The commits visible on a branch, newest first; of another revision, its first parents."""
-        from omnigraph.manifest.revisions import list_line
-
-        self._session.read_contract()
-        found = list_line(self._session.coordinator, branch)
-        wanted = (each for each in found if actor is None or each.actor == actor)
-        most = _check_limit(limit)
-        return CommitLog(islice(wanted, None if most is None else min(most, sys.maxsize)))
-
-    def log(self, branch: str = MAIN, *, limit: int | None = None) -> CommitLog:
-        """Every commit that led to a branch, those of merged branches too, newest first."""
-        from omnigraph.manifest.history import list_ancestry
-
-        self._session.read_contract()
-        name = canonical_branch(branch)
-        session, wanted = self._session, _check_limit(limit)
-        return CommitLog(list_ancestry(session.coordinator, session.store.history, name, wanted))
-
-    def history(
-        self,
-        type: str,  # noqa: A002 — the word of the API
-        id: str,  # noqa: A002 — the API names it so
-        *,
-        branch: str = MAIN,
-    ) -> EntityHistory:
-        """What every commit did to one node or edge, the latest to reach the branch first.
-
-        Where a merge brought a change, the commit is the one that made it on the merged branch and
-        `through` is the merge. `notes` of the list say what is not stored any more.
-
-        Raises:
-            EntityNotFound: The branch never had it.
-        """
-        return self._review(type, id, branch).list_changes()
-
-    def blame(
-        self,
-        type: str,  # noqa: A002 — the word of the API
-        id: str,  # noqa: A002 — the API names it so
-        *,
-        branch: str = MAIN,
-    ) -> dict[str, Blame]:
-        """For each property of a node or edge, its value and the commit that wrote it.
-
-        Raises:
-            EntityNotFound: The branch does not have it now.
-        """
-        return self._review(type, id, branch).blame()
-
-    def _review(self, type_name: str, entity_id: str, branch: str) -> EntityReview:
-        from omnigraph.branch.diff import State
-        from omnigraph.branch.entity_history import EntityReview
-        from omnigraph.catalog import unify
-        from omnigraph.pipeline.frames import table_key
-
-        session = self._session
-        session.read_contract()
-        state = session.coordinator.fresh(canonical_branch(branch))
-        catalog = self._find_state(state.snapshot()).catalog
-        entity = catalog.entity(table_key(catalog, type_name))
-
-        def find_state(target: Target) -> State:
-            """A state under the identities of the branch: merges may have found some the same."""
-            found = self._find_state(target)
-            return State(found.snapshot, unify(catalog, found.catalog)(found.catalog))
-
-        place = session.store.tables, session.coordinator, find_state
-        return EntityReview(*place, state, entity, entity_id)
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Every write that recovery had to finish or undo, oldest first."""
@@ -1015,9 +942,3 @@ class Graph(
 def get_session(graph: Graph) -> Session:
     """The inside of an open graph, for the other packages of Omnigraph: no part of the API."""
     return graph._session
-
-
-def _check_limit(limit: int | None) -> int | None:
-    if limit is not None and limit < 0:
-        raise BadRequestError(f"limit is {limit}, expected 0 or more")
-    return limit

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -210,18 +210,18 @@ def _find_missing(states: Iterable[ManifestState], known_ids: pa.Array) -> list[
 
 
 def list_ancestry(
-    coordinator: Coordinator, history: ControlTable, branch: str, limit: int | None = None
-) -> list[GraphCommit]:
-    """The commits that led to a branch, over both parents, newest first.
+    coordinator: Coordinator, history: ControlTable, state: ManifestState
+) -> Iterator[GraphCommit]:
+    """The commits that led to a branch, over both parents, newest first; parsed as they are read.
 
     A branch knows all of them. What merges of an older Omnigraph did not bring along is known from
     the other branches, or from the projection alone.
     """
-    state = coordinator.fresh(branch)
-    if limit is not None and state.commit_rows.num_rows > FEW_COMMITS:
-        newest = _find_newest(state, limit)
+    if state.commit_rows.num_rows > FEW_COMMITS:
+        newest = _sort_newest_first(state)
         if newest is not None:
-            return newest
+            yield from newest
+            return
     known = _read_commits(state)
     found: dict[str, GraphCommit] = {}
     pending = [state.head.commit_id]
@@ -236,14 +236,13 @@ def list_ancestry(
             continue
         found[commit_id] = commit
         pending += [each for each in (commit.parent_id, commit.merged_parent_id) if each]
-    newest_first = sorted(
+    yield from sorted(
         found.values(), key=lambda each: (each.created_at, each.commit_id), reverse=True
     )
-    return newest_first[:limit]
 
 
-def _find_newest(state: ManifestState, limit: int) -> list[GraphCommit] | None:
-    """The newest commits that led to a branch; None when its rows do not prove which these are.
+def _sort_newest_first(state: ManifestState) -> Iterator[GraphCommit] | None:
+    """The commits that led to a branch; None when its rows do not prove which these are.
 
     All rows are what the head comes from when all parents are among them, and each but the head is
     a parent. Then no more of them are parsed than are wanted.
@@ -260,8 +259,15 @@ def _find_newest(state: ManifestState, limit: int) -> list[GraphCommit] | None:
     if heads != [state.head.commit_id] or not pc.all(pc.is_in(parents, ids)).as_py():
         return None
     times = pa.table({"created_at": facts["created_at"], "id": ids})
-    newest = pc.sort_indices(times, [("created_at", "descending"), ("id", "descending")])[:limit]
-    return [row_to_commit(row) for row in rows.take(newest).to_pylist()]
+    newest = pc.sort_indices(times, [("created_at", "descending"), ("id", "descending")])
+    return _parse_on_demand(rows, newest)
+
+
+def _parse_on_demand(rows: pa.Table, places: pa.Array) -> Iterator[GraphCommit]:
+    start, size = 0, FEW_COMMITS
+    while start < len(places):
+        yield from map(row_to_commit, rows.take(places[start : start + size]).to_pylist())
+        start, size = start + size, 2 * size
 
 
 def _read_commits(state: ManifestState) -> dict[str, GraphCommit]:

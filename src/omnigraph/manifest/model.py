@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -101,7 +101,11 @@ class GraphCommit:
 
 
 class CommitLog(list[GraphCommit]):
-    """Commits, newest first."""
+    """Commits, newest first; `notes` say what could not be read."""
+
+    def __init__(self, commits: Iterable[GraphCommit] = (), notes: Iterable[str] = ()) -> None:
+        super().__init__(commits)
+        self.notes = tuple(notes)
 
     def make_sheet(self) -> Sheet:
         columns = ("commit", "branch", "time", "actor", "merged")

@@ -199,6 +199,21 @@ _ENTITY = {
 }
 _COMMIT_ID = {"commit_id": _text("The graph commit.")}
 
+_LOG: Mapping[str, Json] = {
+    "type": _text("Only commits that changed rows of this type."),
+    "id": _text("Only those that changed this node or edge of the type."),
+    "actor": _text("Only commits by this actor."),
+    "since": _text("Only those made at this time or later."),
+    "until": _text("Only those made by this time."),
+    "message": _text("Only those with this text in their message."),
+    "after": _text("The next page: the last commit of the page before."),
+    "detail": {
+        "type": "string",
+        "enum": ["stat", "patch"],
+        "description": "Also what each changed: counts by table, or changes.",
+    },
+    "changes": {"type": "integer", "description": "Changes of each commit; 100 by default."},
+}
 _COMMITS = {"type": "array", "description": "Commits, by their ids."}
 _OF_ACTOR = _text("All commits of this actor, instead of ids.")
 _OF_SESSION = _text("All commits with this `session` in their metadata, instead of ids.")
@@ -411,8 +426,8 @@ TOOLS: tuple[Tool, ...] = (
         "history",
         "Every commit that led to a branch, merged branches included, newest first.",
         "log",
-        _get("log", "branch", "limit"),
-        {"branch": _BRANCH, "limit": _LIMIT},
+        _get("log", "branch", "limit", *_LOG),
+        {"branch": _BRANCH, "limit": _LIMIT, **_LOG},
     ),
     Tool(
         "entity_history",

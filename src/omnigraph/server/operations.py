@@ -44,6 +44,7 @@ from omnigraph.server import (
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import JSON
 from omnigraph.server.events import EVENTS
+from omnigraph.wire import DETAILS
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
 Model: TypeAlias = type[BaseModel]
@@ -140,8 +141,19 @@ _DRY_RUN = Parameter(
     values=("true", "false"),
 )
 _LOG = (
-    Parameter("branch", "query", "The branch; `main` by default."),
-    Parameter("limit", "query", "Number of commits; 30 by default."),
+    _BRANCH,
+    Parameter("type", "query", "Only commits that changed rows of this type, or the type."),
+    Parameter("id", "query", "Only those that changed this node or edge of the type."),
+    Parameter("actor", "query", "Only commits by this actor."),
+    Parameter("since", "query", "Only those made at this time or later."),
+    Parameter("until", "query", "Only those made by this time."),
+    Parameter("message", "query", "Only those with this text in their message, in any case."),
+    Parameter("after", "query", "The next page: the last commit of the page before."),
+    Parameter("limit", "query", "Number of commits; of a log, and with a detail, 30 by default."),
+    Parameter(
+        "detail", "query", "Also what each changed: counts by table, or changes.", values=DETAILS
+    ),
+    Parameter("changes", "query", "Changes of each commit; 100 by default, at most 8,192."),
 )
 _ENTITY = (
     Parameter("type", "query", "The type of the node or edge.", is_required=True),
@@ -360,7 +372,10 @@ OPERATIONS: tuple[Operation, ...] = (
         "diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=_DIFF,
         other_media=(routes_review.HTML, routes_loads.NDJSON)
     ),
-    _get("log", "/log", routes_review.log, answered.CommitsOutput, parameters=_LOG),
+    _get(
+        "log", "/log", routes_commits.log, answered.CommitsOutput, answered.PatchesOutput,
+        parameters=_LOG
+    ),
     _get(
         "history", "/history", routes_review.history, answered.HistoryOutput, parameters=_ENTITY
     ),
@@ -438,7 +453,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "listCommits", "/commits", routes_commits.list_commits, answered.CommitsOutput,
-        parameters=(_BRANCH,)
+        answered.PatchesOutput, parameters=_LOG
     ),
     _get(
         "getCommit", "/commits/{commit_id}", routes_commits.get_commit, answered.Commit,

@@ -61,6 +61,7 @@ class Commit(ResponseModel):
 
 class CommitsOutput(ResponseModel):
     commits: list[Commit]
+    notes: list[str] = Field(default=[], description="What is not stored any more, or hidden.")
 
 
 class SnapshotTable(ResponseModel):
@@ -518,6 +519,25 @@ class ChangeRecord(ResponseModel):
     op: Literal["insert", "update", "delete"]
     before: ChangeImage | None = None
     after: ChangeImage | None = None
+
+
+class TableCounts(ResponseModel):
+    table_key: str
+    inserts: int
+    updates: int
+    deletes: int
+
+
+class CommitPatch(Commit):
+    stat: list[TableCounts]
+    schema_steps: list[dict[str, Any]]
+    changes: list[ChangeRecord] | None = None
+    is_cut: bool | None = Field(default=None, description="Whether it changed more than that.")
+    notes: list[str] = []
+
+
+class PatchesOutput(ResponseModel):
+    commits: list[CommitPatch]
 
 
 class ChangeCause(ResponseModel):

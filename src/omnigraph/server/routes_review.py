@@ -1,4 +1,4 @@
-"""Operations for a reviewer: compare two states, draw the history, explain a read."""
+"""Operations for a reviewer: compare two states, tell how an entity came to be, explain a read."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ from omnigraph.server.states import permit_state
 from omnigraph.server.streaming import NDJSON_UTF8, stream
 from omnigraph.server.url_parameters import (
     check_parameters,
-    integer_parameter,
     list_parameter,
     one_parameter,
     require_parameter,
 )
-from omnigraph.wire import blame_to_json, commits_to_json, explanation_to_json, history_to_json
+from omnigraph.wire import blame_to_json, explanation_to_json, history_to_json
 
 DIFF_PARAMETERS = ("from", "to", "kind", "type", "op", "format")
 DIFF_FORMATS = ("json", "jsonl", "html")
 HTML = "text/html; charset=utf-8"
-LOG_LIMIT = 30
 HIDDEN = "changes on branches that the caller may not read are left out"
 
 
@@ -67,16 +65,6 @@ def _document(graph: Graph, states: list[Snapshot], wanted: dict[str, Any]) -> I
 def _lines(graph: Graph, states: list[Snapshot], wanted: dict[str, Any]) -> Iterator[bytes]:
     for each in graph.diff(*states, **wanted):
         yield to_line(each.to_json())
-
-
-async def log(call: Call) -> Response:
-    """Every commit that led to a branch, those of merged branches too, newest first."""
-    check_parameters(call.request, ("branch", "limit"))
-    branch = resolve_branch(one_parameter(call.request, "branch"))
-    call.permit(branch=branch)
-    limit = integer_parameter(call.request, "limit") or LOG_LIMIT
-    found = await call.run_read(call.graph.graph.log, branch, limit=limit)
-    return json_response(commits_to_json(found))
 
 
 async def history(call: Call) -> Response:
