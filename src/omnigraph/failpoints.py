@@ -91,6 +91,7 @@ class Failpoint(StrEnum):
     RECOVERY_AFTER_RESTORE = "recovery.after_restore"
     RECOVERY_AFTER_PUBLISH = "recovery.after_publish"
     TRANSFER_BEFORE_FILE = "transfer.before_file"
+    TRANSFER_BEFORE_TABLE = "transfer.before_table"
     TRANSFER_BEFORE_LINEAGES = "transfer.before_lineages"
     TRANSFER_BEFORE_PUBLISH = "transfer.before_publish"
     TRANSFER_BEFORE_BRANCH = "transfer.before_branch"

@@ -58,10 +58,10 @@ def show(path: Path | str, **options: Any) -> dict[str, Any]:
         }
 
 
-def list_commits(graph: og.Graph) -> dict[str, og.Commit]:
-    """Every commit that a branch comes from, over both parents."""
+def list_commits(graph: og.Graph, branches: list[str] | None = None) -> dict[str, og.Commit]:
+    """Every commit that these branches, or all, come from, over both parents."""
     found: dict[str, og.Commit] = {}
-    pending = [graph.commits(branch)[0].commit_id for branch in graph.branches()]
+    pending = [graph.commits(each)[0].commit_id for each in branches or graph.branches()]
     while pending:
         commit = graph.commit(pending.pop())
         if commit.commit_id not in found:

@@ -398,17 +398,6 @@ def test_a_damaged_file_is_not_pushed(home: Path, away: Path) -> None:
     assert is_same(home, away)
 
 
-def test_other_schemas_are_refused(home: Path, away: Path) -> None:
-    with og.open(away, **OPTIONS) as graph:
-        graph.apply_schema(graph.schema + "\nnode City { name: String @key }\n")
-    before = show(home)
-
-    with pytest.raises(ConflictError, match="schemas differ"):
-        push(away, home)
-
-    assert show(home) == before
-
-
 def test_branches_travel_to_an_object_store_and_back(
     home: Path, tmp_path: Path, s3_store: Store
 ) -> None:

@@ -16,8 +16,8 @@ before. The schema files of main follow the publish: until they do, the manifest
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
-from itertools import count
 from typing import Any
 
 from omnigraph.branch.apply import LayoutMoved, build_steps
@@ -35,7 +35,6 @@ from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.schema_files import promote, write_staging
 from omnigraph.manifest.schemas import keep_schema
 from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.location import table_path
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.write.drift import check_heads
 from omnigraph.write.environment import (
@@ -54,7 +53,7 @@ from omnigraph.write.intent import (
     mint_commit,
     to_commit_step,
 )
-from omnigraph.write.new_tables import create_with_rows, open_head
+from omnigraph.write.new_tables import create_with_rows, free_path, open_head
 from omnigraph.write.pins import handle_to_pin
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.rewrite import stage_alter
@@ -218,7 +217,9 @@ class _Apply:
 
     def _copy(self, entity: EntityType, plan: TablePlan | None) -> NewTable:
         """A new table with the merged rows of a type."""
-        tables, path = self.environment.tables, self._find_path(entity)
+        tables = self.environment.tables
+        # Another store of the graph may make the same merge.
+        path = f"{free_path(entity)}-{secrets.token_hex(4)}"
         shown = self.request.join.images
         assert shown is not None
         image = open_pin(tables, shown.target.entries[entity.table_key])
@@ -232,17 +233,6 @@ class _Apply:
     def _is_reused(self, old: EntityType) -> bool:
         """Whether another type of the merge takes over the key of one of the target's."""
         return self.request.join.merged.catalog.by_table_key(old.table_key) is not None
-
-    def _find_path(self, entity: EntityType) -> str:
-        """A path where nothing lies: every table that a manifest names is there."""
-        tables, path = self.environment.tables, table_path(entity.kind, entity.name)
-        taken = {*self.state.paths.values(), *self.state.hidden_paths}
-        names = (f"{path}-{entity.incarnation_id:x}-{number}" for number in count(2))
-        return next(
-            each
-            for each in names
-            if each not in taken and not tables.exists(tables.root.child(each))
-        )
 
     def _borrow(self, entry: TableEntry) -> TableHandle:
         """The source's version: of main as it is, else on a fork of the target's own."""

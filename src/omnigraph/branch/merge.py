@@ -52,7 +52,7 @@ from omnigraph.manifest import (
     load_accepted_contract,
 )
 from omnigraph.manifest.checks import Check, note_checks
-from omnigraph.manifest.schemas import find_next_id, read_schema
+from omnigraph.manifest.schemas import draw_next_id, read_schema
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.tables import TableStorage
@@ -342,7 +342,7 @@ def _join_schemas(
         environment.tables,
         three,
         Schemas(lambda snapshot: read_schema(texts, snapshot, current)),
-        next_id=find_next_id(texts),
+        next_id=draw_next_id(texts),
         is_fast_forward=is_fast_forward,
     )
 

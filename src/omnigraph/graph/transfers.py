@@ -70,13 +70,19 @@ def fetch_branches(
 
 
 def advance(
-    session: Session, source: Source, name: str, branch: str
+    session: Session, source: Source, name: str, branch: str, actor: str | None
 ) -> tuple[TransferResult, bool]:
     """Fetch a branch and move the one of this name there; True when it takes a merge."""
     from omnigraph.errors import NotFastForward
+    from omnigraph.policy import Action
     from omnigraph.transfer.receive import receive
 
     moved = fetch_branches(session, source, name, branch)
+    coordinator = session.coordinator
+    if coordinator.has_branch(branch):
+        fetched = coordinator.fresh(f"{name}/{branch}")
+        if fetched.schema_name != coordinator.fresh(branch).schema_name:
+            session.permit(Action.SCHEMA_APPLY, actor=actor, target_branch=branch)
     try:
         receive(to_source(session), f"{name}/{branch}", session.environment(), branch)
     except NotFastForward:

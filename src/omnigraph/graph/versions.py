@@ -275,7 +275,7 @@ class TransferCalls:
         who = permit_merge(session, f"{name}/{target}", target, actor)
         session.require_writable()
         with open_source(session, src, storage_options) as source:
-            moved, is_merge = advance(session, source, name, target)
+            moved, is_merge = advance(session, source, name, target, who)
         if is_merge:
             self.merge(f"{name}/{target}", into=target, actor=who, resolve=resolve)
         return moved

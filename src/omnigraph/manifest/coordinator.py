@@ -158,6 +158,8 @@ class Coordinator:
             made = None if row is None else row_to_commit(row)
             # One of another store counts by the manifests there.
             if made is not None and made.manifest_version == commit.manifest_version:
+                if made.is_kept:
+                    return self._find_kept(commit.commit_id)
                 snapshot = state.snapshot_at(made)
                 # A cleanup that keeps a later commit of the same publish keeps the manifest of all.
                 if all(self.has_version(snapshot.entries[key]) for key in made.pins):

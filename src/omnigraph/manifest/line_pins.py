@@ -61,6 +61,8 @@ class LinePins:
         if place is None or commit.manifest_version < self.settled:
             return None
         made = row_to_commit(self.state.commit_rows.slice(place, 1).to_pylist()[0])
+        if made.is_kept:
+            return None
         shown = {}
         for key, pins in self.tables.items():
             row = pins.at(made.manifest_version)

@@ -64,7 +64,10 @@ class GraphCommit:
     `properties` are facts a writer noted on its commit, such as how a merge resolved conflicts;
     what the caller says of it (`commit_note.py`) is among them.
     `pins` say what it shows of the tables that later commits of the same publish have moved on:
-    table key → version, Lance branch, number of rows and transaction.
+    table key → version, Lance branch, number of rows and transaction. With `is_kept` no manifest
+    says what it shows: it came from another store with later ones in other schemas, or with other
+    checks, and its state is written down (see `retained_commits.py`); `pins` are those of tables
+    that the manifest has under the same key.
     """
 
     commit_id: str
@@ -76,6 +79,7 @@ class GraphCommit:
     created_at: int
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
     pins: Pins = field(default_factory=dict, hash=False)
+    is_kept: bool = False
 
     @property
     def message(self) -> str | None:

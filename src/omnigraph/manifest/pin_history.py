@@ -80,6 +80,8 @@ def _pair(
         )
         newest = newest or entry
         for commit in commits.get(pin[STAMP], ()):
+            if commit.is_kept and shown.table_key not in commit.pins:
+                continue  # it does not have the table, or not under this key
             own = entry
             # Commits of one publish: all but the last say themselves what they show.
             if shown.table_key in commit.pins:

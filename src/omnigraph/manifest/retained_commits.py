@@ -3,6 +3,7 @@
 A state is read from the manifest of the branch it was made on. Before that branch is deleted, the
 pins of its commits that outlive it are written down, and the table forks they name stay, so that
 such a commit is read and merged with as before. Cleanup lets go of them.
+Commits that came from another store are kept here too where no manifest of this one shows them.
 
     __commits/{first id}-{last id}.json   the states, see `state_text.py`
 
@@ -36,6 +37,14 @@ class RetainedCommits:
         name = f"{ids[0]}-{ids[-1]}.json"
         self.texts.write_text(f"{DIRECTORY}/{name}", states_to_text(states))
         return name
+
+    def add(self, states: Sequence[Snapshot]) -> None:
+        """Keep states beside those that are kept already."""
+        if states:
+            ids = sorted(each.head.commit_id for each in states)
+            known = self._states_in(f"{ids[0]}-{ids[-1]}.json")
+            added = {each.head.commit_id: each for each in states}
+            self.write(list({**known, **added}.values()))
 
     def read(self, commit_id: str) -> Snapshot | None:
         """The state of a commit, None when it is not retained.

@@ -139,6 +139,8 @@ def commit_to_row(commit: GraphCommit) -> Row:
         metadata["properties"] = dict(commit.properties)
     if commit.pins:
         metadata["pins"] = dict(commit.pins)
+    if commit.is_kept:
+        metadata["is_kept"] = True
     # The manifest version that the commit makes is in a column, so that finding the newest commit
     # needs no JSON.
     return _row(
@@ -312,6 +314,7 @@ def row_to_commit(row: Row) -> GraphCommit:
         created_at=metadata["created_at"],
         properties=metadata.get("properties", {}),
         pins=metadata.get("pins", {}),
+        is_kept=metadata.get("is_kept", False),
     )
 
 

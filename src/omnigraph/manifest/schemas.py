@@ -12,6 +12,7 @@ schema that such a graph has when it is next opened to write is kept under that.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -24,6 +25,9 @@ from omnigraph.storage.graph_texts import GraphTexts
 
 DIRECTORY = "__schemas"
 CATALOGS_MAX = 256
+DISTANCE_MIN = 2**32
+"""A greater identity was not handed out by an Omnigraph that counted on from one to the next."""
+DISTANCES = 2**36
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +161,31 @@ def find_next_id(texts: GraphTexts) -> int:
     return first
 
 
+def draw_next_id(texts: GraphTexts) -> int:
+    """Where the identities of a schema change begin: behind all others, by a random distance.
+
+    Another store of the graph may hand out identities at the same time. They count from the same
+    number on, and the distance keeps what they hand out apart until it meets in a merge.
+
+    Raises:
+        ConflictError: A schema that is kept cannot be read, so its identities are not known.
+    """
+    return find_next_id(texts) + DISTANCE_MIN + secrets.randbelow(DISTANCES)
+
+
+def is_unique_path(path: str) -> bool:
+    """Whether the place of a table has an incarnation in its name that no other store hands out."""
+    token = path.rpartition("/")[2].split("-")[1:2]
+    return bool(token) and int(token[0], 16) >= DISTANCE_MIN
+
+
 def find_damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, str]:
     """File → what is wrong with it, of the schemas that are kept, or `named` and should be."""
     found = {}
     kept = {each.removesuffix(".json") for each in texts.list_dir(DIRECTORY)}
     for name in sorted(kept | set(named)):
         try:
-            problem = _find_problem(name, texts.read_text_if_exists(schema_path(name)))
+            problem = find_schema_problem(name, texts.read_text_if_exists(schema_path(name)))
         except (OmnigraphError, ValueError) as error:
             problem = f"cannot be read: {error}"
         if problem is not None:
@@ -171,7 +193,8 @@ def find_damaged_schemas(texts: GraphTexts, named: Iterable[str]) -> dict[str, s
     return found
 
 
-def _find_problem(name: str, text: str | None) -> str | None:
+def find_schema_problem(name: str, text: str | None) -> str | None:
+    """What is wrong with the text that a schema is kept as; None when it is whole."""
     if text is None:
         return "is missing"
     if name == text_id(text):

@@ -44,7 +44,7 @@ def states_to_text(states: Sequence[Snapshot], facts: Mapping[str, Any] | None =
         "entries": [asdict(entry) for entry in positions],
         "states": [
             {
-                "commit": asdict(state.head),
+                "commit": _commit_to_json(state.head),
                 "entries": [positions[entry] for entry in state.entries.values()],
                 "schema_hash": state.schema_hash,
                 "schema_id": state.schema_id,
@@ -80,6 +80,10 @@ def find_forks(states: Iterable[Shown]) -> set[tuple[str, str]]:
 
 def _checksum(value: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def _commit_to_json(commit: GraphCommit) -> dict[str, Any]:
+    return {name: each for name, each in asdict(commit).items() if name != "is_kept"}
 
 
 def _snapshot(value: dict[str, Any], entries: Sequence[TableEntry]) -> Snapshot:

@@ -5,6 +5,9 @@ copying.py    the files that are missing, compared with their checksums
 clone.py      a second store of a whole graph
 backup.py     the same as objects named by their hash, with a list per backup
 receive.py    a branch comes from another store: commits, states, one publish
+  histories.py     which commits are missing
   table_import.py  versions of tables that were made there
+  schemas.py       the schemas that they are in
+  line.py          what the branch shows then, as one request
 result.py     what a transfer returns
 """

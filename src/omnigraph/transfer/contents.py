@@ -150,6 +150,10 @@ def _find_lineages(
     for snapshot in kept:
         for entry in snapshot.entries.values():
             add(entry.table_path, entry.table_branch, entry.version)
+    for lineages in found.values():
+        # Of a table that came from another store no branch may show the main lineage: Lance needs
+        # it to know the others.
+        lineages.setdefault(None, 1)
     return _drop_removed(source, found)
 
 

@@ -3,8 +3,9 @@
     step                          a crash here leaves
     files of missing versions     files that nothing names; the same transfer goes on with them
     lineages of these versions    forks that no branch shows; a cleanup removes them
+    schemas that they are in      texts that no manifest names
     checks of the branch          the same
-    one publish                   –
+    one publish                   –, or schema files of main that the next open writes
 
 A branch that is there moves to the received head only if that comes from its own head, in one
 publish: readers see none of the commits, or all. One that is not there is prepared under a name
@@ -14,13 +15,10 @@ that is never listed and then made, as one ref. Commits keep their ids, parents,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 
-from omnigraph.dataclass import dataclass
 from omnigraph.errors import (
     ChecksFailed,
-    CommitNotFound,
     ConflictError,
     ExpectedVersionMismatch,
     NotFastForward,
@@ -31,7 +29,6 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import (
     MAIN,
-    Facts,
     GraphCommit,
     ManifestState,
     Publish,
@@ -39,9 +36,13 @@ from omnigraph.manifest import (
     TableEntry,
     publish,
 )
-from omnigraph.manifest.rows import row_to_commit
+from omnigraph.manifest.schema_files import catch_up_files, reconcile_staging
+from omnigraph.storage.queues import SCHEMA_APPLY_KEY, QueueKey
 from omnigraph.transfer.contents import ATTEMPTS_MAX, Source
+from omnigraph.transfer.histories import History, list_ancestors, list_ids
+from omnigraph.transfer.line import ReceivedLine, list_paths
 from omnigraph.transfer.result import TransferResult
+from omnigraph.transfer.schemas import bring_schemas
 from omnigraph.transfer.table_import import TableImport
 from omnigraph.write.environment import (
     BRANCHES_QUEUE,
@@ -50,27 +51,7 @@ from omnigraph.write.environment import (
     publish_turn,
     queue_keys,
 )
-from omnigraph.write.fork import open_pin
 from omnigraph.write.pending_checks import PendingChecks
-from omnigraph.write.pins import handle_to_pin
-
-
-@dataclass(frozen=True, slots=True)
-class _History:
-    """The commits that a state comes from, and those of them that the receiver does not know."""
-
-    head: GraphCommit
-    commits: Mapping[str, GraphCommit]
-    missing: tuple[GraphCommit, ...]
-
-    def line(self, known: Mapping[str, object]) -> list[GraphCommit]:
-        """The head and its first parents that are not known, the oldest first."""
-        found: list[GraphCommit] = []
-        commit: GraphCommit | None = self.head
-        while commit is not None and commit.commit_id not in known:
-            found.append(commit)
-            commit = self.commits.get(commit.parent_id or "")
-        return found[::-1]
 
 
 def receive(
@@ -90,7 +71,8 @@ def receive(
         UnrelatedHistories: The graphs are not copies of one another.
         NotFastForward: The branch has commits that the source does not have. Nothing changed.
         ChecksFailed: One does not hold at the received head. Nothing changed.
-        ConflictError: The schemas differ, or writers of the branch did not pause.
+        ConflictError: The stores use one identity or place for different things, a schema change is
+            in progress, or writers of the branch did not pause.
     """
     moved = TransferResult()
     for attempt in range(ATTEMPTS_MAX):
@@ -129,50 +111,94 @@ class _Transfer:
         states = self._read_states(found)
         self.tables.bring(_entries(states.values()), is_final=False)
         hit(Failpoint.TRANSFER_BEFORE_LINEAGES)
-        target = self.target
-        turns = [(BRANCHES_QUEUE, None), (HISTORY_QUEUE, None)]
-        keys = queue_keys(self.theirs.entries, self.branch)
+        queues, turns = self.target.queues, [(BRANCHES_QUEUE, None), (HISTORY_QUEUE, None)]
         # Writers of the branch wait from here on, so nothing that is compared can move.
-        with target.queues.acquire_many(turns), target.queues.acquire_many(keys):
-            found = self._compare()
-            if found is None:
-                return self.tables.moved
-            self._publish(found)
+        with queues.acquire_many([*turns, SCHEMA_APPLY_KEY]), self._lock_schema() as is_other:
+            with queues.acquire_many(self._queue_keys()):
+                found = self._compare()
+                if found is None:
+                    return self.tables.moved
+                self._publish(found)
+            if is_other and self.branch == MAIN:
+                self._write_schema_files()
         return self.tables.moved + TransferResult(commits=len(found.missing))
+
+    def _queue_keys(self) -> list[QueueKey]:
+        """Those of every table that the branch shows now or afterwards."""
+        here = self._find_here()
+        shown = () if here is None else here.entries
+        return queue_keys({*self.theirs.entries, *shown}, self.branch)
+
+    def _find_here(self) -> ManifestState | None:
+        coordinator = self.target.coordinator
+        return coordinator.fresh(self.branch) if coordinator.has_branch(self.branch) else None
+
+    # Schemas
+
+    @contextmanager
+    def _lock_schema(self) -> Iterator[bool]:
+        """Take turns with schema changes if the branch gets another schema; whether it does.
+
+        Raises:
+            ConflictError: Another change is in progress, or a manifest does not name its schema.
+        """
+        target, coordinator = self.target, self.target.coordinator
+        known = self._find_here() or coordinator.fresh(MAIN)
+        if known.schema_name == self.theirs.schema_name:
+            yield False
+            return
+        self._refuse_unnamed(known)
+        # We hold the queue: on a local disk a lock that is there belongs to a dead process.
+        coordinator.lock_schema(is_stale=target.tables.root.is_local)
+        try:
+            reconcile_staging(target.texts, coordinator)
+            with publish_turn(target, MAIN):
+                coordinator.admit_branch_schemas()
+            yield True
+        finally:
+            coordinator.unlock_schema()
+
+    def _refuse_unnamed(self, here: ManifestState) -> None:
+        """Refuse to mix manifests that name their schema with such that do not."""
+        others = [each for each in self.target.coordinator.branches() if each != here.branch]
+        is_unnamed = here.schema_name is None and here.branch == MAIN and others
+        if self.theirs.schema_name is None or is_unnamed:
+            raise ConflictError(
+                f"branch '{self.theirs.branch}' of '{self.source.files.uri}' and "
+                f"'{self.target.tables.root}' are in different schemas, and a manifest of an early "
+                "Omnigraph does not say in which — nothing was changed; apply a schema to it first"
+            )
+
+    def _write_schema_files(self) -> None:
+        """Bring the files at the root in line with main; a death here leaves them to recovery."""
+        hit(Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT)
+        catch_up_files(self.target.texts, self.target.coordinator)
 
     # Comparing histories
 
-    def _compare(self) -> _History | None:
+    def _compare(self) -> History | None:
         """What the target lacks; None when it has the head on this branch already."""
         coordinator = self.target.coordinator
         ours = [coordinator.fresh(branch) for branch in coordinator.branches()]
-        known = {each for state in ours for each in _ids(state)}
-        commits = _list_ancestors(self.theirs)
+        known = {each for state in ours for each in list_ids(state)}
+        commits = list_ancestors(self.theirs)
         first = next(each for each in commits.values() if each.parent_id is None)
         if first.commit_id not in known:
             raise UnrelatedHistories(str(self.source.files.uri), str(self.target.tables.root))
         head = self.theirs.head
         here = next((state for state in ours if state.branch == self.branch), None)
         if here is not None:
-            if head.commit_id in set(_ids(here)):
+            if head.commit_id in set(list_ids(here)):
                 return None
             if here.head.commit_id not in commits:
                 raise NotFastForward(self.branch, here.head.commit_id, head.commit_id)
-        self._check_schema(here or ours[0])
+        self.tables.named |= list_paths(ours)
         missing = tuple(each for each in commits.values() if each.commit_id not in known)
-        return _History(head, commits, missing)
-
-    def _check_schema(self, here: ManifestState) -> None:
-        if here.snapshot().schema_name != self.theirs.snapshot().schema_name:
-            raise ConflictError(
-                f"the schemas differ: branch '{self.theirs.branch}' of '{self.source.files.uri}' "
-                f"is in another one than '{self.target.tables.root}' — nothing was changed; clone "
-                "the graph whose schema is newer"
-            )
+        return History(head, commits, missing)
 
     # States
 
-    def _read_states(self, found: _History) -> dict[str, Snapshot]:
+    def _read_states(self, found: History) -> dict[str, Snapshot]:
         """What the missing commits show, as far as the source can tell; the head always."""
         coordinator = self.source.environment.coordinator
         states = {found.head.commit_id: self.theirs.snapshot()}
@@ -183,7 +209,7 @@ class _Transfer:
                 states[commit.commit_id] = state
         return states | self._match(found)
 
-    def _match(self, found: _History) -> dict[str, Snapshot]:
+    def _match(self, found: History) -> dict[str, Snapshot]:
         """Note which versions both stores have, by commits that both have.
 
         Returns what the target has lost of these: a merge compares with it.
@@ -219,27 +245,45 @@ class _Transfer:
 
     # Publishing
 
-    def _publish(self, found: _History) -> None:
+    def _publish(self, found: History) -> None:
         coordinator, target = self.target.coordinator, self.target
         states = self._read_states(found)
         self.tables.bring(_entries(states.values()), is_final=True)
-        self._keep_side_states(found, states)
+        names = {each.schema_name for each in states.values()}
+        bring_schemas(self.source.environment.texts, target.texts, names)
         hit(Failpoint.TRANSFER_BEFORE_PUBLISH)
-        if self.branch in coordinator.branches():
-            here = coordinator.fresh(self.branch)
-            if here.head.commit_id not in found.commits:
-                # Committed since the histories were compared.
-                raise NotFastForward(self.branch, here.head.commit_id, found.head.commit_id)
-            request = self._build(here, found, states)
-            if self.is_checked:
-                self._require_checks(here, request)
-            with publish_turn(target, self.branch), coordinator.mark_unfinished(self.branch):
-                publish(coordinator, request)
+        here = self._find_here()
+        if here is None:
+            coordinator.remove_prepared()
+            prepared = self._prepare(found)
+            made = publish(coordinator, self._to_line(found, states, prepared).build(prepared))
+            hit(Failpoint.TRANSFER_BEFORE_BRANCH)
+            coordinator.create_branch(self.branch, made)
             return
-        coordinator.remove_prepared()
-        made = publish(coordinator, self._build(self._prepare(found), found, states))
-        hit(Failpoint.TRANSFER_BEFORE_BRANCH)
-        coordinator.create_branch(self.branch, made)
+        if here.head.commit_id not in found.commits:
+            # Committed since the histories were compared.
+            raise NotFastForward(self.branch, here.head.commit_id, found.head.commit_id)
+        request = self._to_line(found, states, here).build(here)
+        if self.is_checked:
+            self._require_checks(here, request)
+        with publish_turn(target, self.branch), coordinator.mark_unfinished(self.branch):
+            publish(coordinator, request)
+
+    def _to_line(
+        self, found: History, states: Mapping[str, Snapshot], here: ManifestState
+    ) -> ReceivedLine:
+        before = self._find_common_state(here, found)
+        line = ReceivedLine(self.target, self.branch, self.tables, found, states, before)
+        line.keep_side_states()
+        return line
+
+    def _find_common_state(self, here: ManifestState, found: History) -> Snapshot | None:
+        """What the source has of the head that the branch has now."""
+        coordinator = self.source.environment.coordinator
+        if self._starts_over or here.head.commit_id not in found.commits:
+            return None
+        state = coordinator.find_snapshot(coordinator.commit(here.head.commit_id))
+        return state if state is not None and coordinator.has_tables(state) else None
 
     def _require_checks(self, here: ManifestState, request: Publish) -> None:
         """Refuse a line whose head breaks a check.
@@ -257,7 +301,7 @@ class _Transfer:
                 error.add_outcome("nothing was written")
                 raise
 
-    def _prepare(self, found: _History) -> ManifestState:
+    def _prepare(self, found: History) -> ManifestState:
         """A branch without a name, from the newest state of the target that the head comes from.
 
         Without one, since cleanups removed them, it starts from what main shows, and forgets the
@@ -275,143 +319,7 @@ class _Transfer:
         self._starts_over = True
         return coordinator.prepare_branch(coordinator.fresh(MAIN), found.commits.keys())
 
-    def _build(
-        self, here: ManifestState, found: _History, states: Mapping[str, Snapshot]
-    ) -> Publish:
-        known = dict.fromkeys(_ids(here))
-        line = [each for each in found.line(known) if self._state_of(each, states) is not None]
-        head = states[found.head.commit_id]
-        final = self._choose_entries(here, found, head)
-        handles = {
-            key: open_pin(self.target.tables, entry)
-            for key, entry in final.items()
-            if not entry.shows_same_rows(here.entries[key])
-        }
-        changes = tuple(handle_to_pin(key, handle) for key, handle in handles.items())
-        entries = {**here.entries, **final}
-        commits = tuple(
-            replace(
-                each,
-                branch=self.branch,
-                manifest_version=here.version + 1,
-                pins=self._pins(each, states, entries) if each is not line[-1] else {},
-            )
-            for each in line
-        )
-        return Publish(
-            here.branch,
-            changes,
-            {key: here.entries[key].version for key in handles},
-            if_commit=here.head.commit_id,
-            ancestors=tuple(
-                self._to_ancestor(each) for each in found.commits.values() if each not in line
-            ),
-            adopted=commits,
-            # Not by their notes: commits whose state is gone over there are not on this line.
-            facts=Facts(head.vector_models, head.checks),
-        )
-
-    def _to_ancestor(self, commit: GraphCommit) -> GraphCommit:
-        """A commit beside the line of the branch: as this store knows it, if it does.
-
-        One that was received has no manifest of this store that shows it.
-        """
-        try:
-            return self.target.coordinator.commit(commit.commit_id)
-        except CommitNotFound:
-            return replace(commit, manifest_version=0)
-
-    def _keep_side_states(self, found: _History, states: Mapping[str, Snapshot]) -> None:
-        """Write down what the commits beside the line show: no manifest here says so."""
-        missing = {each.commit_id for each in found.missing}
-        line = {each.commit_id for each in found.line({})} & missing | {found.head.commit_id}
-        kept = [
-            replace(
-                state,
-                entries=self._state_of(state.head, states) or {},
-                manifest_version=0,
-                head=replace(found.commits[commit_id], manifest_version=0, pins={}),
-            )
-            for commit_id, state in states.items()
-            if commit_id not in line
-        ]
-        self.target.coordinator.retained.write(kept)
-
-    def _choose_entries(
-        self, here: ManifestState, found: _History, head: Snapshot
-    ) -> dict[str, TableEntry]:
-        """What the branch shows from now on, of the tables that changed since its head."""
-        before = self._find_common_state(here, found)
-        final = {}
-        for key, entry in head.entries.items():
-            known = None if before is None else before.entries.get(key)
-            if known is not None and entry.shows_same_rows(known):
-                continue  # its layout here may be better by now
-            chosen = self.tables.find(entry)
-            shown = here.entries[key]
-            if (chosen.table_branch, chosen.version) == (shown.table_branch, shown.version):
-                continue
-            if chosen.version <= here.pinned.get(key, 0):
-                chosen = self.tables.renumber(chosen, here.pinned[key] + 1)
-            final[key] = chosen
-        return final
-
-    def _find_common_state(self, here: ManifestState, found: _History) -> Snapshot | None:
-        """What the source has of the head that the branch has now."""
-        coordinator = self.source.environment.coordinator
-        if self._starts_over or here.head.commit_id not in found.commits:
-            return None
-        state = coordinator.find_snapshot(coordinator.commit(here.head.commit_id))
-        return state if state is not None and coordinator.has_tables(state) else None
-
-    def _state_of(
-        self, commit: GraphCommit, states: Mapping[str, Snapshot]
-    ) -> Mapping[str, TableEntry] | None:
-        """What a commit shows, with versions of the target; None when that is gone."""
-        state = states.get(commit.commit_id)
-        if state is not None:
-            return {key: self.tables.find(entry) for key, entry in state.entries.items()}
-        coordinator = self.target.coordinator
-        try:
-            here = coordinator.find_snapshot(coordinator.commit(commit.commit_id))
-        except CommitNotFound:
-            return None
-        return None if here is None else here.entries
-
-    def _pins(
-        self,
-        commit: GraphCommit,
-        states: Mapping[str, Snapshot],
-        final: Mapping[str, TableEntry],
-    ) -> dict[str, list[object]]:
-        """What a commit of the line shows otherwise than its head."""
-        shown = self._state_of(commit, states) or {}
-        return {
-            key: [entry.version, entry.table_branch, entry.row_count, entry.transaction_uuid]
-            for key, entry in shown.items()
-            if key in final and not entry.shows_same_rows(final[key])
-        }
-
 
 def _entries(states: Iterable[Snapshot]) -> Iterator[TableEntry]:
     for state in states:
         yield from state.entries.values()
-
-
-def _ids(state: ManifestState) -> Iterator[str]:
-    yield from state.commit_rows["object_id"].to_pylist()
-    yield from state.ancestor_rows["object_id"].to_pylist()
-
-
-def _list_ancestors(state: ManifestState) -> dict[str, GraphCommit]:
-    """Every commit that the head of a branch comes from, by its id."""
-    rows = [*state.commit_rows.to_pylist(), *state.ancestor_rows.to_pylist()]
-    known = {each.commit_id: each for each in map(row_to_commit, rows)}
-    found: dict[str, GraphCommit] = {}
-    pending: list[str | None] = [state.head.commit_id]
-    while pending:
-        commit = known.get(pending.pop() or "")
-        if commit is not None and commit.commit_id not in found:
-            found[commit.commit_id] = commit
-            pending += [commit.parent_id, commit.merged_parent_id]
-    return found

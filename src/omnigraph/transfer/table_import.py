@@ -6,6 +6,10 @@ are written anew. Versions of one lineage that are received together lie on a li
 branch owns such a lineage, so the first write forks it. Files that the version they came from has
 are shared; the others are copied to the new lineage, under names that are used once.
 
+Where no version here is known that it came from, all of its files are copied, and the fork comes
+from version 0 of the main lineage: there is none, so what it has in common with others is not
+looked up there.
+
 The name follows from what is received: when a transfer is repeated, it finds what it has copied.
 
 A branch shows the greatest version of a table. One that is not greater than what the branch has
@@ -23,11 +27,14 @@ from dataclasses import field, replace
 from typing import TypeAlias
 from uuid import uuid4
 
+import pyarrow as pa
+
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, SourceChanged
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import TableEntry
 from omnigraph.manifest.branch_names import RECEIVED
+from omnigraph.manifest.schemas import is_unique_path
 from omnigraph.storage.checksums import Checksum
 from omnigraph.storage.dataset_files import DatasetFile, is_recorded, read_records
 from omnigraph.storage.durability import sync_paths, with_parents
@@ -78,6 +85,7 @@ class TableImport:
         self._forks: dict[tuple[str, str], BranchInfo | None] = {}
         self._records: dict[str, Mapping[str, Checksum]] = {}
         self._received: dict[Version, _Received] = {}
+        self.named: set[str] = set()
         self.moved = TransferResult()
 
     # What both stores have
@@ -124,10 +132,22 @@ class TableImport:
             if _key(entry) not in self._same:
                 self._receive(entry)
         if is_final:
+            for path in sorted({path for path, _, _ in self._received}):
+                self._make_table(path)
             for (path, _, _), received in self._received.items():
                 self._write_version(path, received)
             for received in self._received.values():
                 self._write_ref(received.lineage)
+
+    def _make_table(self, path: str) -> None:
+        """Make the directory of a table that is new here one that Lance knows.
+
+        Its main lineage has one empty version, which no branch shows and nothing comes from.
+        """
+        location = self._target.root.table(path)
+        if not self._target.exists(location.uri):
+            hit(Failpoint.TRANSFER_BEFORE_TABLE)
+            self._target.create_table(location, pa.schema([pa.field("id", pa.utf8(), False)]))
 
     def find(self, entry: TableEntry) -> TableEntry:
         """The same version in this store, once it was received."""
@@ -174,13 +194,8 @@ class TableImport:
         uri = self._target.root.child(entry.table_path)
         name = f"{RECEIVED}{entry.transaction_uuid or f'version-{entry.version}'}"
         if parent is None:
-            if entry.table_path not in self._shared_paths:
-                raise ConflictError(
-                    f"'{entry.table_key}' is not a table of both graphs — nothing was published; "
-                    "clone the graph again to bring over a type that is new"
-                )
-            # All versions of a table come from its first one, whether or not that is still here.
-            lineage = _Lineage(TableLocation(uri, name), None, 1, entry.version)
+            self._refuse_other_table(entry)
+            lineage = _Lineage(TableLocation(uri, name), None, 0, entry.version)
         else:
             lineage = _Lineage(
                 TableLocation(uri, name),
@@ -191,6 +206,21 @@ class TableImport:
             )
         self._lineages[key] = lineage
         return lineage
+
+    def _refuse_other_table(self, entry: TableEntry) -> None:
+        """Refuse a table that lies where this store has another one.
+
+        Tables of types that are added lie at places that no other store uses. An earlier Omnigraph
+        chose them by the name of the type alone.
+        """
+        path = entry.table_path
+        is_known = path in self._shared_paths or path not in self.named
+        if not is_known and not is_unique_path(path):
+            raise ConflictError(
+                f"'{entry.table_key}' is a table of its own in each store, at one place: both "
+                "added the type with an earlier Omnigraph — nothing was published; export it from "
+                "one of them, drop it there, pull and load it"
+            )
 
     def _is_taken(self, location: TableLocation, entry: TableEntry) -> bool:
         """Whether a received lineage goes on with another version of this number.

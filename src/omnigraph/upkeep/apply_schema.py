@@ -41,7 +41,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, ManifestState, Tombstone, load_accepted_contract
 from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
-from omnigraph.manifest.schemas import find_next_id, keep_accepted, keep_schema, read_schema
+from omnigraph.manifest.schemas import draw_next_id, keep_accepted, keep_schema, read_schema
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
 from omnigraph.upkeep.schema_plan import RowCheck
@@ -143,7 +143,7 @@ def _read_accepted(environment: WriteEnvironment, branch: str) -> Catalog:
     current = load_accepted_contract(texts, coordinator, None)
     keep_accepted(texts, coordinator.fresh(MAIN), current)
     accepted = read_schema(texts, coordinator.fresh(branch), current).catalog
-    return replace(accepted, next_id=max(accepted.next_id, find_next_id(texts)))
+    return replace(accepted, next_id=max(accepted.next_id, draw_next_id(texts)))
 
 
 def _admit_branches(environment: WriteEnvironment, branch: str) -> None:
@@ -285,7 +285,7 @@ class _Change:
             case RenameTable(old, new):
                 yield from self._rename(state, old, new)
             case AddTable(new):
-                path = free_path(tables, state, new)
+                path = free_path(new)
                 location = tables.root.table(path)
                 yield NewTable(new.table_key, path, lambda _: create_empty(tables, location, new))
             case DropTable():

@@ -111,6 +111,7 @@ class _Needed:
     single: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     bases: Mapping[str, GraphCommit] = field(default_factory=dict)
     forks: set[tuple[str, str]] = field(default_factory=set)
+    written_down: set[str] = field(default_factory=set)
 
     def from_here_on(self, shown: Shown) -> None:
         for entry in shown.entries.values():
@@ -234,6 +235,7 @@ def _find_needed(
             needed.floors[MANIFEST] = state.version
             needed.bases = {state.head.commit_id: state.head}
             return needed
+        needed.written_down |= {each.commit_id for each in retained if each.is_kept}
         oldest = _oldest_readable(read, retained)
         needed.from_here_on(oldest)
         if branch == MAIN:
@@ -271,12 +273,13 @@ def _oldest_readable(
 def _find_retained(
     coordinator: Coordinator, needed: _Needed, policy: _Policy
 ) -> dict[str, Snapshot]:
-    """The states of deleted branches that a merge can need, or that are too young to go."""
+    """The states of deleted branches that a merge can need, or that are too young to go, and those
+    that commits within the policy have no manifest for."""
     cutoff = policy.cutoff
     return {
         state.head.commit_id: state
         for state in coordinator.retained
-        if state.head.commit_id in needed.bases
+        if state.head.commit_id in {*needed.bases, *needed.written_down}
         or (cutoff is not None and state.head.created_at / 1e6 >= cutoff)
     }
 

@@ -7,24 +7,17 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from omnigraph.catalog import EntityType, arrow_schema
-from omnigraph.manifest import ManifestState
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.location import TableLocation, table_path
 from omnigraph.storage.tables import TableStorage
 
 
-def free_path(tables: TableStorage, state: ManifestState, entity: EntityType) -> str:
-    """A path that no manifest has ever named: that of the type's name, unless a table had it.
+def free_path(entity: EntityType) -> str:
+    """A path that no manifest has ever named, in this store of the graph or in another one.
 
-    A renamed type keeps its path and a dropped one its history, so that a name that is used again
-    needs another path. Another branch may have a type of that name, which only its table says.
-    Incarnations are never used twice, on whichever branch.
+    Incarnations are never used twice, on whichever branch; see `draw_next_id`.
     """
-    path = table_path(entity.kind, entity.name)
-    is_known = path in {*state.paths.values(), *state.hidden_paths}
-    if not is_known and not tables.exists(tables.root.child(path)):
-        return path
-    return f"{path}-{entity.incarnation_id:x}"
+    return f"{table_path(entity.kind, entity.name)}-{entity.incarnation_id:x}"
 
 
 def create_empty(tables: TableStorage, location: TableLocation, entity: EntityType) -> TableHandle:
