@@ -87,10 +87,11 @@ def test_a_small_frontier_is_looked_up_until_building_pays(people: Graph) -> Non
     query = 'query q() { match { $p: Person { name: "ada" } $p knows $o } return { $o } }'
     cache = RuntimeCache()
 
-    runs = [explain_query(people, query, cache) for _ in range(4)]
+    runs = [explain_query(people, query, cache) for _ in range(2)]
+    cache.background.wait()
+    runs += [explain_query(people, query, cache) for _ in range(2)]
 
-    assert "looked up edge:Knows by src" in runs[0]
-    assert "built the adjacency of edge:Knows" in runs[1]
+    assert all("looked up edge:Knows by src" in shown for shown in runs[:2])
     assert "adjacency" not in runs[2] + runs[3]
 
 
@@ -104,13 +105,12 @@ def test_derived_files_are_mapped_and_safe_to_delete(tmp_path: Path) -> None:
     first = explain_query(graph, query, RuntimeCache(derived=writable))
     second = explain_query(graph, query, RuntimeCache(derived=writable))
     rows = run_query(graph, query, cache=RuntimeCache(derived=writable)).rows()
-    for folder in (root / "__derived").iterdir():
-        for file in folder.iterdir():
-            file.unlink()
+    for file in (root / "__derived").iterdir():
+        file.unlink()
     again = run_query(graph, query, cache=RuntimeCache(derived=writable)).rows()
 
     assert "built the adjacency" in first
-    assert "read the saved adjacency" in second
+    assert "mapped the saved adjacency" in second
     assert rows == again == run_query(graph, query).rows()
 
 

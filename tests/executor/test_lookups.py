@@ -10,7 +10,8 @@ from omnigraph.compiler import bind_params, compile_query, require_read
 from omnigraph.errors import BadRequestError
 from omnigraph.executor.explain import explain
 from omnigraph.graph import Graph
-from omnigraph.index import RuntimeCache, relations, thresholds
+from omnigraph.index import RuntimeCache, thresholds
+from omnigraph.index.edge_lookup import MODE_VARIABLE
 from omnigraph.index.keys import DistinctKey, EndpointsKey, PerEdgeKey
 from omnigraph.ir.expressions import NOW_PARAMETER
 from omnigraph.testing.inside import inside
@@ -72,7 +73,7 @@ def test_a_look_up_finds_what_the_adjacency_has(indexed: Graph, name: str) -> No
     assert "built" not in shown
     built = RuntimeCache()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relations, "LOOKUPS_BEFORE_BUILDING", 0)
+        patch.setenv(MODE_VARIABLE, "csr")
         expected = run_query(indexed, READS[name], cache=built).rows()
     assert any(
         isinstance(key, (DistinctKey, PerEdgeKey, EndpointsKey)) for key in built.list_keys()
@@ -97,6 +98,39 @@ def test_without_an_index_every_hop_is_a_pass(tmp_path: Path) -> None:
 
     assert "looking up edge:Knows: about 5.0 edges to look at, 7.5 to build" in one
     assert "building edge:Knows: about 10.0 edges to look at, 7.5 to build" in two
+
+
+@pytest.mark.usefixtures("large_tables")
+def test_rows_that_no_index_covers_yet_do_not_make_a_look_up_a_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit of one edge, and two hops of a table without adjacency built all of it."""
+    graph = make_graph(tmp_path)
+    graph.ensure_indices()
+    graph.mutate('query w() { insert Knows { from: "ada", to: "di", weight: 3 } }')
+    monkeypatch.setattr(thresholds, "SMALL_TABLE_ROWS", 1)
+
+    shown = explain_query(graph, READS["two hops"], RuntimeCache())
+
+    assert "looked up edge:Knows by src" in shown
+    assert "built" not in shown
+
+
+@pytest.mark.usefixtures("large_tables")
+@pytest.mark.parametrize("name", ["out", "two hops", "edges", "both ways"])
+def test_no_query_of_a_few_ends_waits_for_the_adjacency_to_be_built(
+    indexed: Graph, name: str
+) -> None:
+    """The second use has it made in the background: the caller reads as much as the first time."""
+    cache = RuntimeCache()
+
+    shown = [explain_query(indexed, READS[name], cache) for _ in range(2)]
+    cache.background.wait()
+    later = explain_query(indexed, READS[name], cache)
+
+    assert all("looked up edge:" in each and "built" not in each for each in shown)
+    assert "looked up" not in later
+    assert "built" not in later
 
 
 @pytest.mark.usefixtures("large_tables")
@@ -128,7 +162,7 @@ def test_a_frontier_that_outgrows_a_look_up_is_built(
 def test_the_environment_can_force_either(
     indexed: Graph, monkeypatch: pytest.MonkeyPatch, mode: str, expected: str
 ) -> None:
-    monkeypatch.setenv(relations.MODE_VARIABLE, mode)
+    monkeypatch.setenv(MODE_VARIABLE, mode)
     query = text("$p: Person $p knows $o", "$o.name")
 
     shown = explain_query(indexed, query, RuntimeCache())
@@ -138,7 +172,7 @@ def test_the_environment_can_force_either(
 
 
 def test_a_mode_that_never_was_is_refused(indexed: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(relations.MODE_VARIABLE, "abacus")
+    monkeypatch.setenv(MODE_VARIABLE, "abacus")
 
     with pytest.raises(BadRequestError, match="expected 'indexed' or 'csr'"):
         run_query(indexed, READS["out"])

@@ -110,7 +110,7 @@ def test_expansion_keeps_the_order_of_its_sources() -> None:
     rows, places = expand(csr, np.array([2, 1, 0]))
 
     assert rows.tolist() == [0, 2, 2]
-    assert csr.targets[places].tolist() == [2, 1, 3]
+    assert csr.neighbours(places).tolist() == [2, 1, 3]
 
 
 @pytest.mark.accepts("S-170")

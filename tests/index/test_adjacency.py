@@ -81,7 +81,7 @@ def test_no_edges_make_an_empty_relation(sizes: tuple[int, int]) -> None:
     relation = build_distinct_relation(Endpoints(nothing, nothing), sizes)
 
     assert (relation.forward.size, relation.backward.size) == sizes
-    assert len(relation.forward.targets) == 0
+    assert relation.forward.count == 0
 
 
 def test_runs_of_a_few_positions_are_those_of_the_whole() -> None:

@@ -35,7 +35,6 @@ def describe(runs: Runs) -> dict[str, object]:
     found = {
         "rows": rows.tolist(),
         "targets": runs.neighbours(entries).tolist(),
-        "all targets": runs.targets[entries].tolist(),
         "edges": None if runs.edges is None else runs.edges[entries].tolist(),
         "one by one": [np.diff(runs.runs(np.array([each]))).tolist() for each in everywhere],
         "count": runs.count,

@@ -125,7 +125,7 @@ def _fold_runs(
         )
     if not isinstance(runs, PatchedRuns):
         return fold(weights, runs.flat)
-    known = fold(weights, runs.base)
+    known = fold(weights, runs.base.flat)
     total = np.full(runs.size, empty, dtype=known.dtype)
     total[: len(known)] = known
     total[runs.changed] = fold(weights, runs.changed_runs)

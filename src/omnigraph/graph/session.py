@@ -146,6 +146,7 @@ class Session:
 
     def close(self) -> None:
         self._is_closed = True
+        self.cache.background.stop()
         self.wait_for_self_care()
         if self.cache.derived is not None:
             self.cache.derived.texts.wait()

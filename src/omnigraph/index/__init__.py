@@ -38,9 +38,10 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
 
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.derived import DerivedStore
+from omnigraph.index.edge_lookup import Walk
 from omnigraph.index.open_tables import OpenTables, open_tables
 from omnigraph.index.prefetch import prefetch
-from omnigraph.index.relations import EdgeIndex, Walk
+from omnigraph.index.relations import EdgeIndex
 from omnigraph.index.selection import Selection
 from omnigraph.index.table_view import TableView
 

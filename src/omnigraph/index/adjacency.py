@@ -22,8 +22,9 @@ import numpy as np
 
 from omnigraph.dataclass import dataclass
 from omnigraph.index.arrays import BoolArray, IntArray, sort_distinct
+from omnigraph.index.background import may_give_up
 from omnigraph.index.rooms import Room
-from omnigraph.index.runs import FEW, Csr, FewRuns, Runs, StoredRuns, with_room
+from omnigraph.index.runs import FEW, Csr, FewRuns, Runs, StoredRuns, WholeRuns, with_room
 from omnigraph.index.shifts import Shift
 
 
@@ -85,14 +86,14 @@ class Relation:
     @property
     def nbytes(self) -> int:
         """Without what versions share."""
-        patches = [each.nbytes for each in self._sides if not isinstance(each, Csr)]
+        patches = [each.nbytes for each in self._sides if not isinstance(each, WholeRuns)]
         return sum(patches) + self.recounted.nbytes
 
     @property
-    def shared(self) -> tuple[Csr | Room | Counts, ...]:
-        parts: list[Csr | Room | Counts] = [self.parallel]
+    def shared(self) -> tuple[WholeRuns | Room | Counts, ...]:
+        parts: list[WholeRuns | Room | Counts] = [self.parallel]
         for side in self._sides:
-            base = side if isinstance(side, Csr) else side.base
+            base = side if isinstance(side, WholeRuns) else side.base
             parts.append(base)
             parts += [room for room in side.rooms if room not in base.rooms]
         return tuple(parts)
@@ -178,6 +179,7 @@ def build_distinct_relation(
     ends: Endpoints, sizes: tuple[int, int], *, both: bool = False
 ) -> Relation:
     """Each (source, target) once; with `both`, each edge also leads back."""
+    may_give_up()
     sources, targets, _ = list_edges(ends, both=both)
     source_size, target_size = sizes
     keys, parallel = _count_pairs(pack(sources, targets))
@@ -185,6 +187,7 @@ def build_distinct_relation(
     forward = with_room(_build_csr(sources, targets, None, source_size))
     if both:
         return Relation(forward, forward, ends.count_dangling(), parallel)
+    may_give_up()
     targets, sources = unpack(np.sort(pack(targets, sources)))
     backward = with_room(_build_csr(targets, sources, None, target_size))
     return Relation(forward, backward, ends.count_dangling(), parallel)

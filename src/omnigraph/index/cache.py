@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
+from omnigraph.index.background import Background
 from omnigraph.index.derived import DerivedStore
 from omnigraph.index.keys import Key
 from omnigraph.lru import Lru
@@ -67,7 +68,7 @@ class RuntimeCache:
     """Derived arrays by key, under a byte budget. Thread-safe; builds run outside the lock.
 
     With `derived`, adjacency and text indexes are also kept on disk, and mapped when a graph is
-    opened again.
+    opened again. In `background`, what queries will want is made without any waiting for it.
     `recent` holds what is small in memory but keeps something open.
     """
 
@@ -76,6 +77,7 @@ class RuntimeCache:
     ) -> None:
         self.budget_bytes = default_budget() if budget_bytes is None else budget_bytes
         self.derived = derived
+        self.background = Background()
         self.recent: Lru[Hashable, Any] = Lru(RECENT_MAX)
         self._entries: OrderedDict[Key, Sized] = OrderedDict()
         self._touches: Lru[Key, int] = Lru(TOUCHES_MAX)

@@ -1,52 +1,58 @@
-"""Derived files: adjacency saved beside the graph, for a cold open to read instead of building.
+"""Derived files: adjacency saved beside the graph, for a cold open to map instead of building.
 
 Text indexes lie beside it, see `text_files.py`.
 
-One directory per relation, named by the physical versions of the tables it was made from, so a
+One sealed file per relation, named by the physical versions of the tables it was made from, so a
 file is never stale: a new version has a new name. Where the graph lies is no part of the name, so
-a graph that was moved reads them too. Everything here may be deleted at any time. A read-only graph
-reads what is there and writes nothing; a failure to write is no failure.
+a graph that was moved maps them too. A file says which versions those are, for a later one to go
+on from. Everything here may be deleted at any time. A read-only graph maps what is there and writes
+nothing; a failure to write is no failure.
 
 Of each relation the two versions written last stay, and one after a cleanup. Positions are written
-as the smallest integers that hold them, and are widened when they are read: a relation takes a
-quarter or a half of the space that it has in memory.
+as the smallest integers that hold them: a relation takes a quarter or a half of the space that it
+has in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import logging
 import os
 import shutil
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
+from typing import NamedTuple, TypeAlias
 
 from omnigraph.index.adjacency import Counts, Relation
-from omnigraph.index.arrays import AnyArray, IntArray
-from omnigraph.index.rooms import Room
-from omnigraph.index.runs import Csr, StoredRuns
+from omnigraph.index.runs import Csr
+from omnigraph.index.saved_runs import SavedRuns, list_arrays
+from omnigraph.index.sealed_file import Damaged, SealedFile, read_facts, write_sealed
 from omnigraph.index.text_files import DIRECTORY as TEXTS
 from omnigraph.index.text_files import TextFiles
-from omnigraph.storage.checksums import checksum_file, checksum_from_json
 from omnigraph.storage.location import GraphRoot
 
+log = logging.getLogger(__name__)
+
 DIRECTORY = "__derived"
-SEAL = "checksums.json"
 ENTRIES_MAX = 64
 VERSIONS_MAX = 2
-_FORMAT = 3
-_PARALLEL = "parallel"
+SUFFIX = ".runs"
+_FORMAT = 4
+_ABANDONED_SECONDS = 3_600
+
+Versions: TypeAlias = tuple[tuple[int, str | None], ...]
+"""Version and transaction of each table that a relation was made from."""
 
 
 class RelationName(NamedTuple):
     """Which tables a relation was made from, and which versions of them."""
 
     tables: str
-    versions: str
+    versions: Versions
 
 
 class DerivedStore:
@@ -58,48 +64,81 @@ class DerivedStore:
         self._is_writable = is_writable
         self.texts = TextFiles(self._folder, is_writable=is_writable)
 
-    def load(self, name: RelationName) -> Relation | None:
-        """Read a relation; None when it is not there or not whole."""
-        folder = self._path(name)
+    def load(self, name: RelationName, build: Callable[[], Relation]) -> Relation | None:
+        """Map a relation; None when it is not there or not whole as far as can be seen by now.
+
+        What turns out to be damaged later is removed, and taken from what `build` makes.
+        """
+        path = self._path(name)
+        built = cache(build)
+
+        def mend(error: Damaged, *, source: bool) -> Csr:
+            self._remove(error)
+            return built().side(source=source).flat
+
         try:
-            forward = _read_side(folder, "forward")
-            backward = (
-                forward if (folder / "symmetric").exists() else _read_side(folder, "backward")
-            )
-            pairs, numbers = np.load(folder / f"{_PARALLEL}.npy")
-        except (OSError, ValueError):
-            return None
-        return Relation(forward, backward, 0, Counts(pairs, numbers))
+            file = SealedFile(path)
+            forward = SavedRuns(file, "forward", lambda error: mend(error, source=True))
+            backward = forward
+            if not file.facts["is_symmetric"]:
+                backward = SavedRuns(file, "backward", lambda error: mend(error, source=False))
+            counts = Counts(*(file.sections[each].all().copy() for each in ("pairs", "numbers")))
+            return Relation(forward, backward, 0, counts)
+        except (Damaged, KeyError) as error:
+            self._remove(Damaged(str(path)) if isinstance(error, KeyError) else error)
+        except OSError:
+            pass  # it was never saved, or another process made room
+        return None
 
     def has(self, name: RelationName) -> bool:
-        return self._path(name).is_dir()
+        return self._path(name).exists()
+
+    def list_versions(self, tables: str) -> list[Versions]:
+        """The versions of which a relation of these tables is saved, the last written first."""
+        start = f"{self._digest(tables)}-"
+        found = []
+        for path in _newest_first(self._folder):
+            facts = read_facts(path, _FORMAT) if path.name.startswith(start) else None
+            if facts is not None:
+                found.append(tuple((version, text) for version, text in facts["versions"]))
+        return found
 
     def save(self, name: RelationName, relation: Relation) -> None:
         """Write a relation, all of it or nothing."""
         if not self._is_writable or relation.dangling:
             return
-        target = self._path(name)
-        made = target.with_name(f"{target.name}.{os.getpid()}.{id(relation)}.tmp")
-        try:
-            made.mkdir(parents=True)
-            _write(made, "forward", relation.forward)
-            if relation.backward is relation.forward:
-                (made / "symmetric").touch()
-            else:
-                _write(made, "backward", relation.backward)
-            np.save(made / f"{_PARALLEL}.npy", [relation.parallel.pairs, relation.parallel.numbers])
-            _seal(made)
-            made.rename(target)
+        forward, backward = relation.forward.flat, relation.backward.flat
+        is_symmetric = relation.backward is relation.forward
+        facts = {
+            "format": _FORMAT,
+            "versions": name.versions,
+            "is_symmetric": is_symmetric,
+            "forward.degree_max": forward.degree_max,
+            "backward.degree_max": backward.degree_max,
+        }
+        arrays = list_arrays("forward", forward)
+        arrays |= {} if is_symmetric else list_arrays("backward", backward)
+        arrays |= {"pairs": relation.parallel.pairs, "numbers": relation.parallel.numbers}
+        # The disk may be full or read-only: then the next open builds it.
+        with suppress(OSError):
+            if not self._root.is_dir():
+                return  # the graph was moved or removed
+            self._folder.mkdir(exist_ok=True)
+            write_sealed(self._path(name), facts, arrays)
             self.remove_superseded(VERSIONS_MAX)
-            self._remove_oldest()
-        except OSError:
-            # Another writer was first, or the disk is full or read-only: the next open builds it.
-            shutil.rmtree(made, ignore_errors=True)
+            for entry in _newest_first(self._folder)[ENTRIES_MAX:]:
+                entry.unlink(missing_ok=True)
 
     def find_damage(self) -> dict[str, str]:
         """File → what is wrong with it, of the files that are not as they were written."""
-        folders = [each for each in _relations(self._folder) if each.suffix != ".tmp"]
-        found = {path: problem for each in folders for path, problem in _find_damage(each)}
+        found = {}
+        for path in _newest_first(self._folder):
+            try:
+                SealedFile(path).check()
+            except Damaged:
+                found[str(path)] = "is damaged: its bytes are not those that were written"
+            except OSError:
+                continue  # another process made room
         return found | self.texts.find_damage()
 
     def remove_unneeded(self) -> None:
@@ -112,35 +151,58 @@ class DerivedStore:
         """Remove all but the versions of each relation that were written last."""
         by_tables: dict[str, list[Path]] = defaultdict(list)
         for entry in _newest_first(self._folder):
-            tables, _, versions = entry.name.partition("-")
-            # Without versions it is of a release that named and wrote relations differently.
-            by_tables[tables if versions else ""].append(entry)
-        removed = by_tables.pop("", [])
+            by_tables[entry.name.partition("-")[0]].append(entry)
         for entries in by_tables.values():
-            removed += [entry for entry in entries if entry.suffix != ".tmp"][versions_max:]
-        for entry in removed:
-            shutil.rmtree(entry, ignore_errors=True)
+            for entry in entries[versions_max:]:
+                entry.unlink(missing_ok=True)
+        for entry in _entries(self._folder):
+            if _is_left_over(entry):
+                _remove_left_over(entry)
 
     def _path(self, name: RelationName) -> Path:
-        return self._folder / f"{self._digest(name.tables)}-{self._digest(name.versions)}"
+        return self._folder / f"{self._digest(name.tables)}-{self._digest(name.versions)}{SUFFIX}"
 
-    def _digest(self, text: str) -> str:
-        relative = text.replace(f"{self._root}/", "")
+    def _digest(self, value: object) -> str:
+        relative = f"{value!r}".replace(f"{self._root}/", "")
         return hashlib.sha256(f"{_FORMAT}\0{relative}".encode()).hexdigest()[:32]
 
-    def _remove_oldest(self) -> None:
-        for entry in _newest_first(self._folder)[ENTRIES_MAX:]:
-            shutil.rmtree(entry, ignore_errors=True)
+    def _remove(self, error: Damaged) -> None:
+        log.warning("%s — it is derived anew", error)
+        if self._is_writable:
+            with suppress(OSError):
+                os.unlink(error.path)
 
 
 def _newest_first(folder: Path) -> list[Path]:
+    """The saved relations."""
+
     def written_at(entry: Path) -> float:
         try:
             return entry.stat().st_mtime
         except OSError:
             return 0.0  # another process has removed it
 
-    return sorted(_relations(folder), key=written_at, reverse=True)
+    saved = [each for each in _entries(folder) if each.suffix == SUFFIX]
+    return sorted(saved, key=written_at, reverse=True)
+
+
+def _is_left_over(entry: Path) -> bool:
+    """Whether it is of an earlier release, or of a process that died while it wrote it."""
+    if entry.name == TEXTS or entry.suffix == SUFFIX:
+        return False
+    try:
+        age = time.time() - entry.stat().st_mtime
+        return entry.is_dir() or age > _ABANDONED_SECONDS
+    except OSError:
+        return False
+
+
+def _remove_left_over(entry: Path) -> None:
+    if entry.is_dir():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            entry.unlink()
 
 
 def _list_data_files(root: Path) -> Iterator[str]:
@@ -156,59 +218,6 @@ def _entries(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []  # nothing was ever saved, or another process is removing old entries
-
-
-def _relations(folder: Path) -> list[Path]:
-    return [each for each in _entries(folder) if each.name != TEXTS]
-
-
-def _seal(folder: Path) -> None:
-    """Write the checksum of each file. A mapped array is not decoded, so no reader would notice."""
-    checksums = {each.name: checksum_file(str(folder), each.name) for each in _entries(folder)}
-    text = json.dumps({name: each.to_json() for name, each in checksums.items()})
-    (folder / SEAL).write_text(text)
-
-
-def _find_damage(folder: Path) -> Iterator[tuple[str, str]]:
-    if not (folder / SEAL).exists():
-        return  # saved by a release that sealed nothing
-    try:
-        sealed = json.loads((folder / SEAL).read_text())
-        expected = {name: checksum_from_json(value) for name, value in sealed.items()}
-        names = {each.name for each in _entries(folder)} - {SEAL}
-    except (OSError, ValueError, AttributeError):
-        yield str(folder / SEAL), "is damaged: it cannot be read"
-        return
-    if names != expected.keys():
-        yield str(folder / SEAL), f"is damaged: it does not name {sorted(names)}"
-        return
-    for name, checksum in expected.items():
-        try:
-            is_whole = checksum_file(str(folder), name) == checksum
-        except OSError:
-            continue  # another process is removing old entries
-        if not is_whole:
-            yield str(folder / name), "is damaged: its bytes are not those that were written"
-
-
-def _read_side(folder: Path, side: str) -> Csr:
-    """Read one side, with space behind its targets for those of later versions."""
-    offsets = np.load(folder / f"{side}.offsets.npy").astype(np.int64)
-    stored = np.load(folder / f"{side}.targets.npy", mmap_mode="r")
-    if offsets.ndim != 1 or len(offsets) == 0 or int(offsets[-1]) != len(stored):
-        raise ValueError(f"{folder} is not whole")
-    room = Room.of(stored, dtype=np.dtype(np.int64))
-    return Csr(offsets, room.array[: len(stored)], None, (room,))
-
-
-def _write(folder: Path, side: str, runs: StoredRuns) -> None:
-    csr = runs.flat
-    np.save(folder / f"{side}.offsets.npy", _narrow(csr.offsets))
-    np.save(folder / f"{side}.targets.npy", _narrow(csr.targets))
-
-
-def _narrow(positions: IntArray) -> AnyArray:
-    return positions.astype(np.min_scalar_type(int(positions.max(initial=0))))
 
 
 def remove_unneeded_files(root: GraphRoot) -> None:

@@ -13,7 +13,8 @@ takes its pair along only if no other edge has it. Of 0 → 1, 0 → 2 and 2 →
     >>> stay = Moves(np.array([], dtype=int), np.array([], dtype=int), kept=3)
     >>> after = patch_distinct(before, (4, 4), EdgeChanges(come, gone), (stay, stay), both=False)
     >>> forward = after.forward
-    >>> forward.changed.tolist(), forward.targets.tolist(), forward.degree.tolist()
+    >>> targets = forward.neighbours(np.arange(forward.end))
+    >>> forward.changed.tolist(), targets.tolist(), forward.degree.tolist()
     ([1, 2], [1, 2, 1, 3], [2, 1, 0, 0])
 
 A node that is written again has a new position, and so have those behind the old one. Runs are
@@ -33,7 +34,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.index.adjacency import NO_COUNTS, Endpoints, Relation, list_edges, pack, unpack
 from omnigraph.index.arrays import IntArray, expand_runs, sort_distinct
 from omnigraph.index.rooms import Room
-from omnigraph.index.runs import Csr, PatchedRuns, ShiftedRuns, StoredRuns
+from omnigraph.index.runs import Csr, PatchedRuns, ShiftedRuns, StoredRuns, WholeRuns
 from omnigraph.index.shifts import NO_SHIFT, Shift
 
 CHANGED_RUNS_MAX = 16_384
@@ -168,7 +169,7 @@ def _patch_pairs(
         return Relation(forward, backward, 0, parallel, recounted)
     one = ShiftedRuns(_as_patched(forward), sources, targets)
     other = one if both else ShiftedRuns(_as_patched(backward), targets, sources)
-    is_laid_out = isinstance(forward, Csr) or isinstance(backward, Csr)
+    is_laid_out = isinstance(forward, WholeRuns) or isinstance(backward, WholeRuns)
     if is_laid_out or max(len(sources.gone), len(targets.gone)) > CHANGED_RUNS_MAX:
         counts = parallel.replace(recounted.pairs, recounted.numbers).shift(sources, targets)
         return Relation(one.flat, one.flat if both else other.flat, 0, counts)
@@ -224,7 +225,7 @@ def _patch_side(
     if len(touched) == 0:
         return side
     rows, entries = expand_runs(*side.runs(touched))
-    pairs = pack(touched[rows], side.targets[entries].astype(np.int64))
+    pairs = pack(touched[rows], side.neighbours(entries).astype(np.int64))
     stays = ~np.isin(pairs, dead)
     pairs = np.concatenate([pairs[stays], born])
     # Stable: of the same pair, the edges that come last stand last.
@@ -251,9 +252,8 @@ def _patch_side(
 
 
 def _append(side: PatchedRuns, added: list[IntArray]) -> tuple[Room, ...]:
-    return tuple(
-        room.append(side.length, each) for room, each in zip(side.rooms, added, strict=True)
-    )
+    length = side.length - side.first
+    return tuple(room.append(length, each) for room, each in zip(side.rooms, added, strict=True))
 
 
 def _as_patched(runs: StoredRuns) -> PatchedRuns:
@@ -261,8 +261,10 @@ def _as_patched(runs: StoredRuns) -> PatchedRuns:
     assert not isinstance(runs, ShiftedRuns)
     if isinstance(runs, PatchedRuns):
         return runs
-    rooms = runs.rooms or _make_rooms(runs)
-    return PatchedRuns(runs, runs.size, _NONE, _NONE, _NONE, rooms, runs.count)
+    patch = PatchedRuns(runs, runs.size, _NONE, _NONE, _NONE, runs.rooms, runs.count)
+    if isinstance(runs, Csr):
+        return patch if runs.rooms else replace(patch, rooms=_make_rooms(runs))
+    return replace(patch, rooms=(Room.empty(runs.count),), first=runs.count)
 
 
 def _resize(side: PatchedRuns, size: int) -> PatchedRuns:

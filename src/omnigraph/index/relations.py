@@ -1,26 +1,26 @@
 """Relations of edge tables: built for the edges a query walks, and cached by table version.
 
-A small frontier on a large table that has no adjacency yet is looked up by `src` or `dst` instead;
-when the same table is walked again, building pays. One rule decides, and `explain` prints it:
+A small frontier on a large table that has no adjacency yet is looked up by `src` or `dst` instead.
+When the same table is walked again, the adjacency is made in the background, and look-ups go on
+until it is there. One rule decides, and `explain` prints it:
 
     a look-up costs   hops · frontier · edges per node, or a pass over all per hop without an index
     building costs    one and a half passes over all, once; it never pays beyond the budget
+
+An adjacency that was saved is mapped, at the same versions or with what has changed since.
 
 `OMNIGRAPH_TRAVERSAL_MODE=indexed` or `csr` forces one of the two on every large table.
 """
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import OmnigraphError
 from omnigraph.index import thresholds
 from omnigraph.index.adjacency import (
     Endpoints,
@@ -30,44 +30,24 @@ from omnigraph.index.adjacency import (
     build_edge_relation,
     select_pairs,
 )
-from omnigraph.index.arrays import IntArray, sort_distinct
+from omnigraph.index.arrays import IntArray
+from omnigraph.index.background import may_give_up
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.carry_over import RowDelta
-from omnigraph.index.derived import RelationName
+from omnigraph.index.derived import RelationName, Versions
+from omnigraph.index.edge_lookup import EdgeLookup, Walk, read_mode
 from omnigraph.index.keys import DistinctKey, EdgeTables, EndpointsKey, PerEdgeKey, TableId
 from omnigraph.index.notes import note
 from omnigraph.index.patches import EdgeChanges, Moves, patch_distinct, patch_edges
 from omnigraph.index.selection import Selection
 from omnigraph.index.table_view import TableView
-from omnigraph.storage.predicates import IsIn
-from omnigraph.storage.projection import ROW_ID
 
-MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
-_MODES = ("indexed", "csr")
 _HOPS_LOOKED_UP = 6
 LOOKUPS_BEFORE_BUILDING = 1
 BUILD_COST = 1.5
 _ADJACENCY_BYTES = 32
 """What one edge takes in an adjacency: both directions, two numbers each."""
 _NONE: IntArray = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """How a query walks an edge table from its smaller end.
-
-    `from_source` says that this end is the source of the stored edges; with `both` they lead both
-    ways. `is_stored` keeps parallel edges apart.
-    """
-
-    from_source: bool
-    both: bool
-    is_stored: bool = False
-    hops: int = 1
-
-
-_Edges: TypeAlias = "tuple[IntArray, IntArray, IntArray | None]"
-"""Positions of near and far ends, and of the edges between them in a stored walk."""
 
 
 class EdgeIndex:
@@ -82,6 +62,7 @@ class EdgeIndex:
         self._cache = cache
         self._ids = EdgeTables(edges.id, sources.id, targets.id)
         self._sizes = (sources.size, targets.size)
+        self._lookup = EdgeLookup(edges, sources, targets)
 
     @property
     def joins_one_type(self) -> bool:
@@ -151,23 +132,11 @@ class EdgeIndex:
         """
         if not self._is_worth_looking_up(near.count, walk):
             return None
-        frontier = near.positions()
-        seen = frontier
-        found: list[_Edges] = []
-        for _ in range(walk.hops):
-            if len(frontier) > thresholds.FEW_IDS and _read_mode() is None:
-                return None
-            found.append(self._edges_at(frontier, walk, keep))
-            reached = sort_distinct(found[-1][1])
-            frontier = np.setdiff1d(reached, seen, assume_unique=True)
-            seen = np.union1d(seen, reached)
-            if len(frontier) == 0:
-                break
-        return self._pairs(found, walk)
+        return self._lookup.find(near.positions(), walk, keep)
 
     def _is_worth_looking_up(self, frontier: int, walk: Walk) -> bool:
         """Whether to look a small frontier up rather than build. Counts as a use of the table."""
-        edges, mode = self.edges.size, _read_mode()
+        edges, mode = self.edges.size, read_mode()
         if frontier == 0 or edges <= thresholds.SMALL_TABLE_ROWS or mode == "csr":
             return False
         if mode == "indexed":
@@ -177,100 +146,96 @@ class EdgeIndex:
         key = (PerEdgeKey if walk.is_stored else DistinctKey)(self._ids, walk.both)
         if self._cache.peek(key) is not None or (not walk.is_stored and self._is_on_disk(walk)):
             return False
-        cost, building = self._lookup_cost(frontier, walk), edges * BUILD_COST
+        cost, building = self._lookup.cost(frontier, walk), edges * BUILD_COST
         fits = edges * _ADJACENCY_BYTES <= self._cache.budget_bytes
-        if fits and self._cache.touch(key) > LOOKUPS_BEFORE_BUILDING:
-            return False
         is_cheaper = cost < building
+        if is_cheaper and fits and self._cache.touch(key) > LOOKUPS_BEFORE_BUILDING:
+            make = self.per_edge if walk.is_stored else self.distinct
+            self._cache.background.start(key, partial(make, both=walk.both))
         note(
             f"{'looking up' if is_cheaper else 'building'} {self.edges.table_key}: about "
             f"{cost:,.1f} edges to look at, {building:,.1f} to build its adjacency"
         )
         return is_cheaper
 
-    def _lookup_cost(self, frontier: int, walk: Walk) -> float:
-        cost = 0.0
-        for from_source in (True, False) if walk.both else (walk.from_source,):
-            near = self._sources if from_source else self._targets
-            if self.edges.has_index("src" if from_source else "dst"):
-                cost += walk.hops * frontier * self.edges.size / max(near.size, 1)
-            else:
-                cost += walk.hops * self.edges.size
-        return cost
-
-    def _edges_at(self, positions: IntArray, walk: Walk, keep: Selection | None) -> _Edges:
-        """The edges at these positions."""
-        parts = [
-            self._one_way(positions, from_source, walk, keep)
-            for from_source in ((True, False) if walk.both else (walk.from_source,))
-        ]
-        if walk.both and walk.is_stored:
-            # A loop has both ends here and is one edge.
-            nears, fars, edges = parts[1]
-            assert edges is not None
-            other = nears != fars
-            parts[1] = (nears[other], fars[other], edges[other])
-        return _concatenate(parts)
-
-    def _one_way(
-        self, positions: IntArray, from_source: bool, walk: Walk, keep: Selection | None
-    ) -> _Edges:
-        near, far, columns = self._sources, self._targets, ("src", "dst")
-        if not from_source:
-            near, far, columns = far, near, ("dst", "src")
-        ids = near.values(["id"], positions)["id"]
-        rows = self.edges.scan(columns, IsIn(columns[0], ids), with_row_id=walk.is_stored)
-        found = rows.column(columns[0]).combine_chunks()
-        nears = positions[pc.index_in(found, value_set=ids).to_numpy()]
-        fars = far.positions_of_ids(rows.column(columns[1]).combine_chunks())
-        is_kept = fars >= 0
-        note(f"looked up {self.edges.table_key} by {columns[0]}", len(fars))
-        if not walk.is_stored:
-            return nears[is_kept], fars[is_kept], None
-        edges = self.edges.positions_of_rows(rows.column(ROW_ID).to_numpy())
-        if keep is not None:
-            is_kept &= keep.contains(edges)
-        return nears[is_kept], fars[is_kept], edges[is_kept]
-
-    def _pairs(self, found: list[_Edges], walk: Walk) -> Pairs:
-        nears, fars, edges = _concatenate(found)
-        near_size, far_size = self._sizes if walk.from_source else self._sizes[::-1]
-        if edges is None:
-            keys = sort_distinct(nears * max(far_size, 1) + fars)
-            nears, fars = np.divmod(keys, max(far_size, 1))
-        pairs = Pairs(nears, fars, edges, (near_size, far_size))
-        return pairs if walk.from_source else pairs.reverse()
-
     # Building
 
     def _map_or_build(self, both: bool) -> Relation:
         for view in (self.edges, self._sources, self._targets):
             view.previous.remember()
-        store = self._cache.derived
-        found = store.load(self._name(both)) if store is not None else None
-        if found is not None and found.sizes == self._sizes:
-            note(f"read the saved adjacency of {self.edges.table_key}")
+        found = self._map_saved(both) or self._carry_saved(both)
+        if found is not None:
             return found
-        is_first = not self._cache.other_versions(EndpointsKey(self._ids))
-        built = build_distinct_relation(self.endpoints(), self._sizes, both=both)
-        note(f"built the adjacency of {self.edges.table_key}", len(built.forward.targets))
-        # Of a graph that is being written to, a file would be out of date before it is read.
-        if store is not None and is_first and self.edges.size > thresholds.SMALL_TABLE_ROWS:
+        built = self._build(both)
+        note(f"built the adjacency of {self.edges.table_key}", built.forward.count)
+        store = self._cache.derived
+        if store is not None and self.edges.size > thresholds.SMALL_TABLE_ROWS:
             store.save(self._name(both), built)
         return built
+
+    def _build(self, both: bool) -> Relation:
+        return build_distinct_relation(self.endpoints(), self._sizes, both=both)
+
+    def _resolve_endpoints(self) -> Endpoints:
+        carried = self._carry_newest_endpoints()
+        if carried is not None:
+            return carried
+        sources = self._sources.positions_of_ids(self.edges.read("src"))
+        may_give_up()
+        return Endpoints(sources, self._targets.positions_of_ids(self.edges.read("dst")))
+
+    # Saved ones
+
+    def _map_saved(self, both: bool) -> Relation | None:
+        """The adjacency of exactly these versions, when it is saved."""
+        store = self._cache.derived
+        if store is None:
+            return None
+        found = store.load(self._name(both), partial(self._build, both))
+        if found is None or found.sizes != self._sizes:
+            return None
+        note(f"mapped the saved adjacency of {self.edges.table_key}")
+        return found
+
+    def _carry_saved(self, both: bool) -> Relation | None:
+        """That of earlier versions that is saved, and what came and went since."""
+        store = self._cache.derived
+        for versions in [] if store is None else store.list_versions(self._name(both).tables):
+            try:
+                base = self._at(versions)
+                is_known = base is not None and base.recall(both=both)
+            except OmnigraphError:
+                continue  # those versions may have been cleaned up
+            if is_known and (found := self._carry_distinct(both)) is not None:
+                return found
+        return None
+
+    def recall(self, *, both: bool) -> bool:
+        """Have the adjacency that is saved of these versions ready for later ones to go on from."""
+        for view in (self.edges, self._sources, self._targets):
+            view.previous.remember()
+        key = DistinctKey(self._ids, both)
+        return self._cache.get_if(key, partial(self._map_saved, both)) is not None
+
+    def _at(self, versions: Versions) -> EdgeIndex | None:
+        """The same tables at earlier versions."""
+        ids = [
+            each._replace(version=version, transaction=transaction)
+            for each, (version, transaction) in zip(self._ids, versions, strict=True)
+        ]
+        if tuple(ids) == tuple(self._ids):
+            return None
+        views = (self.edges, self._sources, self._targets)
+        found = [view.at(each) for view, each in zip(views, ids, strict=True)]
+        return EdgeIndex(found[0], found[1], found[2], self._cache)
 
     def _is_on_disk(self, walk: Walk) -> bool:
         store = self._cache.derived
         return store is not None and store.has(self._name(walk.both))
 
     def _name(self, both: bool) -> RelationName:
-        return RelationName(f"{tuple(self._ids.slot)!r} both={both}", f"{tuple(self._ids)!r}")
-
-    def _resolve_endpoints(self) -> Endpoints:
-        return self._carry_newest_endpoints() or Endpoints(
-            self._sources.positions_of_ids(self.edges.read("src")),
-            self._targets.positions_of_ids(self.edges.read("dst")),
-        )
+        versions = tuple((each.version, each.transaction) for each in self._ids)
+        return RelationName(f"{tuple(self._ids.slot)!r} both={both}", versions)
 
     # From an earlier version
 
@@ -395,25 +360,3 @@ def is_any_in_use(cache: RuntimeCache, tables: EdgeTables) -> bool:
     """Whether queries use something that is derived of these tables together."""
     kinds = (DistinctKey, PerEdgeKey, EndpointsKey)
     return any(cache.is_in_use(kind(tables, both)) for kind in kinds for both in (False, True))
-
-
-def _concatenate(parts: list[_Edges]) -> _Edges:
-    nears, fars, edges = zip(*parts, strict=True)
-    is_stored = edges[0] is not None
-    return (
-        np.concatenate(nears),
-        np.concatenate(fars),
-        np.concatenate(edges) if is_stored else None,
-    )
-
-
-def _read_mode() -> str | None:
-    """What the environment says; None to decide by cost.
-
-    Raises:
-        BadRequestError: It says something else.
-    """
-    mode = os.environ.get(MODE_VARIABLE)
-    if mode and mode not in _MODES:
-        raise BadRequestError(f"{MODE_VARIABLE} is '{mode}', expected 'indexed' or 'csr'")
-    return mode or None

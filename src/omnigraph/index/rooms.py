@@ -54,6 +54,11 @@ class Room:
             array[len(values) : length] = more
         return cls(array, length)
 
+    @classmethod
+    def empty(cls, length: int) -> Room:
+        """The space of a room of this length, for what comes behind values that lie elsewhere."""
+        return cls(np.empty(max(length // SPARE_SHARE, _SPARE_MIN), dtype=np.int64), 0)
+
     @property
     def nbytes(self) -> int:
         return int(self.array.nbytes)

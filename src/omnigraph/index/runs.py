@@ -57,8 +57,45 @@ class DenseRuns:
         return self.count == self.size and self.is_total
 
 
+class WholeRuns(DenseRuns):
+    """Runs that are no patch of others: a `Csr`, or one that is saved (see `saved_runs.py`)."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def flat(self) -> Csr: ...
+
+        @property
+        def edges(self) -> IntArray | None: ...
+
+        @property
+        def rooms(self) -> tuple[Room, ...]: ...
+
+        @property
+        def only_targets(self) -> IntArray: ...
+
+        @property
+        def end(self) -> int: ...
+
+        @property
+        def degree(self) -> IntArray: ...
+
+        @property
+        def degree_max(self) -> int: ...
+
+        @property
+        def loops(self) -> BoolArray: ...
+
+        @property
+        def nbytes(self) -> int: ...
+
+        def runs(self, positions: IntArray) -> tuple[IntArray, IntArray]: ...
+
+        def neighbours(self, entries: IntArray) -> IntArray: ...
+
+
 @dataclass(eq=False)
-class Csr(DenseRuns):
+class Csr(WholeRuns):
     """For each position: `targets[offsets[p]:offsets[p + 1]]`, ascending, and their edges.
 
     In `rooms`, when given, there is space for the changed runs of later versions.
@@ -192,21 +229,19 @@ class FewRuns:
 class PatchedRuns(DenseRuns):
     """The same as a CSR of an earlier version, and the runs that have changed since.
 
-    The run of position `changed[i]` is `targets[starts[i]:ends[i]]`; it lies behind those of
-    `base`, in rooms that versions share. All other positions have the run that they have there.
+    The run of position `changed[i]` are the entries `starts[i]` to `ends[i]`, which lie behind
+    those of `base`, in rooms that versions share. All other positions have the run that they have
+    there. The rooms begin with the entries of the base, or with entry `first` behind them.
     """
 
-    base: Csr
+    base: WholeRuns
     size: int
     changed: IntArray
     starts: IntArray
     ends: IntArray
     rooms: tuple[Room, ...]
     length: int
-
-    @property
-    def targets(self) -> IntArray:
-        return self.rooms[0].array[: self.length]
+    first: int = 0
 
     @property
     def edges(self) -> IntArray | None:
@@ -225,22 +260,34 @@ class PatchedRuns(DenseRuns):
         return starts, ends
 
     def neighbours(self, entries: IntArray) -> IntArray:
-        return self.rooms[0].array[entries]
+        room = self.rooms[0].array
+        if self.first == 0:
+            return room[entries]
+        is_new = entries >= self.first
+        if not is_new.any():
+            return self.base.neighbours(entries)
+        found = np.empty(len(entries), dtype=np.int64)
+        found[is_new] = room[entries[is_new] - self.first]
+        found[~is_new] = self.base.neighbours(entries[~is_new])
+        return found
 
     @property
     def end(self) -> int:
         return self.length
 
     def _base_runs(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        offsets, last = self.base.offsets, self.base.size
-        return offsets[np.minimum(positions, last)], offsets[np.minimum(positions + 1, last)]
+        last = self.base.size
+        if len(positions) and int(positions.max()) < last:
+            return self.base.runs(positions)
+        starts, ends = np.zeros((2, len(positions)), dtype=np.int64)
+        is_known = positions < last
+        starts[is_known], ends[is_known] = self.base.runs(positions[is_known])
+        return starts, ends
 
     @cached_property
     def _all_runs(self) -> tuple[IntArray, IntArray]:
-        return (
-            self._patch(self.base.offsets[:-1], self.starts),
-            self._patch(self.base.offsets[1:], self.ends),
-        )
+        offsets = self.base.flat.offsets
+        return self._patch(offsets[:-1], self.starts), self._patch(offsets[1:], self.ends)
 
     def _patch(self, known: AnyArray, changed: AnyArray) -> AnyArray:
         """One value per position: what the base knows, nothing for new ones, and what changed."""
@@ -254,7 +301,7 @@ class PatchedRuns(DenseRuns):
         """The changed runs alone, one after the other."""
         _, entries = expand_runs(self.starts, self.ends)
         offsets = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
-        return Csr(offsets, self.targets[entries], None)
+        return Csr(offsets, self.neighbours(entries), None)
 
     @cached_property
     def flat(self) -> Csr:
@@ -262,7 +309,7 @@ class PatchedRuns(DenseRuns):
         _, entries = expand_runs(*self._all_runs)
         offsets = np.concatenate([[0], np.cumsum(self.degree)])
         edges = None if self.edges is None else self.edges[entries]
-        return with_room(Csr(offsets, self.targets[entries], edges))
+        return with_room(Csr(offsets, self.neighbours(entries), edges))
 
     @cached_property
     def count(self) -> int:
@@ -285,13 +332,13 @@ class PatchedRuns(DenseRuns):
 
     @cached_property
     def only_targets(self) -> IntArray:
-        return self.targets[self._all_runs[0]]
+        return self.neighbours(self._all_runs[0])
 
     @cached_property
     def loops(self) -> BoolArray:
         rows, entries = expand_runs(self.starts, self.ends)
         looping = np.zeros(len(self.changed), dtype=bool)
-        looping[rows[self.targets[entries] == self.changed[rows]]] = True
+        looping[rows[self.neighbours(entries) == self.changed[rows]]] = True
         return self._patch(self.base.loops, looping)
 
     @property
@@ -325,7 +372,7 @@ class ShiftedRuns(DenseRuns):
         return self.runs_of_slots.rooms
 
     @property
-    def base(self) -> Csr:
+    def base(self) -> WholeRuns:
         return self.runs_of_slots.base
 
     def runs(self, positions: IntArray) -> tuple[IntArray, IntArray]:
@@ -337,10 +384,6 @@ class ShiftedRuns(DenseRuns):
     @property
     def end(self) -> int:
         return self.runs_of_slots.length
-
-    @cached_property
-    def targets(self) -> IntArray:
-        return self.other.to_positions(self.runs_of_slots.targets)
 
     @cached_property
     def flat(self) -> Csr:
@@ -374,7 +417,7 @@ class ShiftedRuns(DenseRuns):
         return self.runs_of_slots.nbytes + self.size * 2 * _PATCH_BYTES + int(gone)
 
 
-StoredRuns: TypeAlias = Csr | PatchedRuns | ShiftedRuns
+StoredRuns: TypeAlias = WholeRuns | PatchedRuns | ShiftedRuns
 Runs: TypeAlias = StoredRuns | FewRuns
 
 

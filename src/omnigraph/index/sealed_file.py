@@ -17,7 +17,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,9 @@ class _Blocks:
         for block in np.unique(left).tolist():
             self._check(block)
 
+    def count_checked(self) -> int:
+        return int(np.count_nonzero(self._is_checked))
+
     def _check(self, block: int) -> None:
         data = self._body[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES]
         if zlib.crc32(data) != self._checksums[block]:
@@ -122,7 +125,7 @@ class SealedFile:
         try:
             self.facts: dict[str, Any] = header["facts"]
             checksums = np.array(header["checksums"], dtype=np.uint32)
-            blocks = _Blocks(str(path), body, checksums)
+            blocks = self._blocks = _Blocks(str(path), body, checksums)
             places = [(name, np.dtype(kind), *at) for name, kind, *at in header["arrays"]]
             size = max([0, *(first + kind.itemsize * count for _, kind, first, count in places)])
             if size != len(body) or len(checksums) != -(-size // BLOCK_BYTES):
@@ -134,6 +137,11 @@ class SealedFile:
             for name, kind, first, count in places
         }
         self.nbytes = start + size
+
+    @property
+    def blocks_checked(self) -> int:
+        """How many blocks were read so far."""
+        return self._blocks.count_checked()
 
     def check(self) -> None:
         """Read and check every array.
@@ -187,28 +195,43 @@ def write_sealed(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, AnyA
         OSError: It cannot be written.
     """
     places: list[list[Any]] = []
-    chunks: list[bytes] = []
+    pieces: list[memoryview] = []
     size = 0
     for name, array in arrays.items():
         first = _align(size)
-        chunks += [bytes(first - size), array.tobytes()]
+        pieces += [memoryview(bytes(first - size)), _bytes_of(array)]
         places.append([name, array.dtype.str, first, len(array)])
         size = first + array.nbytes
-    body = b"".join(chunks)
-    blocks = [
-        zlib.crc32(memoryview(body)[at : at + BLOCK_BYTES]) for at in range(0, size, BLOCK_BYTES)
-    ]
+    blocks = list(_checksum_blocks(pieces))
     text = json.dumps({"facts": dict(facts), "arrays": places, "checksums": blocks}).encode()
     head = _LENGTH.pack(_MAGIC, len(text)) + text + _CHECKSUM.pack(zlib.crc32(text))
-    made = path.with_name(f"{path.name}.{os.getpid()}.{id(body):x}.tmp")
+    made = path.with_name(f"{path.name}.{os.getpid()}.{id(pieces):x}.tmp")
     try:
         with made.open("wb") as file:
             file.write(head + bytes(_align(len(head)) - len(head)))
-            file.write(body)
+            file.writelines(pieces)
         made.replace(path)
     except OSError:
         made.unlink(missing_ok=True)
         raise
+
+
+def _bytes_of(array: AnyArray) -> memoryview:
+    return np.ascontiguousarray(array).view(np.uint8).data
+
+
+def _checksum_blocks(pieces: Iterable[memoryview]) -> Iterator[int]:
+    """The checksum of each block of what the pieces are one after the other."""
+    checksum, left = 0, BLOCK_BYTES
+    for piece in pieces:
+        while len(piece):
+            taken, piece = piece[:left], piece[left:]
+            checksum, left = zlib.crc32(taken, checksum), left - len(taken)
+            if left == 0:
+                yield checksum
+                checksum, left = 0, BLOCK_BYTES
+    if left < BLOCK_BYTES:
+        yield checksum
 
 
 def _align(size: int) -> int:

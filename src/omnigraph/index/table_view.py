@@ -11,6 +11,7 @@ are pushed down to the scan. The answers are the same either way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -46,12 +47,17 @@ _FEW_PER_ID = 64
 """So many ids are hashed for one that is looked up, or the whole column is not worth an index."""
 
 
+_ROWS_LISTED_PER_FETCH = 65_536
+"""How many row ids Lance lists, once for each version, in the time that a fetch by place loses."""
+
+
 class TableView:
     """One table at one version. Shared by every query of it; what it keeps is in the cache."""
 
     def __init__(self, tables: TableStorage, entry: TableEntry, cache: RuntimeCache) -> None:
         self._tables = tables
         self._cache = cache
+        self._entry = entry
         self.table_key = entry.table_key
         self.id = to_table_id(tables, entry)
         location = tables.root.table(entry.table_path, entry.table_branch)
@@ -62,8 +68,16 @@ class TableView:
         self.types = {field.name: field.type for field in self.handle.schema}
         self.column_keys = {name: ColumnKey(self.id, name) for name in self.types}
         self._unindexed: dict[str, int] | None = None
+        self._fetches = 0
         self.previous = PreviousVersion(self.id, self.handle, tables, cache)
         self.lookup = ValueLookup(self, cache)
+
+    def at(self, table: TableId) -> TableView:
+        """The same table at another version."""
+        if table == self.id:
+            return self
+        entry = replace(self._entry, version=table.version, transaction_uuid=table.transaction)
+        return TableView(self._tables, entry, self._cache)
 
     # Positions
 
@@ -76,20 +90,36 @@ class TableView:
         known = self.row_ids()
         if known.order is None:
             return np.searchsorted(known.ids, row_ids)
-        return known.order[np.searchsorted(known.ids[known.order], row_ids)]
+        return known.order[np.searchsorted(known.ids, row_ids, sorter=known.order)]
 
     def positions_of_ids(self, ids: pa.Array) -> IntArray:
         """The positions of the entities with these ids, -1 for one that is not there."""
         if len(ids) == 0:
             return np.empty(0, dtype=np.int64)
         is_large = self.size > thresholds.SMALL_TABLE_ROWS
-        if is_large and len(ids) <= thresholds.FEW_IDS and not self.is_at_hand("id"):
+        if is_large and len(ids) <= thresholds.FEW_IDS and self._is_worth_looking_up_ids():
             return self._look_up_ids(ids)
         column = self.column("id")
         if len(ids) <= thresholds.FEW_IDS and len(ids) * _FEW_PER_ID < self.size:
             return self.id_index().find(ids, column)
         found = pc.index_in(ids, value_set=column)
         return np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
+
+    def _is_worth_looking_up_ids(self) -> bool:
+        """Whether storage finds a few ids at less cost than what is at hand.
+
+        What finds them again and again is made in the background.
+        """
+        key = IdIndexKey(self.id)
+        if not self.is_at_hand("id"):
+            return True
+        if self._cache.peek(key) is not None or self.previous.find(key, IdIndex) is not None:
+            return False
+        if not self.has_index("id"):
+            return False
+        if self._cache.touch(key) >= thresholds.USES_BEFORE_DECODING:
+            self._cache.background.start(key, self.id_index)
+        return True
 
     def id_index(self) -> IdIndex:
         """Where the entities with a few ids stand."""
@@ -226,6 +256,13 @@ class TableView:
 
     # Values
 
+    def ids(self, positions: IntArray) -> pa.Array:
+        """The ids at a few positions. The column is not decoded for them."""
+        if self._cache.peek(self.column_keys["id"]) is None:
+            found = self._at_earlier_version("id", positions)
+            return self._fetch(["id"], positions)["id"] if found is None else found
+        return _pick(self.column("id"), positions)
+
     def values(self, names: Sequence[str], positions: IntArray) -> dict[str, pa.Array]:
         """The values of some columns at these positions, which may repeat."""
         wanted = len(positions)
@@ -287,9 +324,14 @@ class TableView:
 
     def _fetch(self, names: list[str], positions: IntArray) -> dict[str, pa.Array]:
         distinct, index = np.unique(positions, return_inverse=True)
-        row_ids = self.row_ids().ids[distinct]
         note(f"fetched {', '.join(names)} of {self.table_key}", len(distinct))
-        rows = self._tables.reads.take_rows(self.handle, row_ids.tolist(), names)
+        self._fetches += 1
+        reads = self._tables.reads
+        if self._fetches * _ROWS_LISTED_PER_FETCH <= self.size:
+            rows = reads.take_places(self.handle, distinct.tolist(), names)
+        else:
+            row_ids = self.row_ids().ids[distinct]
+            rows = reads.take_rows(self.handle, row_ids.tolist(), names)
         indices = pa.array(index)
         return {name: rows.column(name).combine_chunks().take(indices) for name in names}
 
@@ -316,8 +358,9 @@ class TableView:
         return selection.intersect(self._scan_selection(And(tuple(pushed))))
 
     def has_index(self, name: str) -> bool:
-        """Whether a scalar index covers every row of a column."""
-        return self._rows_unindexed().get(name) == 0
+        """Whether a scalar index covers a column, but for a few rows at most."""
+        unindexed = self._rows_unindexed().get(name)
+        return unindexed is not None and unindexed <= thresholds.SMALL_TABLE_ROWS
 
     def _rows_unindexed(self) -> dict[str, int]:
         """Column → how many rows its scalar index does not cover."""
@@ -339,8 +382,7 @@ class TableView:
         is_lookup = isinstance(predicate, Compare) and predicate.op is CompareOp.EQ
         if not is_lookup or self.size <= thresholds.SMALL_TABLE_ROWS:
             return least
-        unindexed = self._rows_unindexed().get(columns_of(predicate)[0])
-        if unindexed is None or unindexed > thresholds.SMALL_TABLE_ROWS:
+        if not self.has_index(columns_of(predicate)[0]):
             return least
         return least + self.size // thresholds.ROWS_DECODED_PER_LOOKUP
 

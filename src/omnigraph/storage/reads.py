@@ -6,7 +6,7 @@ cannot; either way the same rows come back. Blob columns are left out unless ask
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -212,20 +212,36 @@ class Reads:
         self, handle: TableHandle, row_ids: Sequence[int], columns: Sequence[str]
     ) -> pa.Table:
         """Return the rows with these row ids, in this order; every id has to be there."""
+        return self._take(handle, "row ids", row_ids, columns, handle._dataset._take_rows)
+
+    def take_places(
+        self, handle: TableHandle, places: Sequence[int], columns: Sequence[str]
+    ) -> pa.Table:
+        """The same by places in a full scan: Lance then lists no row ids, which it does once."""
+        return self._take(handle, "places", places, columns, handle._dataset.take)
+
+    def _take(
+        self,
+        handle: TableHandle,
+        kind: str,
+        rows: Sequence[int],
+        columns: Sequence[str],
+        take: Callable[..., pa.Table],
+    ) -> pa.Table:
         wanted = projection(handle.schema, columns, include_blobs=False)
         schema = result_schema(handle.schema, wanted)
-        if len(row_ids) == 0:
+        if len(rows) == 0:
             return schema.empty_table()
         with lance_errors("fetching rows", handle.location, handle.version):
             present = [name for name in wanted if name not in handle.absent]
-            rows = handle._dataset._take_rows(list(row_ids), columns=present or ["id"])
-        if rows.num_rows != len(row_ids):
+            found = take(list(rows), columns=present or ["id"])
+        if found.num_rows != len(rows):
             raise BadRequestError(
-                f"{len(row_ids) - rows.num_rows} of {len(row_ids)} row ids are not in version "
+                f"{len(rows) - found.num_rows} of {len(rows)} {kind} are not in version "
                 f"{handle.version} of '{handle.location}'"
             )
-        record(rows_taken=rows.num_rows)
-        batches = [to_schema(handle, each, schema) for each in rows.to_batches()]
+        record(rows_taken=found.num_rows)
+        batches = [to_schema(handle, each, schema) for each in found.to_batches()]
         return pa.Table.from_batches(batches, schema)
 
     def take_stream(
