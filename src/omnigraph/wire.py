@@ -8,6 +8,7 @@ every age find theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from omnigraph.executor import QueryResult
     from omnigraph.executor.explain import Explanation
     from omnigraph.graph import Commit, Graph, LoadResult, MutationResult
+    from omnigraph.graph.merge_requests import RequestPreview
     from omnigraph.graph.results import EmbedResult
     from omnigraph.manifest import CommitLog, Snapshot
     from omnigraph.manifest.checks import Check
@@ -44,6 +46,16 @@ LOG_COMMITS = 30
 PATCH_CHANGES = 100
 """How many changes of a commit a patch has unless it is told otherwise."""
 DETAILS = ("stat", "patch")
+
+
+class RequestVerb(StrEnum):
+    """What is said about a merge request, by the end of its path."""
+
+    COMMENT = "comments"
+    APPROVE = "approvals"
+    OBJECT = "changes-requested"
+    CLOSE = "close"
+    REOPEN = "reopen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,6 +511,12 @@ def merge_preview_to_json(preview: MergePreview) -> Json:
         "changes": preview.changes.to_stream(),
         "conflicts": [conflict_to_json(each) for each in preview.conflicts],
     }
+
+
+def request_preview_to_json(preview: RequestPreview) -> Json:
+    """What merging a request would do, with the checks that the merge is held to."""
+    checks = [each.to_json() for each in preview.checks]
+    return {**merge_preview_to_json(preview.merge), "checks": checks}
 
 
 def explanation_to_json(explained: Explanation) -> Json:

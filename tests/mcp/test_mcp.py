@@ -357,6 +357,7 @@ def test_an_agent_with_a_bound_token_works_on_its_own_branches_only(tmp_path: Pa
         shown = await names(client)
         assert {"mutate", "branches_create", "branches_merge"} <= shown
         assert "schema_apply" not in shown
+        assert {"requests_open", "requests_comment", "requests_merge"} <= shown
         one = {"query": INSERT, "params": {"slug": "lin"}}
         await call(client, "branches_create", name="agent/ada/x")
         await call(client, "mutate", **one, branch="agent/ada/x")
@@ -367,10 +368,26 @@ def test_an_agent_with_a_bound_token_works_on_its_own_branches_only(tmp_path: Pa
             await refusal(client, "branches_delete", name="main"),
         ):
             assert "may write only to agent/ada/*" in refused
+        asked = {"source": "agent/ada/x", "title": "Add Lin"}
+        number = (await call(client, "requests_open", **asked))["number"]
+        await call(client, "requests_comment", number=number, text="please look", type="Person")
+        for refused in (
+            await refusal(client, "requests_open", source="main", target="x", title="t"),
+            await refusal(client, "requests_approve", number=number),
+            await refusal(client, "requests_merge", number=number),
+        ):
+            assert "may write only to agent/ada/*" in refused
+        listed = await call(client, "requests_list", limit=1)
+        assert [each["title"] for each in listed["merge_requests"]] == ["Add Lin"]
+        preview = await call(client, "requests_preview", number=number)
+        assert (preview["outcome"], preview["conflicts"]) == ("fast_forward", [])
+        request = await call(client, "requests_show", number=number)
+        assert [each["text"] for each in request["comments"]] == ["please look"]
         await call(client, "branches_delete", name="agent/ada/x")
 
     policy = POLICY.replace(
-        "[branch_create, branch_merge,", "[branch_create, branch_delete, branch_merge,"
+        "[branch_create, branch_merge,",
+        "[branch_create, branch_delete, branch_merge, merge_request, merge_approve,",
     )
     entry = TokenEntry("act-ada", "ada-token", ("agent/ada/*",))
     graph = ServedGraph("default", str(make_graph(tmp_path / "graph")), policy_text=policy)

@@ -23,6 +23,7 @@ from omnigraph.errors import OmnigraphError, SourceError
 from omnigraph.graph.check_files import read_checks
 from omnigraph.graph.upkeep import run_upkeep
 from omnigraph.undo_calls import PickCall, RestoreCall, RevertCall, UndoCall
+from omnigraph.wire import RequestVerb
 from tests.cli.running import run
 
 Json = dict[str, Any]
@@ -91,6 +92,14 @@ class Surface(Protocol):
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer: ...
     def preview_merge(self, source: str, target: str = "main", resolve: Any = None) -> Answer: ...
     def merge_resolved(self, source: str, resolve: Any) -> Answer: ...
+    def open_request(self, source: str, title: str, reviewers: list[str]) -> Answer: ...
+    def requests(self, state: str = "open") -> Answer: ...
+    def request(self, number: int) -> Answer: ...
+    def preview_request(self, number: int) -> Answer: ...
+    def edit_request(self, number: int, **changed: str) -> Answer: ...
+    def say_on_request(self, number: int, verb: RequestVerb, **said: str) -> Answer: ...
+    def withdraw_verdict(self, number: int) -> Answer: ...
+    def merge_request(self, number: int, *, delete: bool = False) -> Answer: ...
     def undo(self, asked: UndoCall, message: str | None = None) -> Answer: ...
     def preview_undo(self, asked: UndoCall) -> Answer: ...
     def diff(self, before: str, after: str = "main", types: list[str] | None = None) -> Answer: ...
@@ -219,6 +228,34 @@ class Library:
 
     def merge_resolved(self, source: str, resolve: Any) -> Answer:
         return self._answer(lambda graph: graph.merge(source, resolve=resolve).to_json())
+
+    def open_request(self, source: str, title: str, reviewers: list[str]) -> Answer:
+        asked = {"source": source, "target": "main", "title": title, "reviewers": reviewers}
+        return self._answer(lambda graph: self._local(graph).open_merge_request(asked))
+
+    def requests(self, state: str = "open") -> Answer:
+        return self._answer(lambda graph: self._local(graph).merge_requests(state, 50, None))
+
+    def request(self, number: int) -> Answer:
+        return self._answer(lambda graph: self._local(graph).merge_request(number))
+
+    def preview_request(self, number: int) -> Answer:
+        return self._answer(lambda graph: self._local(graph).preview_merge_request(number))
+
+    def edit_request(self, number: int, **changed: str) -> Answer:
+        return self._answer(lambda graph: self._local(graph).edit_merge_request(number, changed))
+
+    def say_on_request(self, number: int, verb: RequestVerb, **said: str) -> Answer:
+        return self._answer(
+            lambda graph: self._local(graph).say_on_merge_request(number, verb, said)
+        )
+
+    def withdraw_verdict(self, number: int) -> Answer:
+        return self._answer(lambda graph: self._local(graph).withdraw_approval(number))
+
+    def merge_request(self, number: int, *, delete: bool = False) -> Answer:
+        asked = {"delete_branch": delete}
+        return self._answer(lambda graph: self._local(graph).complete_merge_request(number, asked))
 
     def undo(self, asked: UndoCall, message: str | None = None) -> Answer:
         return self._answer(lambda graph: self._local(graph).undo(asked, CommitNote(message)))
@@ -386,6 +423,38 @@ class CommandLine:
         file = self.folder / "choices.json"
         file.write_text(json.dumps(resolve), encoding="utf-8")
         return str(file)
+
+    def open_request(self, source: str, title: str, reviewers: list[str]) -> Answer:
+        named = [word for each in reviewers for word in ("--reviewer", each)]
+        return self._answer("request", "open", source, "--title", title, *named)
+
+    def requests(self, state: str = "open") -> Answer:
+        return self._answer("request", "list", "--state", state)
+
+    def request(self, number: int) -> Answer:
+        return self._answer("request", "show", str(number), "--no-preview")
+
+    def preview_request(self, number: int) -> Answer:
+        answer = self._answer("request", "show", str(number))
+        return answer if answer.error else Answer(answer.json["preview"])
+
+    def edit_request(self, number: int, **changed: str) -> Answer:
+        flags = [word for name, each in changed.items() for word in (f"--{name}", each)]
+        return self._answer("request", "edit", str(number), *flags)
+
+    def say_on_request(self, number: int, verb: RequestVerb, **said: str) -> Answer:
+        words = {"comments": "comment", "approvals": "approve", "changes-requested": "reject"}
+        given = [said.pop("text")] if verb is RequestVerb.COMMENT else []
+        flags = [word for name, each in said.items() for word in (f"--{name}", each)]
+        name = words.get(verb.value, verb.value)
+        return self._answer("request", name, str(number), *given, *flags)
+
+    def withdraw_verdict(self, number: int) -> Answer:
+        return self._answer("request", "withdraw", str(number))
+
+    def merge_request(self, number: int, *, delete: bool = False) -> Answer:
+        flags = ["--delete-branch"] if delete else []
+        return self._answer("request", "merge", str(number), *flags)
 
     def undo(self, asked: UndoCall, message: str | None = None) -> Answer:
         said = [] if message is None else ["-m", message]
@@ -559,6 +628,30 @@ class Http:
 
     def merge_resolved(self, source: str, resolve: Any) -> Answer:
         return self._post("/branches/merge", source=source, resolve=resolve)
+
+    def open_request(self, source: str, title: str, reviewers: list[str]) -> Answer:
+        return self._post("/merge-requests", source=source, title=title, reviewers=reviewers)
+
+    def requests(self, state: str = "open") -> Answer:
+        return self._send("GET", f"/merge-requests?state={state}")
+
+    def request(self, number: int) -> Answer:
+        return self._send("GET", f"/merge-requests/{number}")
+
+    def preview_request(self, number: int) -> Answer:
+        return self._send("GET", f"/merge-requests/{number}/preview")
+
+    def edit_request(self, number: int, **changed: str) -> Answer:
+        return self._send("PATCH", f"/merge-requests/{number}", json=changed)
+
+    def say_on_request(self, number: int, verb: RequestVerb, **said: str) -> Answer:
+        return self._post(f"/merge-requests/{number}/{verb.value}", **said)
+
+    def withdraw_verdict(self, number: int) -> Answer:
+        return self._send("DELETE", f"/merge-requests/{number}/approvals")
+
+    def merge_request(self, number: int, *, delete: bool = False) -> Answer:
+        return self._post(f"/merge-requests/{number}/merge", delete_branch=delete)
 
     def undo(self, asked: UndoCall, message: str | None = None) -> Answer:
         return self._post(asked.path, **asked.to_json(), message=message)

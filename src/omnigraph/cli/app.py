@@ -36,6 +36,7 @@ from omnigraph.cli import (
     profile,
     queries,
     query,
+    request,
     schema,
     servers,
     shell,
@@ -101,6 +102,7 @@ app.add_typer(branch.app, name="branch")
 app.add_typer(tag.app, name="tag")
 app.add_typer(transfer.backup, name="backup")
 app.add_typer(checks.app, name="checks")
+app.add_typer(request.app, name="request")
 app.add_typer(commit.app, name="commit")
 app.add_typer(blob.app, name="blob")
 app.add_typer(schema.app, name="schema")

@@ -99,7 +99,7 @@ def merge(
     except MergeConflicts as error:
         print_conflicts(call, error)
         raise typer.Exit(1) from None
-    call.print_result(result, _merge_lines(result))
+    call.print_result(result, merge_lines(result))
     if (reason := result.get("branch_delete_error")) is not None:
         typer.echo(f"warning: {source} is still there: {reason}", err=True)
 
@@ -122,7 +122,8 @@ def read_resolution(text: str | None) -> Any:
         raise BadRequestError(f"'{text}' is not JSON: {error}") from None
 
 
-def _merge_lines(result: Json) -> Iterator[str]:
+def merge_lines(result: Json) -> Iterator[str]:
+    """What a merge did."""
     yield f"merged {result['source']} into {result['target']}: {result['outcome']}"
     yield from describe_tables(result)
     if result.get("branch_deleted"):

@@ -146,9 +146,16 @@ class Call:
 
     @contextmanager
     def open_graph(
-        self, mode: Mode, options: StoreOptions = StoreOptions(), *, doing: str | None = None
+        self,
+        mode: Mode,
+        options: StoreOptions = StoreOptions(),
+        *,
+        doing: str | None = None,
+        has_policy: bool = False,
     ) -> Iterator[GraphCommands]:
         """Open the graph; a spinner shows what the block is `doing`.
+
+        With `has_policy` a reader gets it too, to say what it asks for.
 
         A server ignores `options`, so the command calls `refuse_served` first.
         """
@@ -157,7 +164,7 @@ class Call:
                 from omnigraph.cli.local import LocalGraph
 
                 actor = self.actor if mode == "rw" else None
-                with self.open_store(mode, doing=doing) as graph:
+                with self.open_store(mode, doing=doing, has_policy=has_policy) as graph:
                     yield LocalGraph(graph, uri, actor, options, self.shows_progress)
             case ServedScope(url=url, graph=graph_id) as served:
                 from omnigraph.client import connect
@@ -167,7 +174,9 @@ class Call:
                     yield remote
 
     @contextmanager
-    def open_store(self, mode: Mode, *, doing: str | None = None) -> Iterator[Graph]:
+    def open_store(
+        self, mode: Mode, *, doing: str | None = None, has_policy: bool = False
+    ) -> Iterator[Graph]:
         """Open the graph in its store, with the policy that its writes are checked against.
 
         Raises:
@@ -178,7 +187,8 @@ class Call:
         scope = self.store_scope
         config = {"embedding": scope.embedding, "retention": scope.retention}
         if mode == "r":
-            opened = open_graph(scope.uri, mode="r", config=config)
+            policy = _load_policy(scope) if has_policy else None
+            opened = open_graph(scope.uri, mode="r", policy=policy, config=config)
         else:
             policy = _load_policy(scope)
             opened = open_graph(

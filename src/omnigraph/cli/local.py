@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from omnigraph import wire
 from omnigraph.cli.graph_commands import Json, LoadFiles, StoreOptions
+from omnigraph.cli.local_requests import LocalRequests
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalGraph:
+class LocalGraph(LocalRequests):
     """One open graph. `uri` is as the caller wrote it, `actor` is who writes."""
 
     graph: Graph

@@ -13,19 +13,15 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from omnigraph.client.errors import raise_conflicts
 from omnigraph.client.http import Http, Json
+from omnigraph.client.remote_requests import RemoteRequests
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import (
-    AddressError,
-    BadRequestError,
-    MergeConflicts,
-    PreconditionFailed,
-    RemoteError,
-)
+from omnigraph.errors import AddressError, BadRequestError, PreconditionFailed, RemoteError
 from omnigraph.pipeline.spooled import show_names
 from omnigraph.undo_calls import UndoCall
-from omnigraph.wire import BlobContent, BlobPlace, FeedPart, LogPart, QueryCall, parse_conflict
+from omnigraph.wire import BlobContent, BlobPlace, FeedPart, LogPart, QueryCall
 
 if TYPE_CHECKING:
     from omnigraph.manifest.checks import Check
@@ -70,7 +66,7 @@ def _find_only_graph(server: Http) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteGraph:
+class RemoteGraph(RemoteRequests):
     """One served graph."""
 
     http: Http
@@ -267,7 +263,7 @@ class RemoteGraph:
             resolve=resolve,
             **note.to_json(),
         )
-        with _raise_conflicts(target, "merge"):
+        with raise_conflicts(target, "merge"):
             return self.http.call("POST", "/branches/merge", body=body)
 
     def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json:
@@ -277,7 +273,7 @@ class RemoteGraph:
 
     def undo(self, asked: UndoCall, note: CommitNote) -> Json:
         body = {**asked.to_json(), **note.to_json()}
-        with _raise_conflicts(asked.branch, asked.verb):
+        with raise_conflicts(asked.branch, asked.verb):
             return self.http.call("POST", asked.path, body=body)
 
     def preview_undo(self, asked: UndoCall) -> Json:
@@ -380,19 +376,6 @@ class RemoteGraph:
 
     def commit(self, commit_id: str) -> Json:
         return self.http.below("commits", commit_id).call("GET", "")
-
-
-@contextmanager
-def _raise_conflicts(target: str, verb: str) -> Iterator[None]:
-    """Raise the conflicts that a server reports as the library does."""
-    try:
-        yield
-    except RemoteError as error:
-        conflicts = error.details.get("merge_conflicts")
-        if not conflicts:
-            raise
-        found = [parse_conflict(each) for each in conflicts]
-        raise MergeConflicts(found, into=target, verb=verb) from None
 
 
 @contextmanager

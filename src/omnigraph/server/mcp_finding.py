@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from omnigraph.catalog import Catalog, EdgeType, NodeType
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.server.catalogs import read_catalog
-from omnigraph.server.mcp_tools import LIST_ITEMS, Json, Sent, Tool
+from omnigraph.server.mcp_tool import LIST_ITEMS, Json, Sent, Tool
 
 SEARCH_ROWS = 10
 

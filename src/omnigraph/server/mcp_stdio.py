@@ -16,7 +16,7 @@ from mcp.server.stdio import stdio_server
 from omnigraph.server.app import create_app
 from omnigraph.server.auth import NO_TOKENS, Tokens
 from omnigraph.server.mcp_server import Answer, Caller, May, Requester, make_server
-from omnigraph.server.mcp_tools import Sent
+from omnigraph.server.mcp_tool import Sent
 from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.routes_mcp import request_app
 from omnigraph.server.settings import ServedGraph, ServerSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from omnigraph.server.mcp_tools import Json, Sent, Tool
+from omnigraph.server.mcp_tool import Json, Sent, Tool
 
 _BRANCH = {"type": "string", "description": "The branch; main by default."}
 _SCHEMAS: dict[str, Json] = {

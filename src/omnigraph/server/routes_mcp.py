@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph.policy import Action
 from omnigraph.server.call import Call
-from omnigraph.server.mcp_tools import GRAPHS_LIST, HEALTH, TOOLS, Sent, Tool
+from omnigraph.server.mcp_tool import Sent, Tool
+from omnigraph.server.mcp_tools import GRAPHS_LIST, HEALTH, TOOLS
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

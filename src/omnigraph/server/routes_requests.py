@@ -37,7 +37,7 @@ from omnigraph.server.request_models import resolve_branch
 from omnigraph.server.routes_branches import refuse_delete
 from omnigraph.server.streaming import stream
 from omnigraph.server.url_parameters import check_parameters, integer_parameter, one_parameter
-from omnigraph.wire import merge_preview_to_json, merge_requests_to_json
+from omnigraph.wire import merge_requests_to_json, request_preview_to_json
 
 LIST_LIMIT = 50
 EVENTS_LIMIT = 100
@@ -87,10 +87,9 @@ async def preview_merge_request(call: Call) -> Response:
 
 
 def _encode(graph: Graph, number: int, changes_max: int | None) -> Iterator[bytes]:
-    found = graph.preview_merge_request(number)
-    value = merge_preview_to_json(found.merge)
+    value = request_preview_to_json(graph.preview_merge_request(number))
     value["changes"]["changes"] = islice(value["changes"]["changes"], changes_max)
-    yield from encode_parts({**value, "checks": [each.to_json() for each in found.checks]})
+    yield from encode_parts(value)
 
 
 async def open_merge_request(call: Call) -> Response:
