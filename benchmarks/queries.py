@@ -60,6 +60,7 @@ def run() -> Iterator[Figure]:
         peers = [*_duckdb(tables), *_igraph(tables)]
         yield from _questions(graph, peers)
         yield from _neighbourhoods(graph)
+        yield from _look_ups(graph)
         yield from _compiling(graph)
         yield from _after_commits(graph)
         graph.close()
@@ -132,6 +133,31 @@ def _neighbourhoods(graph: og.Graph) -> Iterator[Figure]:
         yield Figure(name, cpu, "cpu ms")
         yield Figure(name, wall, "wall ms")
         yield from _ratio(name, cpu, {})
+
+
+LOOK_UPS = {
+    "one key": "$p.key = $a",
+    "two keys by or": "$p.key = $a or $p.key = $b",
+    "two keys by in": "$p.key in $both",
+}
+
+
+def _look_ups(graph: og.Graph) -> Iterator[Figure]:
+    """Conditions on an indexed property cost by the rows they find, not by those there are."""
+    random = np.random.default_rng(13)
+    for name, condition in LOOK_UPS.items():
+        text = (
+            "query q($a: I64, $b: I64, $both: [I64]) "
+            f"{{ match {{ $p: Person  {condition} }} return {{ $p.key as n }} }}"
+        )
+
+        def ask(text: str = text) -> list[float]:
+            a, b = random.integers(0, PEOPLE, 2).tolist()
+            rows = graph.query(text, params={"a": a, "b": b, "both": [a, b]}).rows()
+            return [row["n"] for row in rows]
+
+        cpu, _, _ = _measured(ask, repeat=100)
+        yield Figure(f"look up {name}", cpu, "cpu ms")
 
 
 COMMITS = {

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.executor.closing import Members
-from omnigraph.executor.kernels import expand, reach, sum_along, walk
+from omnigraph.executor.kernels import expand, reach, starts_per_pass, sum_along, walk
 from omnigraph.graph import Graph
 from omnigraph.index import Selection
 from omnigraph.index.adjacency import Endpoints, Relation, build_distinct_relation
@@ -141,3 +141,14 @@ def test_bounds_beyond_every_distance_end_with_the_graph(people: Graph) -> None:
                return { count($b) as n } }"""
 
     assert run_query(people, query).rows() == [{"n": 2}]
+
+
+def test_a_search_that_goes_far_starts_from_fewer_nodes_where_there_are_many_edges() -> None:
+    """A level of it may look at every edge for every start: that, too, is held at once."""
+    dense = relation_of([(a, b) for a in range(SIZE) for b in range(SIZE)]).forward
+    pairs = 6 * SIZE**2
+
+    assert starts_per_pass(dense, pairs, None) * dense.count <= pairs
+    assert starts_per_pass(dense, pairs, 10**9) == starts_per_pass(dense, pairs, None)
+    assert starts_per_pass(dense, pairs, 1) * dense.size > pairs / 2
+    assert starts_per_pass(dense, 1, None) == 1

@@ -21,7 +21,7 @@ import numpy as np
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.closing import split_runs
-from omnigraph.executor.kernels import expand, expand_runs
+from omnigraph.executor.kernels import expand, expand_runs, starts_per_pass
 from omnigraph.executor.rows import ANSWER, require_room
 from omnigraph.executor.shortest import TABLE_ENTRIES, Forest, Found, Frontier, Search, join_found
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
@@ -36,7 +36,7 @@ def search_all(steps: Runs, reverse: Runs, stored: Runs, starts: IntArray, wante
 
     `steps` and `reverse` are the same without them, from either side.
     """
-    per_pass = max(1, TABLE_ENTRIES // max(steps.size, 1))
+    per_pass = starts_per_pass(steps, TABLE_ENTRIES, wanted.most)
     parts: list[Found] = []
     count = 0
     for first in range(0, len(starts), per_pass):

@@ -170,6 +170,18 @@ def _segments(update: np.ufunc, empty: float, weights: AnyArray, csr: Csr) -> An
     return total
 
 
+def starts_per_pass(csr: Runs, pairs: int, most: int | None) -> int:
+    """From how many starts to search at once, at most `most` hops far.
+
+    So many that the nodes of all of them are `pairs` at most, and so are, about, the edges that
+    one level looks at: all edges for each start when the search goes far.
+    """
+    edges = csr.count
+    if most is not None:
+        edges = min(edges, int((csr.count / max(csr.size, 1) + 1) ** min(most, 10)))
+    return max(1, pairs // max(csr.size, edges, 1))
+
+
 def walk(
     csr: Runs, starts: IntArray, hops: tuple[int, int], loops: BoolArray, *, loop_at_start: bool
 ) -> tuple[IntArray, IntArray]:
@@ -182,7 +194,7 @@ def walk(
     if len(starts) == 1:
         nodes = _walk_one(csr, starts, hops, loops, loop_at_start)
         return np.zeros(len(nodes), dtype=np.int64), nodes
-    rows_per_pass = max(1, _VISITED_BYTES // max(csr.size, 1))
+    rows_per_pass = starts_per_pass(csr, _VISITED_BYTES, hops[1])
     found: list[tuple[IntArray, IntArray]] = []
     count = 0
     for first in range(0, len(starts), rows_per_pass):

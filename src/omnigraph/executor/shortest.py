@@ -27,7 +27,7 @@ from dataclasses import field
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.executor.kernels import expand
+from omnigraph.executor.kernels import expand, starts_per_pass
 from omnigraph.executor.rows import ANSWER, require_room
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.runs import Runs
@@ -110,7 +110,7 @@ class Found:
 
 def search(csr: Runs, starts: IntArray, wanted: Search) -> Found:
     """One shortest path to each end, from every start."""
-    per_pass = max(1, TABLE_ENTRIES // max(csr.size, 1))
+    per_pass = starts_per_pass(csr, TABLE_ENTRIES, wanted.most)
     parts: list[Found] = []
     count = 0
     for first in range(0, len(starts), per_pass):
