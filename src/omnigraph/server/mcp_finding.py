@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from omnigraph.catalog import Catalog, EdgeType, NodeType
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.server.catalogs import read_catalog
-from omnigraph.server.mcp_tool import LIST_ITEMS, Json, Sent, Tool
+from omnigraph.server.mcp_tool import LIST_ITEMS, Json, Sent, Tool, count_wanted
 
 SEARCH_ROWS = 10
 
@@ -19,7 +19,6 @@ def find_tools(schema: str) -> tuple[Tool, ...]:
     """The tools for a graph of this schema."""
     catalog = read_catalog(schema)
     branch = {"type": "string", "description": "The branch; main by default."}
-    limit = {"type": "integer", "maximum": 1_000, "description": "How many to show."}
     type_ = {"type": "string", "description": f"A node type: {', '.join(catalog.nodes)}."}
     return (
         Tool(
@@ -31,10 +30,11 @@ def find_tools(schema: str) -> tuple[Tool, ...]:
             {
                 "type": type_,
                 "text": {"type": "string", "description": "The words to look for."},
-                "limit": limit,
                 "branch": branch,
             },
             ("type", "text"),
+            items=SEARCH_ROWS,
+            is_peek=True,
         ),
         Tool(
             "neighbours",
@@ -49,10 +49,11 @@ def find_tools(schema: str) -> tuple[Tool, ...]:
                     "description": "Which edge to follow; needed where the type has several: "
                     f"{', '.join(catalog.edges)}.",
                 },
-                "limit": limit,
                 "branch": branch,
             },
             ("type", "id"),
+            items=LIST_ITEMS,
+            is_peek=True,
         ),
     )
 
@@ -78,11 +79,10 @@ def write_search(catalog: Catalog, given: Json) -> tuple[str, Json]:
     """
     node = _find_node(catalog, given["type"])
     ranking = _choose_ranking(node)
-    limit = min(int(given.get("limit", SEARCH_ROWS)), 1_000)
     shown = ", ".join(f"$x.{name}" for name in _list_shown(node))
     text = (
         f"query search($text: String) {{ match {{ $x: {node.name} }} return {{ {shown} }} "
-        f"order {{ {ranking} }} limit {max(limit, 1)} }}"
+        f"order {{ {ranking} }} limit {count_wanted(given, SEARCH_ROWS)} }}"
     )
     return text, {"text": given["text"]}
 
@@ -119,10 +119,10 @@ def write_neighbours(catalog: Catalog, given: Json) -> tuple[str, Json]:
     if edge.source == edge.target:
         step = f"$x <{word}> $y"
     shown = ", ".join(f"$y.{name}" for name in _list_shown(other))
-    limit = min(int(given.get("limit", LIST_ITEMS)), 1_000)
+    order = f" order {{ {', '.join(f'$y.{name}' for name in other.key)} }}" if other.key else ""
     text = (
         f"query neighbours($id: String) {{ match {{ $x: {node.name} {{ {key}: $id }} {step} }} "
-        f"return {{ {shown} }} limit {max(limit, 1)} }}"
+        f"return {{ {shown} }}{order} limit {count_wanted(given, LIST_ITEMS)} }}"
     )
     return text, {"id": given["id"]}
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from omnigraph.server.mcp_tool import (
     LIMIT,
+    LIST_ITEMS,
     RESOLVE,
     Json,
     Sent,
     Tool,
     get_by_url,
+    peek,
     pick_arguments,
     post_body,
     text_argument,
@@ -88,10 +90,10 @@ REQUEST_TOOLS: tuple[Tool, ...] = (
         "requests_preview",
         "What merging a request would do, its conflicts with all sides, and its checks.",
         "previewMergeRequest",
-        _get("preview"),
+        peek("changes_max", _get("preview")),
         {"number": _NUMBER},
         ("number",),
-        cuts=True,
+        items=LIST_ITEMS,
     ),
     Tool(
         "requests_open",

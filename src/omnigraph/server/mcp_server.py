@@ -94,16 +94,18 @@ class Caller:
             return True, {"error": str(error), "code": "bad_request"}
         status, body = await self.send(sent)
         is_failed = not _SUCCESS <= status < 300
-        if tool.cuts and isinstance(body, dict) and not is_failed:
-            body = _cut(body, given)
+        if tool.items and isinstance(body, dict) and not is_failed:
+            body = _cut(body, tool, given)
         return is_failed, body
 
 
-def _cut(body: Json, given: Json) -> Json:
-    shown = cut_lists(body, given)
+def _cut(body: Json, tool: Tool, given: Json) -> Json:
+    shown = cut_lists(body, tool, given)
     nested = shown.get("changes")
     # The changes of a preview are a document of their own.
-    return {**shown, "changes": cut_lists(nested, given)} if isinstance(nested, dict) else shown
+    if isinstance(nested, dict):
+        return {**shown, "changes": cut_lists(nested, tool, given)}
+    return shown
 
 
 def make_server(caller_of: Callable[[], Caller]) -> Server[Any]:

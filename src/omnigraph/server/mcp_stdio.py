@@ -6,12 +6,17 @@ The graph is in a store, which is then served inside this process, or behind a s
 from __future__ import annotations
 
 import secrets
+from collections.abc import AsyncIterable
 from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 import anyio
 import httpx
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 
 from omnigraph.server.app import create_app
 from omnigraph.server.auth import NO_TOKENS, Tokens
@@ -80,8 +85,26 @@ async def _request_server(client: httpx.AsyncClient, base: str, sent: Sent) -> A
 async def _serve(send: Requester, may: May) -> None:
     caller = Caller(send, may)
     server = make_server(lambda: caller)
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    passed_on, understood = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+        group.start_soon(_refuse_malformed, incoming, passed_on, outgoing)
+        await server.run(understood, outgoing, server.create_initialization_options())
+
+
+async def _refuse_malformed(
+    incoming: AsyncIterable[SessionMessage | Exception],
+    passed_on: MemoryObjectSendStream[SessionMessage | Exception],
+    outgoing: Any,
+) -> None:
+    """Pass messages on. What is none is answered: the SDK drops it, and its sender would wait."""
+    async with passed_on:
+        async for message in incoming:
+            if isinstance(message, Exception):
+                error = ErrorData(code=PARSE_ERROR, message="the line is no message of JSON-RPC")
+                refusal = JSONRPCError(jsonrpc="2.0", id=None, error=error)
+                await outgoing.send(SessionMessage(refusal))
+            else:
+                await passed_on.send(message)
 
 
 _ACTIONS = {each.operation_id: each.action for each in OPERATIONS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from omnigraph.server.mcp_tool import Json, Sent, Tool
+from omnigraph.server.mcp_tool import LIST_ITEMS, Json, Sent, Tool
 
 _BRANCH = {"type": "string", "description": "The branch; main by default."}
 _SCHEMAS: dict[str, Json] = {
@@ -39,7 +39,7 @@ def _to_tool(query: Json) -> Tool:
         {"params": params, "branch": _BRANCH},
         ("params",) if params["required"] else (),
         is_read=not query["mutation"],
-        cuts=not query["mutation"],
+        items=0 if query["mutation"] else LIST_ITEMS,
     )
 
 

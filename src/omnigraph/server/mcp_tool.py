@@ -7,7 +7,7 @@ Long lists are cut to what an agent can read, and say so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from omnigraph.dataclass import dataclass
@@ -46,12 +46,15 @@ class Tool:
     required: tuple[str, ...] = ()
     is_read: bool = True
     aliases: tuple[str, ...] = ()
-    cuts: bool = False
+    items: int = 0
+    """How many items of a list it shows unless it is told otherwise; 0 if it has no long list."""
+    is_peek: bool = False
+    """Whether it asks for one item more than it shows, and does not know how many there are."""
 
     @property
     def schema(self) -> Json:
         """The JSON schema of the arguments."""
-        properties = {**self.arguments, **(_PAGE if self.cuts else {})}
+        properties = {**self.arguments, **(_describe_page(self.items) if self.items else {})}
         return {
             "type": "object",
             "properties": properties,
@@ -100,9 +103,9 @@ def _check_kind(name: str, value: Any, schema: Json) -> None:
         raise BadRequestError(f"`{name}` should be from 0 to {schema.get('maximum', 2**63)}")
 
 
-def cut_lists(body: Json, asked: Arguments) -> Json:
+def cut_lists(body: Json, tool: Tool, asked: Arguments) -> Json:
     """The part of an answer that was asked for; what was left out is told."""
-    limit, skip = asked.get("limit", LIST_ITEMS), asked.get("skip", 0)
+    limit, skip = asked.get("limit", tool.items), asked.get("skip", 0)
     cut: Json = {}
     for name in CUT_LISTS:
         items = body.get(name)
@@ -110,20 +113,29 @@ def cut_lists(body: Json, asked: Arguments) -> Json:
             shown = items[skip : skip + limit]
             cut[name] = shown
             if skip + len(shown) < len(items):
-                cut["truncated"] = {
-                    "list": name,
-                    "shown": len(shown),
-                    "of": len(items),
-                    "next_skip": skip + len(shown),
-                }
+                told = {"list": name, "shown": len(shown), "next_skip": skip + len(shown)}
+                cut["truncated"] = told if tool.is_peek else told | {"of": _count(body, name)}
     return {**body, **cut}
 
 
+def _count(body: Json, name: str) -> int:
+    """How many items there are: of changes an answer has the counts, and not all of the list."""
+    counts = body.get("stats") if name == "changes" else None
+    if not isinstance(counts, dict):
+        return len(body[name])
+    return sum(counts[each] for each in ("inserts", "updates", "deletes"))
+
+
 LIMIT = {"type": "integer", "maximum": LIST_ITEMS_MAX, "description": f"{LIST_ITEMS} by default."}
-_PAGE: Mapping[str, Json] = {
-    "limit": {**LIMIT, "description": f"How many items to show; {LIST_ITEMS} by default."},
-    "skip": {"type": "integer", "description": "How many to leave out first: `next_skip`."},
-}
+
+
+def _describe_page(items: int) -> Mapping[str, Json]:
+    return {
+        "limit": {**LIMIT, "description": f"How many items to show; {items} by default."},
+        "skip": {"type": "integer", "description": "How many to leave out first: `next_skip`."},
+    }
+
+
 _ALIASES = {
     "querySource": "query",
     "query_source": "query",
@@ -158,6 +170,24 @@ def post_body(path: str, *names: str, **fixed: Any) -> Callable[[Json], Sent]:
         return Sent("POST", (path,), body={**pick_arguments(given, names), **fixed})
 
     return build
+
+
+def peek(member: str, build: Callable[[Json], Sent]) -> Callable[[Json], Sent]:
+    """A request for one item more than is shown: an answer says so when there are others."""
+
+    def ask(given: Json) -> Sent:
+        sent = build(given)
+        wanted = {member: count_wanted(given, LIST_ITEMS)}
+        if sent.body is None:
+            return replace(sent, params={**sent.params, **wanted})
+        return replace(sent, body={**sent.body, **wanted})
+
+    return ask
+
+
+def count_wanted(given: Json, items: int) -> int:
+    """How many items to ask for, to show those that are wanted and to know of the next."""
+    return int(given.get("skip", 0)) + int(given.get("limit", items)) + 1
 
 
 def pick_arguments(given: Json, names: tuple[str, ...]) -> Json:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from omnigraph.server.mcp_request_tools import REQUEST_TOOLS
 from omnigraph.server.mcp_tool import (
     LIMIT,
+    LIST_ITEMS,
     RESOLVE,
     Json,
     Sent,
     Tool,
     get_by_url,
+    peek,
     pick_arguments,
     post_body,
     text_argument,
@@ -91,10 +93,10 @@ def _make_undo_tools(
             f"{name}_preview",
             f"What {name} would do, and its conflicts with base, ours and theirs. Writes nothing.",
             preview,
-            post_body(f"{path}/preview", *known),
+            peek("changes_max", post_body(f"{path}/preview", *known)),
             known,
             required,
-            cuts=True,
+            items=LIST_ITEMS,
         ),
         Tool(
             name,
@@ -138,7 +140,7 @@ TOOLS: tuple[Tool, ...] = (
         {**_READ_ARGUMENTS, "snapshot": text_argument("A graph commit, instead of a branch.")},
         ("query",),
         aliases=("read",),
-        cuts=True,
+        items=LIST_ITEMS,
     ),
     Tool(
         "explain",
@@ -181,7 +183,9 @@ TOOLS: tuple[Tool, ...] = (
         ("data",),
         is_read=False,
     ),
-    Tool("branches_list", "Every branch.", "listBranches", get_by_url("branches"), cuts=True),
+    Tool(
+        "branches_list", "Every branch.", "listBranches", get_by_url("branches"), items=LIST_ITEMS
+    ),
     Tool(
         "branches_create",
         "Make a branch; it copies nothing.",
@@ -207,23 +211,23 @@ TOOLS: tuple[Tool, ...] = (
         "branches_diff",
         "What differs between two states, entity by entity, before and after.",
         "diff",
-        get_by_url("diff", "from", "to", "type"),
+        peek("changes_max", get_by_url("diff", "from", "to", "type")),
         {
             "from": text_argument("The earlier state: a branch, a commit, or branch@time."),
             "to": text_argument("The later state; main by default."),
             "type": {"type": "array", "description": "Only these types."},
         },
         ("from",),
-        cuts=True,
+        items=LIST_ITEMS,
     ),
     Tool(
         "branches_merge_preview",
         "What a merge would do, and its conflicts with base, ours and theirs. Writes nothing.",
         "previewMerge",
-        post_body("branches/merge/preview", "source", "target", "resolve"),
+        peek("changes_max", post_body("branches/merge/preview", "source", "target", "resolve")),
         _MERGE_ARGUMENTS,
         ("source",),
-        cuts=True,
+        items=LIST_ITEMS,
     ),
     Tool(
         "branches_merge",
@@ -272,7 +276,7 @@ TOOLS: tuple[Tool, ...] = (
         "listCommits",
         get_by_url("commits", "branch"),
         {"branch": _BRANCH},
-        cuts=True,
+        items=LIST_ITEMS,
     ),
     Tool("commits_get", "One commit.", "getCommit", _of_commit(), _COMMIT_ID, ("commit_id",)),
     Tool(
@@ -291,8 +295,10 @@ TOOLS: tuple[Tool, ...] = (
         "history",
         "Every commit that led to a branch, merged branches included, newest first.",
         "log",
-        get_by_url("log", "branch", "limit", *_LOG),
-        {"branch": _BRANCH, "limit": LIMIT, **_LOG},
+        peek("limit", get_by_url("log", "branch", *_LOG)),
+        {"branch": _BRANCH, **_LOG},
+        items=LIST_ITEMS,
+        is_peek=True,
     ),
     Tool(
         "entity_history",
@@ -301,7 +307,7 @@ TOOLS: tuple[Tool, ...] = (
         get_by_url("history", "type", "id", "branch"),
         _ENTITY,
         ("type", "id"),
-        cuts=True,
+        items=LIST_ITEMS,
     ),
     Tool(
         "entity_blame",

@@ -165,6 +165,7 @@ _FILTERS = (
     Parameter("type", "query", "Only this type; may be repeated."),
     Parameter("op", "query", "Only these; repeatable.", values=("insert", "update", "delete")),
 )
+_CHANGES_MAX = Parameter("changes_max", "query", "How many changes are listed; all by default.")
 _DIFF = (
     Parameter(
         "from", "query", "The earlier state: a branch, commit or `branch@time`.", is_required=True
@@ -172,6 +173,7 @@ _DIFF = (
     Parameter("to", "query", "The later state; `main` by default."),
     *_FILTERS,
     Parameter("format", "query", "`json` by default.", values=routes_review.DIFF_FORMATS),
+    _CHANGES_MAX,
 )
 _PAGE = (
     Parameter("page_token", "query", "The `next_page_token` of the page before."),
@@ -209,7 +211,6 @@ _EVENTS = (
     Parameter("after", "query", "Only events after this one: the `next_after` of a page."),
     Parameter("limit", "query", "Events of a page; 100 by default, at most 1,000."),
 )
-_CHANGES_MAX = Parameter("changes_max", "query", "How many changes are listed; all by default.")
 _STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
 
 _NAME = "/queries/{name}"

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph.policy import Action
+from omnigraph.server.bodies import REQUEST_BYTES, read_bytes
 from omnigraph.server.call import Call
 from omnigraph.server.mcp_tool import Sent, Tool
 from omnigraph.server.mcp_tools import GRAPHS_LIST, HEALTH, TOOLS
@@ -38,8 +39,11 @@ async def serve_server_mcp(call: Call) -> Response:
 
 async def _answer(call: Call, tools: tuple[Tool, ...]) -> Response:
     call.leave_permit_to_parts()
+    limits = call.serving.settings.limits
+    # Read here, so that a body that is too long or stalls is refused as on every other route.
+    body = await read_bytes(call.request, limits, limits.body_bytes_max, REQUEST_BYTES)
     server = await call.run_read(_load)  # the SDK takes a while to import
-    return _McpResponse(call, server, tools)
+    return _McpResponse(call, server, tools, bytes(body))
 
 
 @cache
@@ -55,8 +59,11 @@ _CALLER: ContextVar[Caller] = ContextVar("the agent whose request is being answe
 class _McpResponse(Response):
     """Hands the request to the SDK. Each has a manager of its own, which holds no session."""
 
-    def __init__(self, call: Call, server: Server[Any], tools: tuple[Tool, ...]) -> None:
+    def __init__(
+        self, call: Call, server: Server[Any], tools: tuple[Tool, ...], body: bytes
+    ) -> None:
         super().__init__()
+        self._body = body
         self._call = call
         self._server = server
         self._tools = tools
@@ -76,7 +83,7 @@ class _McpResponse(Response):
         token = _CALLER.set(Caller(sender, partial(_may, self._call), self._tools))
         try:
             async with manager.run():
-                await manager.handle_request(scope, receive, send)
+                await manager.handle_request(scope, _Body(self._body, receive), send)
         finally:
             _CALLER.reset(token)
 
@@ -126,17 +133,22 @@ async def request_app(
     return collected.status, orjson.loads(collected.data)
 
 
-class _Body:
-    """The body of a request, all at once; then the client stays as long as it takes."""
+async def _never() -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError("nothing sets that event")
 
-    def __init__(self, data: bytes) -> None:
+
+class _Body:
+    """The body of a request, all at once; then what becomes of its client."""
+
+    def __init__(self, data: bytes, rest: Receive = _never) -> None:
         self._parts = [data]
+        self._rest = rest
 
     async def __call__(self) -> Message:
         if self._parts:
             return {"type": "http.request", "body": self._parts.pop(), "more_body": False}
-        await asyncio.Event().wait()
-        raise AssertionError("nothing sets that event")
+        return await self._rest()
 
 
 class _Collected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from starlette.responses import Response
@@ -22,13 +23,14 @@ from omnigraph.server.states import permit_state
 from omnigraph.server.streaming import NDJSON_UTF8, stream
 from omnigraph.server.url_parameters import (
     check_parameters,
+    integer_parameter,
     list_parameter,
     one_parameter,
     require_parameter,
 )
 from omnigraph.wire import blame_to_json, explanation_to_json, history_to_json
 
-DIFF_PARAMETERS = ("from", "to", "kind", "type", "op", "format")
+DIFF_PARAMETERS = ("from", "to", "kind", "type", "op", "format", "changes_max")
 DIFF_FORMATS = ("json", "jsonl", "html")
 HTML = "text/html; charset=utf-8"
 HIDDEN = "changes on branches that the caller may not read are left out"
@@ -55,15 +57,21 @@ async def diff(call: Call) -> Response:
         page = await call.run_read(graph.diff_html, *states, title=title, **wanted)
         return Response(page, media_type=HTML)
     encode, media = (_document, JSON) if form == "json" else (_lines, NDJSON_UTF8)
-    return await stream(call, partial(encode, graph, states, wanted), media)
+    most = integer_parameter(request, "changes_max", least=0)
+    return await stream(call, partial(encode, graph, states, wanted, most), media)
 
 
-def _document(graph: Graph, states: list[Snapshot], wanted: dict[str, Any]) -> Iterator[bytes]:
-    yield from encode_parts(graph.diff(*states, **wanted).to_stream())
+def _document(
+    graph: Graph, states: list[Snapshot], wanted: dict[str, Any], most: int | None
+) -> Iterator[bytes]:
+    document = graph.diff(*states, **wanted).to_stream()
+    yield from encode_parts({**document, "changes": islice(document["changes"], most)})
 
 
-def _lines(graph: Graph, states: list[Snapshot], wanted: dict[str, Any]) -> Iterator[bytes]:
-    for each in graph.diff(*states, **wanted):
+def _lines(
+    graph: Graph, states: list[Snapshot], wanted: dict[str, Any], most: int | None
+) -> Iterator[bytes]:
+    for each in islice(graph.diff(*states, **wanted), most):
         yield to_line(each.to_json())
 
 

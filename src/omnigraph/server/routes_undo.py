@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import cast
 
 from starlette.responses import Response
@@ -49,7 +50,8 @@ async def revert(call: Call) -> Response:
 
 async def preview_revert(call: Call) -> Response:
     """What a revert would do, and what stands in its way. Writes nothing."""
-    return await _preview(call, (await call.body(RevertPreviewRequest)).to_call())
+    body = await call.body(RevertPreviewRequest)
+    return await _preview(call, body.to_call(), body.changes_max)
 
 
 async def cherry_pick(call: Call) -> Response:
@@ -60,7 +62,8 @@ async def cherry_pick(call: Call) -> Response:
 
 async def preview_cherry_pick(call: Call) -> Response:
     """What a cherry-pick would do, and what stands in its way. Writes nothing."""
-    return await _preview(call, (await call.body(PickPreviewRequest)).to_call())
+    body = await call.body(PickPreviewRequest)
+    return await _preview(call, body.to_call(), body.changes_max)
 
 
 async def restore(call: Call) -> Response:
@@ -71,7 +74,8 @@ async def restore(call: Call) -> Response:
 
 async def preview_restore(call: Call) -> Response:
     """What a restore would do, and what stands in its way. Writes nothing."""
-    return await _preview(call, (await call.body(RestorePreviewRequest)).to_call())
+    body = await call.body(RestorePreviewRequest)
+    return await _preview(call, body.to_call(), body.changes_max)
 
 
 async def _undo(call: Call, asked: UndoCall, body: NotedModel) -> Response:
@@ -85,16 +89,18 @@ async def _undo(call: Call, asked: UndoCall, body: NotedModel) -> Response:
             raise hide_conflicts(call, error, asked.branch) from None
 
 
-async def _preview(call: Call, asked: UndoCall) -> Response:
+async def _preview(call: Call, asked: UndoCall, changes_max: int | None) -> Response:
     permitted = await _permit_reading(call, asked)
     chosen = asked.types if isinstance(asked, RestoreCall) else None
     await permit_selection(call, asked.branch, chosen, action=Action.READ)
-    return await stream(call, partial(_encode, call.graph.graph, permitted), JSON)
+    return await stream(call, partial(_encode, call.graph.graph, permitted, changes_max), JSON)
 
 
-def _encode(graph: Graph, asked: UndoCall) -> Iterator[bytes]:
+def _encode(graph: Graph, asked: UndoCall, changes_max: int | None) -> Iterator[bytes]:
     found = asked.ask(graph, None, preview=True)
-    yield from encode_parts(merge_preview_to_json(cast("MergePreview", found)))
+    value = merge_preview_to_json(cast("MergePreview", found))
+    value["changes"]["changes"] = islice(value["changes"]["changes"], changes_max)
+    yield from encode_parts(value)
 
 
 async def _permit_reading(call: Call, asked: UndoCall) -> UndoCall:

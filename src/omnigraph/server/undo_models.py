@@ -15,7 +15,15 @@ Resolve = Annotated[
 ]
 
 
-class RevertPreviewRequest(StrictModel):
+class ListedModel(StrictModel):
+    """How much a preview lists."""
+
+    changes_max: int | None = Field(
+        None, ge=0, description="How many changes a preview lists; its counts are of all of them."
+    )
+
+
+class RevertBody(StrictModel):
     """Commits to take back: by name, or those of an actor or a session, since a time."""
 
     commits: list[str] = Field(default_factory=list, description="Commits, as ids or revisions.")
@@ -32,11 +40,15 @@ class RevertPreviewRequest(StrictModel):
         return RevertCall(self.commits, resolve_branch(self.branch), *chosen, self.resolve)
 
 
-class RevertRequest(RevertPreviewRequest, NotedModel):
+class RevertPreviewRequest(RevertBody, ListedModel):
+    """What to preview, and how many of its changes to list."""
+
+
+class RevertRequest(RevertBody, NotedModel):
     """Commits to take back, and why."""
 
 
-class PickPreviewRequest(StrictModel):
+class PickBody(StrictModel):
     """Commits to make again on another branch."""
 
     commits: list[str] = Field(description="Commits, as ids or revisions, in their order.")
@@ -47,11 +59,15 @@ class PickPreviewRequest(StrictModel):
         return PickCall(self.commits, resolve_branch(self.into), self.resolve)
 
 
-class PickRequest(PickPreviewRequest, NotedModel):
+class PickPreviewRequest(PickBody, ListedModel):
+    """What to preview, and how many of its changes to list."""
+
+
+class PickRequest(PickBody, NotedModel):
     """Commits to make again on another branch, and why."""
 
 
-class RestorePreviewRequest(StrictModel):
+class RestoreBody(StrictModel):
     """A state to go back to: all of it, or some types or ids."""
 
     from_: str = Field(alias="from", description="The state: a branch, tag or commit.")
@@ -63,5 +79,9 @@ class RestorePreviewRequest(StrictModel):
         return RestoreCall(self.from_, resolve_branch(self.branch), self.types, self.ids)
 
 
-class RestoreRequest(RestorePreviewRequest, NotedModel):
+class RestorePreviewRequest(RestoreBody, ListedModel):
+    """What to preview, and how many of its changes to list."""
+
+
+class RestoreRequest(RestoreBody, NotedModel):
     """A state to go back to, and why."""
