@@ -134,6 +134,20 @@ def test_no_query_of_a_few_ends_waits_for_the_adjacency_to_be_built(
 
 
 @pytest.mark.usefixtures("large_tables")
+def test_where_a_look_up_has_many_edges_to_look_at_the_second_one_builds(
+    indexed: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thresholds, "EDGES_LOOKED_UP_AGAIN", 1)
+    cache = RuntimeCache()
+
+    first, second = (explain_query(indexed, READS["two hops"], cache) for _ in range(2))
+
+    assert "looked up edge:Knows" in first
+    assert "building edge:Knows: about 2.5 edges to look at" in second
+    assert "built the adjacency of edge:Knows" in second
+
+
+@pytest.mark.usefixtures("large_tables")
 def test_what_the_budget_cannot_hold_is_looked_up_every_time(indexed: Graph) -> None:
     cache = RuntimeCache(budget_bytes=64)
 

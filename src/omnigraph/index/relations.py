@@ -2,7 +2,7 @@
 
 A small frontier on a large table that has no adjacency yet is looked up by `src` or `dst` instead.
 When the same table is walked again, the adjacency is made in the background, and look-ups go on
-until it is there. One rule decides, and `explain` prints it:
+until it is there; where each has many edges to look at, it is built at once. One rule decides, and `explain` prints it:
 
     a look-up costs   hops · frontier · edges per node, or a pass over all per hop without an index
     building costs    one and a half passes over all, once; it never pays beyond the budget
@@ -150,8 +150,10 @@ class EdgeIndex:
         fits = edges * _ADJACENCY_BYTES <= self._cache.budget_bytes
         is_cheaper = cost < building
         if is_cheaper and fits and self._cache.touch(key) > LOOKUPS_BEFORE_BUILDING:
-            make = self.per_edge if walk.is_stored else self.distinct
-            self._cache.background.start(key, partial(make, both=walk.both))
+            is_cheaper = cost <= thresholds.EDGES_LOOKED_UP_AGAIN
+            if is_cheaper:
+                make = self.per_edge if walk.is_stored else self.distinct
+                self._cache.background.start(key, partial(make, both=walk.both))
         note(
             f"{'looking up' if is_cheaper else 'building'} {self.edges.table_key}: about "
             f"{cost:,.1f} edges to look at, {building:,.1f} to build its adjacency"

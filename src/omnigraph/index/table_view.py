@@ -97,7 +97,8 @@ class TableView:
         if len(ids) == 0:
             return np.empty(0, dtype=np.int64)
         is_large = self.size > thresholds.SMALL_TABLE_ROWS
-        if is_large and len(ids) <= thresholds.FEW_IDS and self._is_worth_looking_up_ids():
+        is_few = len(ids) <= max(thresholds.FEW_IDS, self.size // _FEW_PER_ID)
+        if is_large and is_few and self._is_worth_looking_up_ids():
             return self._look_up_ids(ids)
         column = self.column("id")
         if len(ids) <= thresholds.FEW_IDS and len(ids) * _FEW_PER_ID < self.size:

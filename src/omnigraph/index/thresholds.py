@@ -11,6 +11,8 @@ FEW_ROWS = 256
 """So few rows are compared with one value as quickly as it is found by rank."""
 FEW_IDS = 1_024
 """So few entities are looked up one by one in a table that is not decoded."""
+EDGES_LOOKED_UP_AGAIN = 16_384
+"""Up to here a look-up is so quick that it is done again, while the adjacency is being made."""
 NEW_ROWS_RANKED_MAX = 65_536
 """How many rows added since a column was ranked are ranked themselves, with every commit."""
 ROWS_RANKED_AT_ONCE = 131_072
