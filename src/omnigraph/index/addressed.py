@@ -24,10 +24,10 @@ Files: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Addressed:
-    """Documents: rows that have a property, numbered in the order of their entity ids.
+    """Documents: rows that have a property, by number.
 
-    A stable sort so breaks ties by id. A document's address is the fragment it is in, as a number
-    in `fragments`, and its row there. `by_address` are the documents in that order.
+    A document's address is the fragment it is in, as a number in `fragments`, and its row there.
+    `by_address` are the documents in that order.
     """
 
     fragments: tuple[Files, ...]

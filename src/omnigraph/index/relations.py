@@ -2,7 +2,8 @@
 
 A small frontier on a large table that has no adjacency yet is looked up by `src` or `dst` instead.
 When the same table is walked again, the adjacency is made in the background, and look-ups go on
-until it is there; where each has many edges to look at, it is built at once. One rule decides, and `explain` prints it:
+until it is there; where each has many edges to look at, it is built at once. One rule decides,
+and `explain` prints it:
 
     a look-up costs   hops · frontier · edges per node, or a pass over all per hop without an index
     building costs    one and a half passes over all, once; it never pays beyond the budget

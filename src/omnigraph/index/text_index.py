@@ -33,6 +33,8 @@ _HIGH = np.uint64(32)
 class TextIndex(Addressed):
     """Where every token of one text column stands.
 
+    Documents are in the order of their entity ids, so a stable sort breaks ties by id.
+
     The postings of form i are `documents` and `counts` from `offsets[i]` to `offsets[i + 1]`;
     forms are sorted, so those of one stem are neighbours. The places of its tokens, posting by
     posting, are `places` from `place_offsets[i]` on.

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.index.addressed import Addressed, Files, make_addresses, split_addresses
@@ -23,7 +22,8 @@ _F32_STEP = float(np.finfo(np.float32).eps)
 class VectorIndex(Addressed):
     """The vectors of one column; rows without one, or with a hole in it, are absent.
 
-    `squares` are the squared lengths of the vectors.
+    Documents are in the order of their addresses, as they were read: to sort them by id would take
+    longer than the first search. `squares` are the squared lengths of the vectors.
     """
 
     vectors: AnyArray
@@ -37,15 +37,16 @@ class VectorIndex(Addressed):
     def nearest(
         self, vector: AnyArray, documents: IntArray | None, limit: int | None
     ) -> tuple[IntArray, AnyArray]:
-        """The nearest of these documents, or of all, ties by entity id, and their distances."""
+        """The nearest of these documents, or of all, in no order, and their distances.
+
+        All that are as near as the last one are among them.
+        """
         found = np.arange(len(self)) if documents is None else documents
         if limit is not None and 0 < limit < len(found):
             found = found[self._can_be_near(vector, documents, limit)]
         distances = square_distances(self.vectors[found], vector)
-        # Documents are in the order of their ids, so a stable sort breaks ties by id.
         near = np.flatnonzero(within(distances, limit))
-        order = near[np.argsort(distances[near], kind="stable")][:limit]
-        return found[order], distances[order]
+        return found[near], distances[near]
 
     def _can_be_near(self, vector: AnyArray, documents: IntArray | None, limit: int) -> AnyArray:
         """Which may be among the nearest: all but those that one product proves are not.
@@ -69,7 +70,10 @@ def build_vector_index(
     ids: pa.ChunkedArray, components: AnyArray, addresses: AnyArray, fragments: Sequence[Files]
 ) -> VectorIndex:
     """Index the rows whose vector is whole."""
-    known = ~np.isnan(components).any(axis=1)
+    index = _assemble(ids, components, addresses, fragments)
+    known = ~np.isnan(index.squares)  # one hole in a vector is a hole in the sum of its squares
+    if known.all():
+        return index
     return _assemble(ids.filter(pa.array(known)), components[known], addresses[known], fragments)
 
 
@@ -98,15 +102,13 @@ def merge_vector_indexes(choices: Sequence[Choice[VectorIndex]]) -> VectorIndex:
 def _assemble(
     ids: pa.ChunkedArray, vectors: AnyArray, addresses: AnyArray, fragments: Sequence[Files]
 ) -> VectorIndex:
-    order = pc.sort_indices(ids).to_numpy()
-    vectors, addresses = np.ascontiguousarray(vectors[order]), addresses[order]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", vectors, vectors)
     return VectorIndex(
         tuple(fragments),
-        pack_words(ids.take(pa.array(order))),
+        pack_words(ids),
         Section(addresses),
-        Section(np.argsort(addresses)),
+        Section(np.arange(len(addresses))),
         vectors,
         squares,
     )

@@ -51,17 +51,18 @@ class KeptVectors:
         """Positions by squared L2 distance to `query`, ties by entity id, and the distances."""
         vector = to_query_vector(query, dimension)
         found = [_nearest_of_part(part, vector, wanted, limit) for part in self.parts]
-        if len(found) == 1:
-            return self.parts[0].positions(found[0][0]), found[0][1]
         pairs = list(zip(self.parts, [documents for documents, _ in found], strict=True))
         positions = np.concatenate([_NONE, *(part.positions(each) for part, each in pairs)])
         distances = np.concatenate([np.zeros(0), *(each for _, each in found)])
-        ids = [part.index.ids.take(each) for part, each in pairs]
-        order = pc.sort_indices(
-            pa.table({"distance": distances, "id": pa.chunked_array(ids, pa.large_utf8())}),
-            sort_keys=[("distance", "ascending"), ("id", "ascending")],
-        ).to_numpy()[:limit]
-        return positions[order], distances[order]
+        order = np.argsort(distances, kind="stable")
+        in_order = distances[order]
+        if np.any(in_order[1:] == in_order[:-1]):
+            ids = [part.index.ids.take(each) for part, each in pairs]
+            order = pc.sort_indices(
+                pa.table({"distance": distances, "id": pa.chunked_array(ids, pa.large_utf8())}),
+                sort_keys=[("distance", "ascending"), ("id", "ascending")],
+            ).to_numpy()
+        return positions[order[:limit]], distances[order[:limit]]
 
 
 def _nearest_of_part(
