@@ -90,9 +90,13 @@ class opened:  # noqa: N801 - used like a function
         )
         self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
         self._url = url
+        self.then = ""
+        """Where to go once the token that the address carried is taken."""
 
     def __enter__(self) -> Page:
         self.page.goto(self._url)
+        if self.then:
+            self.page.evaluate("where => { location.hash = where }", self.then)
         return self.page
 
     def __exit__(self, *failure: object) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any
 
 import typer
 
+from omnigraph.cli import examples
 from omnigraph.cli.app import app
 from omnigraph.cli.help_groups import EXAMPLES, GROUPS, OTHERS, group
 from tests.cli.running import run
@@ -32,3 +36,48 @@ def test_help_lists_groups_and_commands_of_examples_that_exist() -> None:
     known = list_commands()
     for line in EXAMPLES.splitlines()[1:]:
         assert shlex.split(line)[1] in known
+
+
+def list_leaves(group: Any, context: Any) -> Iterator[tuple[str, Any]]:
+    for name in group.list_commands(context):
+        each = group.get_command(context, name)
+        if each.hidden:
+            continue
+        if hasattr(each, "commands"):
+            inner = each.context_class(each, parent=context, info_name=name)
+            yield from ((f"{name} {rest}", leaf) for rest, leaf in list_leaves(each, inner))
+        else:
+            yield name, each
+
+
+def parse(line: str) -> None:
+    """Take a command line apart as the program does, and run nothing."""
+    words = list(takewhile(lambda each: each not in ("<", ">"), shlex.split(line)))
+    command: Any = typer.main.get_command(app)
+    context = command.make_context(words[0], words[1:])
+    while hasattr(command, "commands"):
+        name, command, rest = command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        context = command.make_context(name, rest, parent=context)
+
+
+def test_every_command_has_an_example_that_it_understands() -> None:
+    root: Any = typer.main.get_command(app)
+    context = root.context_class(root, info_name="omnigraph")
+
+    known = dict(list_leaves(root, context))
+
+    assert set(known) <= set(examples.EXAMPLES)
+    for path, command in known.items():
+        assert "Example" in command.epilog
+        for line in examples.EXAMPLES[path].splitlines():
+            assert line.startswith(f"omnigraph {path}")
+            parse(line)
+
+
+def test_help_of_a_command_ends_with_its_examples_line_by_line() -> None:
+    help_ = run("branch", "merge", "--help").out
+
+    lines = [line.strip() for line in help_.rstrip().splitlines()]
+    assert lines[-3:] == ["Examples:", *examples.EXAMPLES["branch merge"].splitlines()]

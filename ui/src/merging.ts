@@ -1,6 +1,6 @@
 // From choices to a merge. The API keeps one side of a row as a whole; where a person chose property
-// by property, the branch first takes the target in and gets the chosen values, as one commit each,
-// and is then merged. The target changes only in the last step.
+// by property, the branch first takes the target in and gets the chosen values of all rows, as one commit
+// each, and is then merged. The target changes only in the last step.
 import { catalog, get, post } from "./api";
 import type { Commit, Conflict, Property, Row } from "./types";
 
@@ -63,45 +63,70 @@ export async function readHeads(source: string, target: string): Promise<Heads> 
   return { source: first, target: second };
 }
 
-interface Merged {
+export interface Merged {
   outcome: string;
   commit_id: string | null;
-  tables: Record<string, { inserted: number; updated: number; deleted: number }>;
   branch_deleted?: boolean;
 }
 
-export async function merge(source: string, target: string, conflicts: Conflict[], choices: Map<string, Choice>, deletes: boolean, tell: (step: string) => void): Promise<Merged> {
+/** What the last step says beside the branches. */
+export interface Decided {
+  delete_branch: boolean;
+  resolve?: { table_key: string; row_id: string | null; take: Side }[];
+}
+
+interface Sides {
+  source: string;
+  target: string;
+  /** The last step, the only one that changes the target. */
+  send: (decided: Decided, isMixed: boolean) => Promise<Merged>;
+  tell: (step: string) => void;
+}
+
+export async function merge(sides: Sides, conflicts: Conflict[], choices: Map<string, Choice>, deletes: boolean): Promise<Merged> {
+  const { source, target, tell } = sides;
   const decided = conflicts.map((each) => ({ conflict: each, choice: choices.get(conflictKey(each))! }));
   const mixed = decided.filter((each) => wholeSide(each.choice, each.conflict) === null);
   const take = (swaps: boolean) =>
     decided.map(({ conflict, choice }) => {
       const side = wholeSide(choice, conflict) ?? "theirs";
-      return { table_key: conflict.table_key, row_id: conflict.row_id, take: swaps ? (side === "ours" ? "theirs" : "ours") : side };
+      return { table_key: conflict.table_key, row_id: conflict.row_id, take: swaps ? other(side) : side };
     });
   if (mixed.length > 0) {
     tell(`Taking ${target} into ${source}…`);
     // Seen from the branch the sides are the other way round: "theirs" is what the target has.
     await post("/branches/merge", { source: target, target: source, resolve: take(true) });
-    for (const { conflict, choice } of mixed) {
-      tell(`Writing the chosen values of ${conflict.type_name} ${conflict.row_id} to ${source}…`);
-      await post("/mutate", { ...writeValues(conflict, choice as Record<string, Side>), branch: source });
-    }
+    tell(`Writing the chosen values to ${source}…`);
+    await post("/mutate", { ...writeValues(mixed as { conflict: Conflict; choice: Record<string, Side> }[]), branch: source });
   }
   tell(`Merging ${source} into ${target}…`);
-  return post<Merged>("/branches/merge", { source, target, delete_branch: deletes, ...(mixed.length || !decided.length ? {} : { resolve: take(false) }) });
+  return sides.send({ delete_branch: deletes, ...(mixed.length || !decided.length ? {} : { resolve: take(false) }) }, mixed.length > 0);
 }
 
-/** The row is the source's by now: what was chosen of the target is written over it. */
-function writeValues(conflict: Conflict, choice: Record<string, Side>): { query: string; params: Row } {
-  const type = catalog.value!.nodes.find((each) => each.table_key === conflict.table_key)!;
-  const names = properties(conflict).filter((name) => choice[name] === "ours");
-  const declared = names.map((name) => type.properties.find((each) => each.name === name)!);
-  const key = type.properties.find((each) => each.name === type.key[0])!;
-  const params: Row = { id: /^[IU](32|64)$/.test(key.type) ? Number(conflict.row_id) : conflict.row_id };
-  names.forEach((name, place) => (params[`v${place}`] = conflict.ours![name]));
-  const wanted = declared.map((each, place) => `$v${place}: ${parameterType(each)}`);
-  const set = names.map((name, place) => `${name}: $v${place}`).join(", ");
-  return { query: `query resolve($id: ${parameterType(key)}, ${wanted.join(", ")}) { update ${type.name} set { ${set} } where ${key.name} = $id }`, params };
+function other(side: Side): Side {
+  return side === "ours" ? "theirs" : "ours";
+}
+
+/** One commit for all rows. They are the source's by now: what was chosen of the target is written over them. */
+function writeValues(mixed: { conflict: Conflict; choice: Record<string, Side> }[]): { query: string; params: Row } {
+  const declared: string[] = [];
+  const params: Row = {};
+  const add = (property: Property, value: unknown) => {
+    const name = `v${declared.length}`;
+    declared.push(`$${name}: ${parameterType(property)}`);
+    params[name] = value;
+    return `$${name}`;
+  };
+  const statements = mixed.map(({ conflict, choice }) => {
+    const type = catalog.value!.nodes.find((each) => each.table_key === conflict.table_key)!;
+    const find = (name: string) => type.properties.find((each) => each.name === name)!;
+    const key = find(type.key[0]);
+    const id = add(key, /^[IU](32|64)$/.test(key.type) ? Number(conflict.row_id) : conflict.row_id);
+    const names = properties(conflict).filter((name) => choice[name] === "ours");
+    const set = names.map((name) => `${name}: ${add(find(name), conflict.ours![name])}`).join(", ");
+    return `update ${type.name} set { ${set} } where ${key.name} = ${id}`;
+  });
+  return { query: `query resolve(${declared.join(", ")}) { ${statements.join(" ")} }`, params };
 }
 
 function parameterType(property: Property): string {

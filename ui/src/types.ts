@@ -151,4 +151,65 @@ export interface MergePreview {
   outcome: "already_up_to_date" | "fast_forward" | "merged";
   changes: { changes: Change[]; stats: { inserts: number; updates: number; deletes: number; types_affected: string[] } };
   conflicts: Conflict[];
+  /** Of a merge request: what has to hold on its target. */
+  checks?: Check[];
+}
+
+/** `holds` is null where only the merge itself can tell. */
+export interface Check {
+  name: string;
+  holds: boolean | null;
+}
+
+export interface RequestSummary {
+  number: number;
+  title: string;
+  description: string | null;
+  state: "open" | "merged" | "closed";
+  source: string;
+  target: string;
+  author: string | null;
+  reviewers: string[];
+  created_at: number;
+  updated_at: number;
+  comment_count: number;
+  commit_id: string | null;
+  outcome: MergePreview["outcome"] | null;
+}
+
+export interface Verdict {
+  actor: string;
+  verdict: "approved" | "changes_requested";
+  at: number;
+  text: string | null;
+  is_stale: boolean;
+  counts: boolean;
+}
+
+export interface RequestComment {
+  sequence: number;
+  actor: string | null;
+  at: number;
+  text: string | null;
+  type: string | null;
+  id: string | null;
+  property: string | null;
+  is_hidden: boolean;
+}
+
+export interface MergeRequest extends RequestSummary {
+  review: {
+    head: string | null;
+    source_state: "present" | "deleted" | "replaced";
+    target_state: "present" | "deleted";
+    verdicts: Verdict[];
+    required: number;
+    missing: number;
+    objectors: string[];
+    approvers: string[];
+    is_approved: boolean;
+  } | null;
+  comments: RequestComment[];
+  events: { sequence: number; kind: string; actor: string | null; at: number; facts: Row }[];
+  event_count: number;
 }

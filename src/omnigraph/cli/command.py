@@ -12,6 +12,7 @@ import typer
 
 from omnigraph.cli.call import Call
 from omnigraph.cli.flags import Capability, Flags, is_shown, option, refuse_useless
+from omnigraph.cli.help_groups import ExampleGroup
 from omnigraph.cli.output import JsonFlag, warn_deprecated
 from omnigraph.errors import AddressError
 
@@ -26,7 +27,7 @@ _WITHOUT_SHARED_FLAGS = frozenset({"policy", "serve"})
 
 def make_group(help_: str) -> typer.Typer:
     """Make the group of commands of one noun."""
-    return typer.Typer(help=help_, no_args_is_help=True, rich_markup_mode=None)
+    return typer.Typer(help=help_, no_args_is_help=True, rich_markup_mode=None, cls=ExampleGroup)
 
 
 def command(

@@ -6,6 +6,8 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from omnigraph.cli.examples import find_examples
+
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("init", "load", "query", "mutate", "shell", "ui", "version"),
     "Data": ("export", "embed", "algorithm", "explain", "alias", "snapshot", "blob"),
@@ -32,7 +34,22 @@ Examples:
 """
 
 
-class GroupedHelp(TyperGroup):
+class ExampleGroup(TyperGroup):
+    """A group of commands, each with examples below its help."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        if found is not None and found.epilog is None:
+            found.epilog = find_examples(" ".join([*_list_groups(ctx), cmd_name]))
+        return found
+
+
+def _list_groups(ctx: Any) -> list[str]:
+    """The names of the groups that lead to a context, without the program's own."""
+    return [] if ctx.parent is None else [*_list_groups(ctx.parent), ctx.info_name]
+
+
+class GroupedHelp(ExampleGroup):
     """The root of the commands, whose help lists them by group."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
