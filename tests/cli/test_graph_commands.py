@@ -85,6 +85,16 @@ def test_load_counts_and_says_where_it_writes(team: Path, tmp_path: Path) -> Non
     )
 
 
+def test_a_file_in_the_place_of_the_graph_is_recognised(team: Path, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("name\nAda\n")
+
+    outcome = run("load", str(file), "--type", "Person", "--mode", "append")
+
+    assert outcome.code != 0
+    assert f"'{file}' stands where the graph is named — write `--data {file}`" in outcome.err
+
+
 def test_load_as_json_has_table_and_entity_words(team: Path, tmp_path: Path) -> None:
     command = ("load", team, "--data", tmp_path / "people.jsonl", "--mode", "merge", "--quiet")
 

@@ -121,6 +121,15 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...]) -> None:
     assert "omnigraph" in outcome.err
 
 
+def test_the_language_is_listed_for_editors() -> None:
+    listed = json.loads(run("language", "--json").out)
+
+    assert {"upsert", "optional", "shortest"} <= set(listed["keywords"]["gq"])
+    assert {"node", "interface"} <= set(listed["keywords"]["pg"])
+    assert {"coalesce", "hops", "nearest"} <= {each["name"] for each in listed["functions"]}
+    assert "DateTime" in json.dumps(listed["types"])
+
+
 @pytest.mark.accepts("S-006")
 def test_there_is_no_run_command() -> None:
     outcome = run("run", "list")

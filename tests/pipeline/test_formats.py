@@ -178,6 +178,7 @@ def test_quarantine_keeps_the_raw_record_of_a_file_of_rows(loads: Loads) -> None
 
 HEADERS = {
     "nme,age\n": ('has no property "nme" — did you mean `name`', "required property `name`"),
+    "name,aeg\n": ("did you mean `age`? its columns are name, aeg — nothing was written",),
     "name,age,age\n": ('the column "age" is there more than once',),
     "": ("it is empty",),
     '"name\n': ("has no end",),

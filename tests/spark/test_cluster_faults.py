@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark processes")]
 TOP = Path(__file__).parents[2]
 LOADED = "{'edge:Knows': 40, 'node:Person': 40}"
 WALKED = "[{'n': 80}]"
+WAIT_SECONDS = 2_700
+"""Seven Java processes start one after the other: on a busy machine each takes minutes."""
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def work(graph: Path, name: str, folder: Path, master: str) -> list[str]:
         env=os.environ | variables,
         capture_output=True,
         text=True,
-        timeout=800,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
@@ -65,7 +67,7 @@ def assert_ages(path: Path, age: int) -> None:
         assert graph.verify().is_clean
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(WAIT_SECONDS + 200)
 @pytest.mark.skipif(not IS_TORTURE, reason="it starts many executors: `make torture`")
 def test_executors_killed_amid_a_check_and_a_read_change_no_answer(
     graph_path: Path, tmp_path: Path, cluster: Cluster

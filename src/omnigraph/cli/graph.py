@@ -123,7 +123,7 @@ def load(
     call.refuse_served(engine=engine != "auto", on_error=on_error != "reject")
     options = StoreOptions(engine=engine, on_error=on_error)
     if not data and mapping is None:
-        raise BadRequestError("nothing to load — give --data, or --mapping")
+        raise BadRequestError(_describe_nothing(call.flags.address.uri))
     with _spool_stdin(data or []) as files:
         note = parse_note(message, meta)
         given = _LoadInput(_pair_types(files, types), mapping, dry_run, note)
@@ -160,6 +160,13 @@ def _spool_stdin(data: list[str]) -> Iterator[list[str]]:
         yield [file.name if each == "-" else each for each in data]
     finally:
         spooled.remove()
+
+
+def _describe_nothing(uri: str | None) -> str:
+    """What is missing; a file in the place of the graph was most likely to be loaded."""
+    if uri is None or not Path(uri).is_file():
+        return "nothing to load — give --data, or --mapping"
+    return f"nothing to load: '{uri}' stands where the graph is named — write `--data {uri}`"
 
 
 def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:

@@ -125,6 +125,7 @@ def _may_be_missing(each: Property) -> bool:
 def _describe(path: str, problems: list[str], names: Sequence[str]) -> str:
     shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     if len(problems) == 1:
-        return f"{path}: {problems[0]}; its columns are {shown} — nothing was written"
+        stop = "" if problems[0].endswith("?") else ";"
+        return f"{path}: {problems[0]}{stop} its columns are {shown} — nothing was written"
     lines = [f"{path}: {len(problems)} problems with its columns, which are {shown}:"]
     return "\n".join([*lines, *(f"  {each}" for each in problems), "nothing was written"])

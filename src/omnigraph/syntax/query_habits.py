@@ -94,6 +94,8 @@ def _hint_place(situation: Situation) -> str | None:
             return "`count($x)` counts the rows in which $x is bound"
         case "(" if re.search(r"\bnot\s+exists\Z", before):
             return _ELSEWHERE["exists"]
+        case ":" if re.search(r"-\s*\[\s*\w*\Z", before):
+            return _ELSEWHERE["->"]
         case ":" if re.search(r"\(\s*\w*\Z", before):
             return _ELSEWHERE["("]
     return None

@@ -38,6 +38,7 @@ _RANGE_NAMES = {
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9][0-9.]*,[0-9]+$")
 _DAY_FIRST = re.compile(r"[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{4}\b")
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FAR_YEAR = re.compile(r"([+-]?\d{5,}|-\d{4})-\d\d-\d\d")
 
 
@@ -178,7 +179,10 @@ def _date(value: object) -> int:
             days = date_days(value)
             if days is None:
                 _refuse_far_year("Date", value)
-                raise Unfit(f"invalid Date literal {excerpt(value)}: expects YYYY-MM-DD")
+                expected = (
+                    "there is no such day" if _ISO_DATE.fullmatch(value) else "expects YYYY-MM-DD"
+                )
+                raise Unfit(f"invalid Date literal {excerpt(value)}: {expected}")
             return days
         case int() if not isinstance(value, bool):
             if not DAYS_MIN <= value <= DAYS_MAX:
