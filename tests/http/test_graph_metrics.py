@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,6 +22,8 @@ from omnigraph.server.traces import ENDPOINTS, NO_TRACES, make_traces, traces_fr
 from omnigraph.storage.counters import PROCESS
 from omnigraph.testing.inside import inside
 from tests.http.serving import INSERT, PEOPLE, make_graph, served, single
+from tests.http.test_exports import until
+from tests.http.test_process import started
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +150,62 @@ def test_a_request_is_a_span_with_its_work_below_it(graph_path: Path) -> None:
     texts = str([(span.name, dict(span.attributes or {})) for span in spans.values()])
     for private in ("private", "secret", "Person", "ada-token"):
         assert private not in texts
+
+
+class Collector(ThreadingHTTPServer):
+    """A receiver of OTLP over HTTP, on loopback: keeps the names and attributes of spans."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), CollectorRequest)
+        self.spans: dict[str, dict[str, str]] = {}
+        self.services: set[str] = set()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class CollectorRequest(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceRequest,
+        )
+
+        data = self.rfile.read(int(self.headers["content-length"]))
+        if self.headers.get("content-encoding") == "gzip":
+            data = gzip.decompress(data)
+        assert self.path == "/v1/traces"
+        for resource in ExportTraceServiceRequest.FromString(data).resource_spans:
+            facts = {each.key: each.value.string_value for each in resource.resource.attributes}
+            self.server.services.add(facts["service.name"])
+            for scope in resource.scope_spans:
+                for span in scope.spans:
+                    found = {each.key: each.value.string_value for each in span.attributes}
+                    self.server.spans[span.name] = found
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing on the console of the tests."""
+
+
+def test_spans_arrive_at_a_collector(tmp_path: Path) -> None:
+    """A server process, told by the environment, sends what it did to a receiver of OTLP."""
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+    make_graph(tmp_path / "graph")
+    with Collector() as collector:
+        environment = {ENDPOINTS[0]: collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
+        with started(tmp_path, "graph", "--unauthenticated", **environment) as (_, url):
+            assert httpx.post(f"{url}/query", json={"query": PEOPLE}).status_code == 200
+            until(lambda: "POST /query" in collector.spans)
+        collector.shutdown()
+
+    assert collector.services == {"omnigraph"}
+    assert collector.spans["POST /query"]["omnigraph.graph"] == "default"
+    assert "query" in collector.spans
 
 
 def test_without_an_endpoint_there_are_no_traces(graph_path: Path) -> None:
