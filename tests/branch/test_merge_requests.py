@@ -245,9 +245,11 @@ def test_a_check_of_a_merge_of_both_sides_is_known_only_at_the_merge(people: og.
     )
     people.open_merge_request("fix", title="t")
 
-    assert [each.to_json() for each in people.preview_merge_request(1).checks] == [
-        {"name": "none", "holds": None}
-    ]
+    preview = people.preview_merge_request(1)
+    assert [each.to_json() for each in preview.checks] == [{"name": "none", "holds": None}]
+    assert "none  | is run at the merge" in repr(preview)
+    assert len(repr(preview).splitlines()) <= 20
+    assert "is run at the merge" in preview._repr_html_()
 
 
 def test_a_source_that_is_deleted_or_made_again_is_not_the_one_that_was_asked_for(

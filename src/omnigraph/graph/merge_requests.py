@@ -25,6 +25,7 @@ from omnigraph.branch.request_verbs import (
 )
 from omnigraph.commit_note import read_note
 from omnigraph.dataclass import dataclass
+from omnigraph.display import Grid, Sheet, show_html, show_text
 from omnigraph.errors import BadRequestError, BranchNotFound, ConflictError, with_suggestion
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.graph.merges import delete_source, run_merge
@@ -58,6 +59,16 @@ class RequestPreview:
 
     merge: MergePreview
     checks: tuple[CheckForecast, ...] = ()
+
+    def make_sheet(self) -> Sheet:
+        inside = self.merge.make_sheet()
+        words = {True: "holds", False: "does not hold", None: "is run at the merge"}
+        checks = [(each.name, words[each.holds]) for each in self.checks]
+        grids = [Grid(("check", ""), checks)] if checks else []
+        return Sheet(inside.title, inside.facts, [*grids, *inside.grids])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 # Reading
@@ -158,13 +169,15 @@ def edit_request(
         "title": check_title,
         "description": lambda text: check_text("description", text),
         "reviewers": check_reviewers,
-        "target": lambda name: _require_target(session, canonical_branch(name)),
+        "target": canonical_branch,
     }
     wanted = {key: value for key, value in changed.items() if value is not None}
     facts = {key: checks[key](value) for key, value in wanted.items()}
 
     def decide(request: MergeRequest) -> Said | None:
         require_open(request)
+        if "target" in facts:
+            _require_target(session, facts["target"])
         if facts.get("target") == request.source:
             raise BadRequestError(f"cannot merge branch '{request.source}' into itself")
         present = {key: getattr(request, key) for key in facts}
