@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import durability
+from omnigraph.storage import durability, file_times
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec, StagedTransaction
@@ -177,3 +178,70 @@ def test_mode_process_syncs_nothing(tmp_path: Path, sync_log: list[str]) -> None
     ControlTable(root, "__manifest", key="object_id", durability="process").create(row("a", 0))
 
     assert sync_log == []
+
+
+def make_old(path: Path) -> None:
+    """Let the clock of the file system go on from the last change of a directory."""
+    changed_ns = path.stat().st_ctime_ns
+    while time.time_ns() - changed_ns <= file_times.stable_after(changed_ns):
+        time.sleep(0.005)
+
+
+def test_a_directory_in_which_nothing_changed_is_synced_once(
+    tmp_path: Path, sync_log: list[str]
+) -> None:
+    make_old(tmp_path)
+
+    durability.sync_paths([str(tmp_path)])
+    durability.sync_paths([str(tmp_path)])
+
+    assert sync_log == [str(tmp_path)]
+
+
+@pytest.mark.parametrize("change", ["add", "remove", "replace", "make again"])
+def test_a_directory_that_changed_since_is_synced_again(
+    tmp_path: Path, sync_log: list[str], change: str
+) -> None:
+    directory = tmp_path / "d"
+    directory.mkdir()
+    (directory / "old").touch()
+    (tmp_path / "new").touch()
+    make_old(directory)
+    durability.sync_paths([str(directory)])
+
+    match change:
+        case "add":
+            (directory / "new").touch()
+        case "remove":
+            (directory / "old").unlink()
+        case "replace":
+            os.replace(tmp_path / "new", directory / "old")
+        case _:
+            shutil.rmtree(directory)
+            directory.mkdir()
+            (directory / "old").touch()
+    durability.sync_paths([str(directory)])
+
+    assert sync_log == [str(directory)] * 2
+
+
+def test_a_directory_that_has_just_changed_is_not_taken_for_synced(
+    tmp_path: Path, sync_log: list[str]
+) -> None:
+    """A second change in the same tick of the clock would leave the same time."""
+    (tmp_path / "new").touch()
+
+    durability.sync_paths([str(tmp_path)])
+    durability.sync_paths([str(tmp_path)])
+
+    assert sync_log == [str(tmp_path)] * 2
+
+
+def test_many_files_are_all_synced(tmp_path: Path, sync_log: list[str]) -> None:
+    paths = [str(tmp_path / f"{number}") for number in range(50)]
+    for path in paths:
+        Path(path).touch()
+
+    durability.sync_paths(paths)
+
+    assert sorted(sync_log) == sorted(paths)

@@ -49,7 +49,7 @@ def run_mutation(
     bound = bind_all(ir.params, params)
     affected = Affected()
     seen = session.coordinator.last_seen(branch).snapshot()
-    vectors = VectorFiller(session.embed_source, session.store.tables, seen)
+    vectors = VectorFiller(lambda: session.embed_source, session.store.tables, seen)
     inserted = InsertedRows(ir, bound, catalog, vectors)
     noted: dict[str, Any] = {}
     returned: pa.Table | None = None

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -349,8 +350,13 @@ class Session:
         self.require_writable()
         return self.read_schema(branch).catalog
 
-    def environment(self) -> WriteEnvironment:
+    @cached_property
+    def _environment(self) -> WriteEnvironment:
         return replace(self.store.environment(self.coordinator), check_cache=self.cache)
+
+    def environment(self) -> WriteEnvironment:
+        """What a write works with."""
+        return self._environment
 
     def write(self, request: WriteRequest, schema: AcceptedSchema) -> GraphCommit | None:
         """Recover what stands in the way, commit, and have compacted what is due for it."""

@@ -71,13 +71,16 @@ class ControlRows:
 class _Latest:
     """The version that was the latest one while the directory of versions had these attributes.
 
-    `dataset` is open there, and `places` are the addresses of rows in it, if this process wrote it.
+    If this process wrote it, `dataset` is open there and has the columns `schema`; `places` are the
+    addresses of rows in it, and no fragment has a greater id than `max_fragment_id`.
     """
 
     version: int
     attributes: _Attributes
     dataset: LanceDataset | None = None
+    schema: pa.Schema | None = None
     places: Mapping[str, int] = field(default_factory=dict)
+    max_fragment_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +237,15 @@ class ControlTable:
         dataset = known.dataset if known is not None and known.version == read_version else None
         if dataset is None:
             known, dataset = None, self._opener.at(location, read_version)
-        self._refuse_unfenced(dataset)
+        schema = None if known is None else known.schema  # Lance makes it anew when it is asked
+        if schema is None:
+            schema = dataset.schema
+            self._refuse_unfenced(schema)
         place = None
         if replaced is not None:
             place = known.places.get(replaced) if known is not None else None
             place = self._find_place(location, dataset, replaced) if place is None else place
-        written = rows.cast(_to_written_schema(dataset, rows))
+        written = rows.cast(_to_written_schema(schema, rows))
         with _contention(self.uri), lance_errors("publishing", location):
             if place is None:
                 made = _merge(self._opener.at(location, read_version), self.key, written)
@@ -248,11 +254,16 @@ class ControlTable:
         version = int(made.dataset.version)
         attributes = self._read_attributes(branch)
         if attributes is not None and version == read_version + 1:
-            places = {}
+            places, newest = dict[str, int](), None
             if replaced is not None and place is not None:
-                position = written.column(self.key).index(replaced).as_py()
-                places = {replaced: (max_fragment_id(made.dataset) << 32) + position}
-            self._latest[branch] = _Latest(version, attributes, made.dataset, places)
+                newest = None if known is None else known.max_fragment_id
+                # The rows are one fragment more, unless the ids are not known yet.
+                newest = max_fragment_id(made.dataset) if newest is None else newest + 1
+                position = written.column(self.key).to_pylist().index(replaced)
+                places = {replaced: (newest << 32) + position}
+            self._latest[branch] = _Latest(
+                version, attributes, made.dataset, schema, places, newest
+            )
         on_visible(version)
         self._flush(location, made)
         record(control_merges=1)
@@ -285,7 +296,10 @@ class ControlTable:
             head = self._opener.head(location)
             # Inline commit: history follows what is published; a lost row is written again.
             dataset = lance.write_dataset(
-                rows.cast(_to_written_schema(head, rows)), head, mode="append", session=session()
+                rows.cast(_to_written_schema(head.schema, rows)),
+                head,
+                mode="append",
+                session=session(),
             )
             self._sync(location, _describe(dataset))
         record(control_appends=1)
@@ -327,7 +341,7 @@ class ControlTable:
 
     def primary_key(self) -> list[str]:
         """The columns marked as primary key; merges are fenced only on `[key]`."""
-        return _primary_key(self._opener.head(TableLocation(self.uri)))
+        return _primary_key(self._opener.head(TableLocation(self.uri)).schema)
 
     def set_primary_key(self) -> int:
         """Mark the key column of a table that has no primary key yet."""
@@ -384,8 +398,8 @@ class ControlTable:
     def _is_power(self) -> bool:
         return self._is_local and self._durability == "power"
 
-    def _refuse_unfenced(self, dataset: LanceDataset) -> None:
-        marked = _primary_key(dataset)
+    def _refuse_unfenced(self, schema: pa.Schema) -> None:
+        marked = _primary_key(schema)
         if marked != [self.key]:
             raise InvariantViolated(
                 f"the key of '{self.uri}' should be ['{self.key}'] but is {marked}: concurrent "
@@ -500,11 +514,10 @@ def _may_be_newer(location: TableLocation, since_ns: int) -> bool:
     return changed_ns + stable_after(changed_ns) > since_ns
 
 
-def _primary_key(dataset: LanceDataset) -> list[str]:
+def _primary_key(schema: pa.Schema) -> list[str]:
     name = PRIMARY_KEY.encode()
-    return [field.name for field in dataset.schema if (field.metadata or {}).get(name) == b"true"]
+    return [field.name for field in schema if (field.metadata or {}).get(name) == b"true"]
 
 
-def _to_written_schema(dataset: LanceDataset, rows: pa.Table) -> pa.Schema:
-    stored = dataset.schema  # made anew each time it is asked for
+def _to_written_schema(stored: pa.Schema, rows: pa.Table) -> pa.Schema:
     return pa.schema([stored.field(name) for name in rows.column_names])

@@ -46,6 +46,7 @@ class Counters:
     text_lists: int = 0
     text_deletes: int = 0
     fsyncs: int = 0
+    sync_waits: int = 0
 
 
 PROCESS = Counters()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.file_times import Attributes, read_stable_attributes
@@ -29,8 +29,8 @@ class GraphTexts:
             return None
         return read_stable_attributes(map(self.root.child, names))
 
-    def write_text(self, name: str, text: str) -> None:
-        self.store.write_text(self.root.child(name), text)
+    def write_text(self, name: str, text: str, *, after: Collection[str] = ()) -> None:
+        self.store.write_text(self.root.child(name), text, after=after)
 
     def write_text_if_absent(self, name: str, text: str) -> bool:
         return self.store.write_text_if_absent(self.root.child(name), text)
@@ -38,8 +38,8 @@ class GraphTexts:
     def exists(self, name: str) -> bool:
         return self.store.exists(self.root.child(name))
 
-    def delete(self, name: str) -> None:
-        self.store.delete(self.root.child(name))
+    def delete(self, name: str, *, is_lasting: bool = True) -> None:
+        self.store.delete(self.root.child(name), is_lasting=is_lasting)
 
     def rename_text(self, name: str, new_name: str) -> None:
         self.store.rename_text(self.root.child(name), self.root.child(new_name))

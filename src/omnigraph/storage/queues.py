@@ -132,7 +132,10 @@ _registry_lock = threading.Lock()
 def writer_queues(root: GraphRoot) -> WriterQueues:
     """The queues of the graph at `root`, shared by everything in this process."""
     with _registry_lock:
-        return _registry.setdefault(root.uri, WriterQueues(root))
+        found = _registry.get(root.uri)
+        if found is None:
+            found = _registry[root.uri] = WriterQueues(root)
+        return found
 
 
 def _order(key: QueueKey) -> tuple[str, bool, str]:

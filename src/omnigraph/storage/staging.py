@@ -290,7 +290,7 @@ def _conform_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
 
 def _refuse_duplicate_keys(rows: pa.Table, key: str) -> None:
     keys = rows.column(key)
-    if pc.count_distinct(keys, mode="all").as_py() == len(keys):
+    if len(keys) == 1 or pc.count_distinct(keys, mode="all").as_py() == len(keys):
         return
     counts = pc.value_counts(keys.combine_chunks())
     repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")

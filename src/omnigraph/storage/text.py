@@ -8,7 +8,7 @@ addressed, so that what a crash leaves behind is invisible.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from omnigraph.errors import BadRequestError, ObjectMissing, StorageError
@@ -34,8 +34,8 @@ class TextStore(Protocol):
         An object of more than `bytes_max` is refused before its bytes are read.
         """
 
-    def write_text(self, uri: str, text: str) -> None:
-        """Create or replace the object atomically."""
+    def write_text(self, uri: str, text: str, *, after: Collection[str] = ()) -> None:
+        """Create or replace the object atomically, once the local files `after` are synced."""
 
     def write_text_if_absent(self, uri: str, text: str) -> bool:
         """Create the object atomically; False, and no effect, when there is one."""
@@ -46,8 +46,11 @@ class TextStore(Protocol):
     def rename_text(self, source: str, target: str) -> None:
         """Move an object over `target`. On object stores both may exist for a while."""
 
-    def delete(self, uri: str) -> None:
-        """Delete the object; nothing to delete is success."""
+    def delete(self, uri: str, *, is_lasting: bool = True) -> None:
+        """Delete the object; nothing to delete is success.
+
+        Unless `is_lasting`, a power cut right afterwards may bring it back.
+        """
 
     def list_dir(self, uri: str) -> list[str]:
         """The URIs of the objects directly below, in no order; none when there is nothing."""

@@ -7,14 +7,14 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ObjectMissing, OmnigraphError
 from omnigraph.nonblocking import may_block
 from omnigraph.storage.counters import record
-from omnigraph.storage.durability import Durability, sync_paths, with_parents
+from omnigraph.storage.durability import Durability, sync_paths, sync_soon, with_parents
 from omnigraph.storage.lance_errors import translate
 from omnigraph.storage.location import graph_root
 from omnigraph.storage.text import (
@@ -44,9 +44,9 @@ class LocalTextStore(TextStore):
         record(text_reads=1)
         return decode_text(data, uri)
 
-    def write_text(self, uri: str, text: str) -> None:
+    def write_text(self, uri: str, text: str, *, after: Collection[str] = ()) -> None:
         path = _path(uri)
-        with _file_errors("writing", uri), self._temporary(path, text) as temporary:
+        with _file_errors("writing", uri), self._temporary(path, text, after) as temporary:
             os.replace(temporary, path)
             self._sync_entry(path)
         record(text_writes=1)
@@ -82,8 +82,8 @@ class LocalTextStore(TextStore):
             self._sync_entry(old)
         record(text_writes=1)
 
-    def delete(self, uri: str) -> None:
-        self._remove(uri, os.unlink)
+    def delete(self, uri: str, *, is_lasting: bool = True) -> None:
+        self._remove(uri, os.unlink, is_lasting)
 
     def list_dir(self, uri: str) -> list[str]:
         found = [entry.name for entry in _list_entries(uri) if entry.is_file()]
@@ -95,14 +95,17 @@ class LocalTextStore(TextStore):
     def delete_prefix(self, uri: str) -> None:
         self._remove(uri, shutil.rmtree)
 
-    def _remove(self, uri: str, remove: Callable[[str], None]) -> None:
+    def _remove(self, uri: str, remove: Callable[[str], None], is_lasting: bool = True) -> None:
         path = _path(uri)
         with _file_errors("deleting", uri):
             try:
                 remove(path)
             except (FileNotFoundError, NotADirectoryError):
                 return
-            self._sync_entry(path)
+            if is_lasting:
+                self._sync_entry(path)
+            elif self.durability == "power":
+                sync_soon(os.path.dirname(path))
         record(text_deletes=1)
 
     def read_text_versioned(self, uri: str) -> tuple[str, str]:
@@ -118,7 +121,7 @@ class LocalTextStore(TextStore):
         return _token(text)
 
     @contextmanager
-    def _temporary(self, path: str, text: str) -> Iterator[str]:
+    def _temporary(self, path: str, text: str, after: Collection[str] = ()) -> Iterator[str]:
         """Write `text` under a temporary name beside `path`; the name is gone afterwards."""
         self._make_directory(os.path.dirname(path))
         temporary = f"{path}#{secrets.randbelow(10**18)}"
@@ -126,9 +129,8 @@ class LocalTextStore(TextStore):
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(text.encode())
-                file.flush()
-                if self.durability == "power":
-                    os.fsync(file.fileno())
+            if self.durability == "power":
+                sync_paths([temporary, *after])
             yield temporary
         finally:
             # After a rename there is nothing left to remove.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import obstore
@@ -41,7 +41,7 @@ class S3TextStore(TextStore):
         found = self._get(uri, bytes_max)
         return None if found is None else found[0]
 
-    def write_text(self, uri: str, text: str) -> None:
+    def write_text(self, uri: str, text: str, *, after: Collection[str] = ()) -> None:
         self._put(uri, text)
 
     def write_text_if_absent(self, uri: str, text: str) -> bool:
@@ -74,7 +74,7 @@ class S3TextStore(TextStore):
             obstore.delete(self._store, old)
         record(text_writes=1)
 
-    def delete(self, uri: str) -> None:
+    def delete(self, uri: str, *, is_lasting: bool = True) -> None:
         key = self._key(uri)
         with _s3_errors("deleting", uri):
             try:

@@ -29,6 +29,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import GraphCommit, ManifestState, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.storage.durability import put_off_syncs
 from omnigraph.storage.handles import StagedTransaction, TableHandle
 from omnigraph.storage.queues import QueueKey
 from omnigraph.write.drift import check_heads
@@ -181,7 +182,7 @@ def _prepare(
 
 def _stage_without_lock(
     environment: WriteEnvironment, request: WriteRequest, prepared: PreparedWrite
-) -> tuple[TableCommits, ...] | None:
+) -> _Staged | None:
     """Stage at the pins, or nothing yet when a table has to be forked first."""
     entries = prepared.list_pins()
     if not all(owns_lineage(request.branch, each.table_branch) for each in entries.values()):
@@ -193,7 +194,7 @@ def _stage_without_lock(
 
 def _stage_on_own_lineage(
     environment: WriteEnvironment, request: WriteRequest, prepared: PreparedWrite
-) -> tuple[TableCommits, ...]:
+) -> _Staged:
     """Stage with the queues held, each table forked first where the branch has none of its own."""
     handles = {
         key: fork_for_write(environment, entry, request.branch)
@@ -202,11 +203,21 @@ def _stage_on_own_lineage(
     return _stage(prepared, handles)
 
 
-def _stage(prepared: PreparedWrite, handles: Mapping[str, TableHandle]) -> tuple[TableCommits, ...]:
-    return tuple(
-        TableCommits(key, handles[key], (to_commit_step(transaction),))
-        for key, transaction in prepared.stage(handles).items()
-    )
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """Transactions that are ready, and those of their files that are not on the disk yet."""
+
+    tables: tuple[TableCommits, ...]
+    unsynced: Sequence[str]
+
+
+def _stage(prepared: PreparedWrite, handles: Mapping[str, TableHandle]) -> _Staged:
+    with put_off_syncs() as unsynced:
+        tables = tuple(
+            TableCommits(key, handles[key], (to_commit_step(transaction),))
+            for key, transaction in prepared.stage(handles).items()
+        )
+    return _Staged(tables, unsynced)
 
 
 def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState) -> bool:
@@ -231,14 +242,15 @@ def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState)
 def _intent_of(
     request: WriteRequest,
     prepared: PreparedWrite,
-    tables: tuple[TableCommits, ...],
+    staged: _Staged,
     state: ManifestState,
 ) -> Intent:
     return Intent(
         kind=request.kind,
         branch=request.branch,
         branch_id=state.branch_id,
-        tables=tables,
+        tables=staged.tables,
+        unsynced=staged.unsynced,
         expected=dict(prepared.read_versions),
         commit=mint_commit(request.actor, properties={**request.properties(), **request.note}),
         if_commit=request.if_commit,

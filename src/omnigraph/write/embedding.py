@@ -6,8 +6,9 @@ and notes on its commit what it changed (`manifest/vector_models.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -129,12 +130,18 @@ def refuse_foreign(
 class VectorFiller:
     """Fills the vectors of one mutation. A text is embedded once, however often it is prepared."""
 
-    def __init__(self, source: EmbedSource, tables: TableStorage, snapshot: Snapshot) -> None:
-        self._source = source
+    def __init__(
+        self, find_source: Callable[[], EmbedSource], tables: TableStorage, snapshot: Snapshot
+    ) -> None:
+        self._find_source = find_source
         self._tables = tables
         self._snapshot = snapshot
         self._embedders: dict[str, Embedder] = {}
         self._made: dict[str, tuple[EntityType, dict[str, str]]] = {}
+
+    @cached_property
+    def _source(self) -> EmbedSource:
+        return self._find_source()  # most mutations fill no vector
 
     def fill(
         self, entity: EntityType, rows: pa.Table, names: Collection[str] | None = None

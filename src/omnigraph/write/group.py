@@ -8,10 +8,11 @@ its tables a version of its own, so a commit of a group is read like any other.
     queues         of all members, in one acquisition                  nothing
     members        one after the other, each over the rows of those    nothing
                    before it: one that fails takes no part
-    files          of every member, synced side by side                nothing
+    files          of every member                                     nothing
     A to D         `protocol.py`: one sidecar names all commits and    all members or none, by
-                   transactions; one version per member and table,     the rules of a lone write
-                   synced side by side; one publish
+                   transactions, once the files are synced; one        the rules of a lone write
+                   version per member and table, synced side by
+                   side; one publish
 
 What cannot be shared runs alone, in the thread of its caller: a member that replaces stored rows
 or notes something on its commit, and all members of a group whose commit failed, once that is
@@ -40,6 +41,7 @@ from omnigraph.errors import OmnigraphError, PreconditionFailed, RecoveryRequire
 from omnigraph.failpoints import Failpoint, FailpointError, hit
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, TableEntry
 from omnigraph.manifest.rows import commits_newest_first
+from omnigraph.storage.durability import put_off_syncs
 from omnigraph.storage.handles import StagedTransaction
 from omnigraph.storage.tables import TableStorage
 from omnigraph.ulids import new_ulid
@@ -240,11 +242,13 @@ class _Group:
         entries = {key: self.state.entries[key] for key in sorted(self._earlier)}
         check_heads(self.environment, branch, entries)
         tables = self.environment.tables
-        commits = dict[str, TableCommits]()
+        commits, unsynced = dict[str, TableCommits](), list[str]()
         for key, entry in entries.items():
             handle = fork_for_write(self.environment, entry, branch)
             parts = [each.rows[key] for each in self.admitted if key in each.rows]
-            staged = tables.rows.stage_appends(handle, parts)
+            with put_off_syncs() as files:
+                staged = tables.rows.stage_appends(handle, parts)
+            unsynced += files
             steps = tuple(_to_step(tables, each) for each in staged)
             commits[key] = TableCommits(key, handle, steps)
         hit(Failpoint.COMMIT_AFTER_STAGE)
@@ -259,6 +263,7 @@ class _Group:
             earlier=tuple(earlier),
             if_commit=self.if_commit,
             syncs_together=True,
+            unsynced=unsynced,
             after_table=Failpoint.COMMIT_AFTER_TABLE,
             before_publish=lambda: hit(Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER),
         )

@@ -13,7 +13,7 @@ earlier      the commits of a group (`group.py`) before it, in order
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from omnigraph.dataclass import dataclass
@@ -83,7 +83,8 @@ class Intent:
     else a publish needs, `after_publish` puts it into place; the latter may be repeated by
     recovery. With `is_checked` nothing of the write counts before it is confirmed, whatever the
     writer. With `syncs_together` the versions of all tables are synced when the last one is
-    committed. `withdraw` takes back what `before_publish` laid down when there is no sidecar.
+    committed; `unsynced` are staged files that are to be synced with the sidecar. `withdraw` takes
+    back what `before_publish` laid down when there is no sidecar.
     """
 
     kind: WriterKind
@@ -103,6 +104,7 @@ class Intent:
     confirms: bool = False
     is_checked: bool = False
     syncs_together: bool = False
+    unsynced: Sequence[str] = ()
     after_table: Failpoint | None = None
     before_publish: Callable[[], None] = lambda: None
     after_publish: Callable[[ManifestState], None] = lambda _: None

@@ -113,7 +113,7 @@ class _Run:
 
     def carry_out(self, turn: Guard | None) -> ManifestState:
         if self.intent.tables:
-            write_sidecar(self.environment.texts, self.sidecar)
+            write_sidecar(self.environment.texts, self.sidecar, self.intent.unsynced)
         changes = self._make_ready()
         state = self._publish(changes, turn)
         self._conclude(state)

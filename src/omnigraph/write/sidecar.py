@@ -188,12 +188,18 @@ def _commit_to_json(commit: Lineage) -> dict[str, Any]:
 
 
 def _pin_to_json(pin: SidecarPin) -> dict[str, Any]:
-    value = asdict(pin)
-    uuids, confirmed = value.pop("transaction_uuids"), value.pop("confirmed_version")
-    value["transactions"] = [
-        {"read_version": pin.expected_version + number, "uuid": uuid}
-        for number, uuid in enumerate(uuids)
-    ]
+    value = {
+        "table_key": pin.table_key,
+        "table_path": pin.table_path,
+        "expected_version": pin.expected_version,
+        "post_commit_pin": pin.post_commit_pin,
+        "table_branch": pin.table_branch,
+        "transactions": [
+            {"read_version": pin.expected_version + number, "uuid": uuid}
+            for number, uuid in enumerate(pin.transaction_uuids)
+        ],
+    }
+    confirmed = pin.confirmed_version
     return value if confirmed is None else {**value, "confirmed_version": confirmed}
 
 

@@ -45,12 +45,15 @@ def is_alive(operation_id: str) -> bool:
     return operation_id in _live
 
 
-def write_sidecar(store: GraphTexts, sidecar: Sidecar) -> None:
-    """Phase A: make the intent durable. A failure here leaves nothing to recover."""
+def write_sidecar(store: GraphTexts, sidecar: Sidecar, staged: Collection[str] = ()) -> None:
+    """Phase A: make the intent durable, and before it the files `staged` that are not yet.
+
+    A failure here leaves nothing to recover.
+    """
     hit(Failpoint.RECOVERY_SIDECAR_WRITE)
     path = sidecar_path(sidecar.operation_id)
     try:
-        store.write_text(path, sidecar_to_json(sidecar))
+        store.write_text(path, sidecar_to_json(sidecar), after=staged)
     except OmnigraphError:
         # The file may be there all the same. No HEAD has moved, so it may go.
         with suppress(OmnigraphError):
@@ -88,9 +91,12 @@ def withdraw_confirmation(store: GraphTexts, sidecar: Sidecar) -> None:
 
 
 def delete_sidecar(store: GraphTexts, operation_id: str) -> None:
-    """Phase D: the write is published, the intent is history."""
+    """Phase D: the write is published, the intent is history.
+
+    Recovery finds one that a power cut brings back published as well.
+    """
     hit(Failpoint.RECOVERY_SIDECAR_DELETE)
-    store.delete(sidecar_path(operation_id))
+    store.delete(sidecar_path(operation_id), is_lasting=False)
     hit(Failpoint.RECOVERY_AFTER_SIDECAR_DELETE)
 
 

@@ -58,6 +58,8 @@ class PendingTable:
 
     def upserts(self) -> pa.Table:
         """The final image of the pending rows: one per id, the last one pushed."""
+        if len(self.batches) == 1 and self.batches[0].num_rows == 1:
+            return self.batches[0]
         schema = arrow_schema(self.entity)
         rows = pa.concat_tables([schema.empty_table(), *self.batches])
         is_merge = self.mode is PendingMode.MERGE and rows.num_rows > 1
