@@ -51,15 +51,15 @@ from omnigraph.manifest.schemas import (
 from omnigraph.manifest.snapshot_cache import SnapshotCache
 from omnigraph.policy import Action, Policy
 from omnigraph.storage.queues import QueueKey
-from omnigraph.write.commit import WriteRequest, run_write
 from omnigraph.write.environment import WriteEnvironment, queue_keys
-from omnigraph.write.group import InsertGroups
 from omnigraph.write.recovery import recover_all
 from omnigraph.write.schema_lock import has_staged_schema, recover_dead_apply, refuse_while_applying
 
 if TYPE_CHECKING:
     from omnigraph.branch.feed import KeptChanges
     from omnigraph.upkeep.self_care import SelfCare
+    from omnigraph.write.commit import WriteRequest
+    from omnigraph.write.group import InsertGroups
 
 Mode: TypeAlias = Literal["rw", "r"]
 Moment: TypeAlias = tuple[str, str | None, int | None, datetime | str | None]
@@ -104,7 +104,7 @@ class Session:
             derived = DerivedStore(Path(store.root.local_path), is_writable=mode == "rw")
         self.cache = RuntimeCache(settings.cache_bytes, derived=derived)
         self.snapshots = SnapshotCache[tuple[Catalog, Snapshot]](store.root)
-        self.groups = InsertGroups()
+        self._groups: InsertGroups | None = None
         self.feed_changes: KeptChanges = Lru(2)
         self._types_had: tuple[tuple[str, ...], list[EntityType]] | None = None
         if mode == "rw":
@@ -358,8 +358,20 @@ class Session:
         """What a write works with."""
         return self._environment
 
+    @property
+    def groups(self) -> InsertGroups:
+        """The inserts that wait to be committed together."""
+        from omnigraph.write.group import InsertGroups
+
+        with self._lock:
+            if self._groups is None:
+                self._groups = InsertGroups()
+            return self._groups
+
     def write(self, request: WriteRequest, schema: AcceptedSchema) -> GraphCommit | None:
         """Recover what stands in the way, commit, and have compacted what is due for it."""
+        from omnigraph.write.commit import run_write  # a session that only reads does without
+
         environment = replace(self.environment(), schema_name=schema.name)
         self.recover(wait_for=queue_keys(request.touched.all, request.branch))
         # Commits that are checked one by one are made one by one.

@@ -267,12 +267,13 @@ def _has_many_values(plain: pa.Array) -> bool:
 
 def _by_hashing(plain: pa.Array) -> tuple[IntArray, pa.Array]:
     encoded = plain.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    order = pc.sort_indices(encoded.dictionary)
     rank_of_code = np.empty(len(order) + 1, dtype=_narrowest(len(order)))
-    rank_of_code[order] = np.arange(1, len(order) + 1)
+    rank_of_code[order.to_numpy()] = np.arange(1, len(order) + 1)
     rank_of_code[len(order)] = 0
     codes = encoded.indices.fill_null(len(order)).to_numpy()
-    return rank_of_code[codes], encoded.dictionary.take(pa.array(order))
+    # An array of NumPy's given to Arrow loads `numpy.ma`, which a first query has no use for.
+    return rank_of_code[codes], encoded.dictionary.take(order)
 
 
 def _by_sorting(plain: pa.Array) -> tuple[IntArray, pa.Array]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
-from omnigraph.pipeline.runner import InlineRunner, Runner
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.runner import Runner
 
 ENGINES = ("auto", "inline", "spark")
 PART_BYTES = 16 * 1024 * 1024
@@ -64,6 +66,8 @@ def choose_runner(engine: str, *, stays: bool, spark: SparkUse, threads: int = 1
         known = ", ".join(f"'{each}'" for each in ENGINES)
         raise BadRequestError(f"engine is {engine!r}, expected one of {known}")
     if not uses_spark(engine, spark, stays=stays):
+        from omnigraph.pipeline.runner import InlineRunner
+
         return InlineRunner(threads)
     from omnigraph.pipeline.spark_runner import SparkRunner
 

@@ -321,7 +321,7 @@ def write_deletions(
     removed: list[int] = []
     fragment_ids = (addresses >> np.uint64(32)).astype(np.int64)
     positions = addresses & np.uint64(0xFFFFFFFF)
-    for fragment_id in np.unique(fragment_ids).tolist():
+    for fragment_id in sorted(set(fragment_ids.tolist())):  # `np.unique` loads `numpy.ma`
         fragment = dataset.get_fragment(fragment_id)
         assert fragment is not None
         rows = positions[fragment_ids == fragment_id].tolist()
