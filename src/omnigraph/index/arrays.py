@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 IntArray: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.signedinteger]]"
 BoolArray: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 AnyArray: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+
+def to_arrow(numbers: IntArray) -> pa.Array:
+    """The same numbers as Arrow has them. `pa.array` loads `numpy.ma` first, to ask for masks."""
+    whole = np.ascontiguousarray(numbers)
+    type_ = pa.from_numpy_dtype(whole.dtype)
+    return pa.Array.from_buffers(type_, len(whole), [None, pa.py_buffer(whole)])
 
 
 def sort_distinct(numbers: IntArray) -> IntArray:

@@ -272,7 +272,6 @@ def _by_hashing(plain: pa.Array) -> tuple[IntArray, pa.Array]:
     rank_of_code[order.to_numpy()] = np.arange(1, len(order) + 1)
     rank_of_code[len(order)] = 0
     codes = encoded.indices.fill_null(len(order)).to_numpy()
-    # An array of NumPy's given to Arrow loads `numpy.ma`, which a first query has no use for.
     return rank_of_code[codes], encoded.dictionary.take(order)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.index import thresholds
-from omnigraph.index.arrays import AnyArray, IntArray
+from omnigraph.index.arrays import AnyArray, IntArray, to_arrow
 from omnigraph.index.cache import RuntimeCache
 from omnigraph.index.carry_over import PreviousVersion, carry_column, carry_row_ids
 from omnigraph.index.columns import Column, RowIds, build_row_ids, to_doubles, with_room
@@ -423,4 +423,4 @@ def _pick(column: pa.Array, positions: IntArray) -> pa.Array:
     """The values at these positions. A single one, as most look-ups want, costs no kernel."""
     if len(positions) == 1:
         return column.slice(int(positions[0]), 1)
-    return column.take(pa.array(positions))
+    return column.take(to_arrow(positions))
