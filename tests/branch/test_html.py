@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
+from omnigraph.catalog.step_text import describe_step
 from tests.branch.people import change, new_people
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -174,3 +175,22 @@ def test_a_browser_runs_and_fetches_nothing(tmp_path: Path) -> None:
     assert "<script" not in shown
     assert asked == []
     assert "<svg" in shown
+
+
+def test_the_page_shows_the_steps_of_the_schema_beside_the_rows(tmp_path: Path) -> None:
+    graph = new_people(tmp_path / "g.omni")
+    graph.create_branch("next")
+    text = graph.schema.replace("email: String?", 'mail: String? @rename_from("email")')
+    graph.apply_schema(f"{text}\nnode Hobby {{ name: String @key }}", branch="next")
+
+    page = graph.diff_html("main", "next")
+
+    assert "<p>No row differs.</p>" in page
+    for step in graph.diff("main", "next").schema_steps:
+        assert f"<bdi>{describe_step(step.to_json())}</bdi>" in page
+    assert "rename property email of node Person to mail" in page
+    assert "add node Hobby" in page
+    change(graph, "age", "main", name="alice", age=31)
+    assert "Change by change" in graph.diff_html("main", "next")
+    assert "The schema" not in graph.diff_html("main", "main~1")
+    assert "The schema" not in graph.diff_html("main", "next", types=["Firm"])

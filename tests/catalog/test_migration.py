@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.catalog import MigrationPlan
-from omnigraph.cli.step_text import describe_step
+from omnigraph.catalog.step_text import describe_step
 from omnigraph.errors import CatalogError, IdentityError, MigrationError
 from tests.catalog.reading import catalog, plan
 

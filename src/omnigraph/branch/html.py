@@ -10,12 +10,13 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from omnigraph.branch.changes import ChangeOp, ChangeSet, EntityChange
 from omnigraph.branch.picture import SYMBOLS, draw
 from omnigraph.branch.surroundings import Subgraph
+from omnigraph.catalog.step_text import describe_step
 from omnigraph.html_text import escape_text
 
 CHANGES_MAX = 2_000
@@ -55,7 +56,8 @@ svg .delete text { fill: var(--tone); }
 
 def diff_to_html(changes: ChangeSet, *, title: str, subgraph: Subgraph) -> str:
     """The whole page. `subgraph` is what to draw; see `find_changed_subgraph`."""
-    return make_page(title, [*_summary(changes), *_picture(subgraph), *_details(changes)])
+    parts = _summary(changes), _schema(changes), _picture(subgraph), _details(changes)
+    return make_page(title, chain.from_iterable(parts))
 
 
 def make_page(title: str, body: Iterable[str]) -> str:
@@ -85,7 +87,7 @@ def _summary(changes: ChangeSet) -> Iterator[str]:
         f"{stats.total} {'change' if stats.total == 1 else 'changes'}.</p>"
     )
     if not changes:
-        yield "<p>Nothing differs.</p>"
+        yield "<p>No row differs.</p>" if changes.schema_steps else "<p>Nothing differs.</p>"
         return
     yield "<table><tr><th>Type</th><th>+ added</th><th>~ changed</th><th>− removed</th></tr>"
     for each in sorted(changes.table_changes, key=lambda each: each.entity.table_key):
@@ -95,6 +97,15 @@ def _summary(changes: ChangeSet) -> Iterator[str]:
         )
         yield f"<tr><td>{escape_text(each.entity.table_key)}</td>{cells}</tr>"
     yield "</table>"
+
+
+def _schema(changes: ChangeSet) -> Iterator[str]:
+    """The steps from one schema to the other, as a migration would take them."""
+    if changes.schema_steps:
+        yield "<h2>The schema</h2><table>"
+        for step in changes.schema_steps:
+            yield f"<tr><td>{_value(describe_step(step.to_json()))}</td></tr>"
+        yield "</table>"
 
 
 def _picture(subgraph: Subgraph) -> Iterator[str]:

@@ -26,6 +26,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
       compare.py      the differences, paired by identity, as steps
       type_changes.py which values keep their meaning in another type
       steps.py        the steps: what each means, its JSON, its line of text
+      step_text.py    the line of text of a step, from its JSON
     merge_schemas.py  two schemas that come from a third become one: `merge_schemas`
     aliases.py        identities that a merge found to be the same
 """

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from omnigraph.catalog.step_text import describe_step
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
 from omnigraph.cli.flags import Capability
@@ -16,7 +17,6 @@ from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import MessageOption, MetaOption, TypesOption, parse_note
 from omnigraph.cli.output import print_error, print_json, read_text_file, report_unwritable
 from omnigraph.cli.patch_text import SIGNS
-from omnigraph.cli.step_text import describe_step
 from omnigraph.errors import BadRequestError, MergeConflicts
 from omnigraph.wire import conflict_to_json, parse_conflict
 

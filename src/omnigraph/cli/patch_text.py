@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
+from omnigraph.catalog.step_text import describe_step
 from omnigraph.cli.graph_commands import Json
-from omnigraph.cli.step_text import describe_step
 from omnigraph.wire import LogPart
 
 SIGNS = {"insert": "+", "update": "~", "delete": "-"}

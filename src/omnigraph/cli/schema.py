@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph.catalog.step_text import describe_step
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, deprecate, make_group
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import BranchOption, MessageOption, MetaOption, parse_note
 from omnigraph.cli.output import read_text_file, write_new_file
-from omnigraph.cli.step_text import describe_step
 
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
