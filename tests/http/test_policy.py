@@ -275,6 +275,8 @@ def test_a_review_is_as_readable_as_the_branches_it_compares(graph_path: Path) -
         assert patches[0]["graph_commit_id"] == on_main
         assert {len(each["stat"]) + len(each.get("changes", [])) for each in patches} == {0}
         assert bob.get("/commits?detail=stat").status_code == 403
+        on_the_way = {"query": PEOPLE, "good": "open~1", "bad": "open"}
+        assert bob.post("/bisect", on_the_way).status_code == 403, "those commits are of main"
         assert bob.post("/explain", {"query": PEOPLE}).status_code == 403
         # Who may read nothing does not learn which branches there are.
         assert eve.get("/diff?from=nope&to=open").status_code == 403

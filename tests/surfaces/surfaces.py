@@ -113,6 +113,7 @@ class Surface(Protocol):
     def log(self, branch: str = "main", **asked: Any) -> Answer: ...
     def history(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
     def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer: ...
+    def bisect(self, source: str, good: str, bad: str = "main") -> Answer: ...
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer: ...
 
     def upkeep(self, kind: str, **options: Any) -> Answer:
@@ -288,6 +289,9 @@ class Library:
 
     def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
         return self._answer(lambda graph: self._local(graph).blame(type_name, entity_id, branch))
+
+    def bisect(self, source: str, good: str, bad: str = "main") -> Answer:
+        return self._answer(lambda graph: self._local(graph).bisect(source, good=good, bad=bad))
 
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
         return self._answer(
@@ -511,6 +515,11 @@ class CommandLine:
     def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
         return self._answer("blame", type_name, entity_id, "--branch", branch)
 
+    def bisect(self, source: str, good: str, bad: str = "main") -> Answer:
+        file = self.folder / "wrong.gq"
+        file.write_text(source, encoding="utf-8")
+        return self._answer("bisect", "--assert", str(file), "--good", good, "--bad", bad)
+
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
         flags = ["--analyze"] if analyze else []
         return self._answer("explain", *self._asked(source, None, params), *flags)
@@ -693,6 +702,9 @@ class Http:
     def blame(self, type_name: str, entity_id: str, branch: str = "main") -> Answer:
         params = {"type": type_name, "id": entity_id, "branch": branch}
         return self._send("GET", "/blame", params=params)
+
+    def bisect(self, source: str, good: str, bad: str = "main") -> Answer:
+        return self._post("/bisect", query=source, good=good, bad=bad)
 
     def explain(self, source: str, params: Any = None, *, analyze: bool = False) -> Answer:
         return self._post("/explain", query=source, params=params, analyze=analyze)

@@ -544,6 +544,22 @@ def test_a_log_tells_the_commits_that_changed_a_type_or_an_entity_and_how(surfac
     assert (cut["graph_commit_id"], len(cut["changes"]), cut["is_cut"]) == (load, 2, True)
 
 
+def test_bisect_finds_the_commit_that_broke_an_assertion(surface: Surface) -> None:
+    wrong = "query wrong() { match { $p: Person  $p.age > 100 } return { $p.slug } }"
+    good = surface.log(limit=1).json["commits"][0]["graph_commit_id"]
+    made = [
+        surface.mutate(UPDATE, params={"slug": "ada", "age": age}).json["commit"]
+        for age in (40, 50, 140, 150, 160)
+    ]
+
+    assert surface.bisect(wrong, good).json == made[2]
+    surface.bisect(wrong, "main", "main~1").refused(400, "is not before")
+    surface.bisect(wrong, "main~1").refused(400, "the check does not hold at")
+    surface.bisect(wrong, good, "main~4").refused(400, "the check holds at")
+    surface.bisect(wrong, "nope").refused(404, "nope")
+    surface.bisect("query q() {", good).refused(400, "expected")
+
+
 def test_a_log_that_asks_for_what_cannot_be_is_refused(standing: Surface) -> None:
     standing.log(type="Nope").refused(400, "Nope")
     standing.log(id="ada").refused(400, "`id` is given without `type`")

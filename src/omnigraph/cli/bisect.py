@@ -12,10 +12,9 @@ from omnigraph.cli.command import command
 from omnigraph.cli.flags import Capability
 from omnigraph.cli.history import draw
 from omnigraph.cli.output import read_text_file
-from omnigraph.wire import commit_to_json
 
 
-@command("bisect", Capability.DIRECT, uri="argument")
+@command("bisect", Capability.ANY, uri="argument")
 def bisect(
     call: Call,
     assertion: Annotated[
@@ -26,6 +25,6 @@ def bisect(
 ) -> None:
     """Find the first commit at which a query returns rows, by halving the history."""
     text = read_text_file(assertion)
-    with call.open_store("r", doing="looking for the commit") as graph:
-        found = commit_to_json(graph.bisect(text, good=good, bad=bad))
+    with call.open_graph("r", doing="looking for the commit") as graph:
+        found = graph.bisect(text, good=good, bad=bad)
     call.print_result(found, draw([found]))

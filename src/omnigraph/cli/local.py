@@ -294,6 +294,9 @@ class LocalGraph(LocalRequests):
         found = self.graph.blame(type_name, entity_id, branch=branch)
         return wire.blame_to_json(found, type_name, entity_id, branch)
 
+    def bisect(self, query: str, *, good: str, bad: str) -> Json:
+        return wire.commit_to_json(self.graph.bisect(query, good=good, bad=bad))
+
     def explain(self, query: wire.QueryCall, *, analyze: bool) -> Json:
         explained = self.graph.explain(
             _require_source(query),

@@ -345,6 +345,10 @@ class RemoteGraph(RemoteRequests):
         params = {"type": type_name, "id": entity_id, "branch": branch}
         return self.http.call("GET", "/blame", params=params)
 
+    def bisect(self, query: str, *, good: str, bad: str) -> Json:
+        body = {"query": query, "good": good, "bad": bad}
+        return self.http.call("POST", "/bisect", body=body)
+
     def explain(self, query: QueryCall, *, analyze: bool) -> Json:
         assert query.source is not None
         body = _drop_missing(

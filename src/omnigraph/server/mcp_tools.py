@@ -318,6 +318,20 @@ TOOLS: tuple[Tool, ...] = (
         ("type", "id"),
     ),
     Tool(
+        "bisect",
+        "Find the commit that broke something: the first at which a query returns rows.",
+        "bisect",
+        post_body("bisect", "query", "good", "bad"),
+        {
+            "query": text_argument(
+                "A .gq text with one query: it returns no rows while all is well."
+            ),
+            "good": text_argument("A revision at which it finds nothing, such as main~40."),
+            "bad": text_argument("A later one at which it does; main by default."),
+        },
+        ("query", "good"),
+    ),
+    Tool(
         "schema_apply",
         "Change the schema of the graph to this text.",
         "applySchema",

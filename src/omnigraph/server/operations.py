@@ -384,6 +384,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _read(
         "explain", "/explain", routes_review.explain, sent.ExplainRequest, answered.ExplainOutput
     ),
+    _read("bisect", "/bisect", routes_review.bisect, sent.BisectRequest, answered.Commit),
     Operation(
         "deleteBranch", "DELETE", "/branches/{branch:path}", routes_branches.delete_branch,
         Action.BRANCH_DELETE, (answered.BranchDeleteOutput,),

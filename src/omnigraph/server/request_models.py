@@ -101,6 +101,14 @@ class ExplainRequest(NamedQuery, StrictModel):
     analyze: bool = Field(False, description="Whether it is run, to show rows and times.")
 
 
+class BisectRequest(StrictModel):
+    """A query that finds what is wrong, and where it did not and did."""
+
+    query: str = Field(description="A text with one query. It returns no rows while all is well.")
+    good: str = Field(description="A revision at which it finds nothing.")
+    bad: str = Field("main", description="A later one at which it does; `main` by default.")
+
+
 class EditorRequest(StrictModel):
     """A query text as it stands in an editor."""
 

@@ -9,16 +9,18 @@ from typing import Any
 
 from starlette.responses import Response
 
+from omnigraph.branch.bisect import list_between
 from omnigraph.branch.entity_history import EntityHistory
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
+from omnigraph.graph.graph import get_session
 from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import JSON, json_response
 from omnigraph.server.json_parts import encode_parts
 from omnigraph.server.readable_types import permit_query, permit_selection
-from omnigraph.server.request_models import ExplainRequest, resolve_branch
+from omnigraph.server.request_models import BisectRequest, ExplainRequest, resolve_branch
 from omnigraph.server.states import permit_state
 from omnigraph.server.streaming import NDJSON_UTF8, stream
 from omnigraph.server.url_parameters import (
@@ -28,7 +30,7 @@ from omnigraph.server.url_parameters import (
     one_parameter,
     require_parameter,
 )
-from omnigraph.wire import blame_to_json, explanation_to_json, history_to_json
+from omnigraph.wire import blame_to_json, commit_to_json, explanation_to_json, history_to_json
 
 DIFF_PARAMETERS = ("from", "to", "kind", "type", "op", "format", "changes_max")
 DIFF_FORMATS = ("json", "jsonl", "html")
@@ -123,3 +125,23 @@ async def explain(call: Call) -> Response:
         analyze=body.analyze,
     )
     return json_response(explanation_to_json(explained))
+
+
+async def bisect(call: Call) -> Response:
+    """The first commit at which a query returns rows, by halving the history between two."""
+    body = await call.body(BisectRequest)
+    source = query_text(body.query)
+    good, bad = [(await permit_state(call, each)).head for each in (body.good, body.bad)]
+    graph = call.graph.graph
+    # Every state on the way may be asked, and is as readable as the branch it was made on.
+    for branch in await call.run_read(_list_branches, graph, good.commit_id, bad.commit_id):
+        call.permit(branch=branch)
+        await permit_query(call, source, None, branch, bad.commit_id, "commit")
+    # What was permitted is what is used, whatever the names stand for by then.
+    found = await call.run_read(graph.bisect, source, good=good.commit_id, bad=bad.commit_id)
+    return json_response(commit_to_json(found))
+
+
+def _list_branches(graph: Graph, good: str, bad: str) -> list[str]:
+    coordinator = get_session(graph).coordinator
+    return list(dict.fromkeys(each.branch for each in list_between(coordinator, good, bad)))
