@@ -207,3 +207,38 @@ def test_what_was_never_there_is_not_found(graph: og.Graph, entity_id: str) -> N
     for ask in (graph.history, graph.blame):
         with pytest.raises(EntityNotFound, match="was never on branch 'main'"):
             ask("Person", entity_id)
+
+
+def test_blame_tells_what_lost_in_a_conflict_and_how_it_was_resolved(tmp_path: Path) -> None:
+    graph = new_people(tmp_path / "g.omni")
+    graph.create_branch("review")
+    set_age = 'query q($age: I32) { update Person set { age: $age } where name = "alice" }'
+    on_main = graph.mutate(set_age, params={"age": 31}, actor="ada").commit_id
+    on_review = graph.mutate(set_age, params={"age": 32}, branch="review", actor="bo").commit_id
+    graph.merge("review", resolve="theirs")
+    merge = graph.commits(limit=1)[0].commit_id
+
+    age = graph.blame("Person", "alice")["age"]
+    assert (age.value, age.commit_id, age.through) == (32, on_review, merge)
+    [lost] = age.lost
+    assert (lost.value, lost.commit_id, lost.actor, lost.branch) == (31, on_main, "ada", "main")
+    assert (lost.merge_id, lost.kept, lost.is_deletion) == (merge, "theirs", False)
+    assert graph.blame("Person", "alice")["name"].lost == (), "both sides had it from before"
+
+    # The other way round: the merge left the row as it was, and still says what it refused.
+    change(graph, "age", "review", name="bob", age=1)
+    change(graph, "age", "main", name="bob", age=2)
+    graph.merge("review", resolve="ours")
+    [lost] = graph.blame("Person", "bob")["age"].lost
+    assert (lost.value, lost.kept, lost.branch) == (1, "ours", "review")
+
+    # A deletion can lose as well; a later edit leaves nothing to tell.
+    change(graph, "gone", "review", name="carol")
+    change(graph, "age", "main", name="carol", age=3)
+    graph.merge("review", resolve="ours")
+    [lost] = graph.blame("Person", "carol")["age"].lost
+    assert (lost.value, lost.is_deletion, lost.branch) == (None, True, "review")
+    graph.delete_branch("review")
+    assert graph.blame("Person", "carol")["age"].lost == (lost,), "the branch may be gone"
+    change(graph, "age", "main", name="carol", age=4)
+    assert graph.blame("Person", "carol")["age"].lost == ()

@@ -235,6 +235,39 @@ class World:
             wanted = wanted - found.keys()
         return found
 
+    def lost(self, start: str, key: str, entity_id: str, name: str) -> Iterator[tuple[Any, ...]]:
+        """The values that merges gave up for one that an entity has, by what they noted."""
+        commit_id: str | None = start
+        while commit_id is not None:
+            parent, source = self.parents[commit_id]
+            after = self.row(commit_id, key, entity_id) or {}
+            before = None if parent is None else self.row(parent, key, entity_id)
+            if parent is not None and source is not None:
+                yield from self.given_up(commit_id, parent, source, key, entity_id, name)
+            if before is None or before.get(name) != after.get(name):
+                theirs = None if source is None else self.row(source, key, entity_id)
+                if source is not None and theirs and theirs.get(name) == after.get(name):
+                    yield from self.lost(source, key, entity_id, name)
+                return
+            commit_id = parent
+
+    def given_up(
+        self, merge: str, parent: str, source: str, key: str, entity_id: str, name: str
+    ) -> Iterator[tuple[Any, ...]]:
+        for each in self.commits[merge].properties.get("resolved", ()):
+            if (each["table_key"], each["row_id"]) != (key, entity_id):
+                continue
+            winner, loser = (parent, source) if each["take"] == "ours" else (source, parent)
+            row, after = self.row(loser, key, entity_id), self.row(merge, key, entity_id) or {}
+            own = self.ancestors(loser) - self.ancestors(winner)
+            if row is None:
+                writer = next(self.changes(loser, key, entity_id), (None,))[0]
+            else:
+                writer = self.blame(loser, key, entity_id, {name})[name][0]
+            value = None if row is None else row.get(name)
+            if value != after.get(name) and writer in own:
+                yield value, merge, each["take"], writer, row is None
+
     def ids(self, key: str) -> set[str]:
         return {each for state in self.states.values() for each in state[key]}
 
@@ -358,3 +391,9 @@ def compare(world: World, branch: str, key: str, entity_id: str) -> None:
     assert {
         name: (each.commit_id, each.through) for name, each in by_name.items()
     } == expected_blame
+    for name, each in by_name.items():
+        told_lost = [
+            (one.value, one.merge_id, one.kept, one.commit_id, one.is_deletion) for one in each.lost
+        ]
+        assert told_lost == list(world.lost(head, key, entity_id, name))
+        event(f"lost: {bool(told_lost)}")

@@ -504,6 +504,9 @@ def test_a_merge_is_previewed_then_resolved_choice_by_choice(surface: Surface) -
     assert history["changes"][0]["through"] == drawn[0]["graph_commit_id"]
     age = surface.blame("Person", "ada").json["properties"]["age"]
     assert (age["value"], age["through"]) == (1, drawn[0]["graph_commit_id"])
+    [lost] = age["lost"]
+    told = lost["value"], lost["kept"], lost["branch"], lost["merge_id"]
+    assert told == (2, "theirs", "main", drawn[0]["graph_commit_id"])
 
 
 def test_a_log_tells_the_commits_that_changed_a_type_or_an_entity_and_how(surface: Surface) -> None:

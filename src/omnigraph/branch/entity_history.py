@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from omnigraph.branch.changes import EntityChange
 from omnigraph.branch.commit_dag import compare_histories, read_dag
+from omnigraph.branch.contested import Contested, LostValue, find_contested, list_on_line
 from omnigraph.branch.diff import StateOf
 from omnigraph.branch.entity_line import (
     EntityLine,
+    EntityRow,
     Step,
     changed_values,
     describe_step,
@@ -23,6 +26,7 @@ from omnigraph.branch.entity_line import (
     identity_of,
 )
 from omnigraph.branch.line_segments import HistoryRemoved
+from omnigraph.branch.log_walk import time_order
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, format_time, show_html, show_text
@@ -71,6 +75,8 @@ class Blame(JsonForm):
 
     `through` is the merge by which it came. The commit is that merge itself when what the merged
     branch did is not stored any more, and None when a cleanup removed how the value came about.
+    `lost` are values of the other side that merges gave up for it, when they resolved a conflict
+    about the entity, the latest first; as far as both sides are stored.
     """
 
     value: Any
@@ -78,6 +84,10 @@ class Blame(JsonForm):
     actor: str | None = None
     at: int | None = None
     through: str | None = None
+    lost: tuple[LostValue, ...] = ()
+
+
+_Lost: TypeAlias = dict[int | str, list[LostValue]]
 
 
 class EntityReview:
@@ -122,11 +132,12 @@ class EntityReview:
             raise self._explain_absence()
         names = [name for name in row.image if name != "id"]
         found: dict[int | str, Blame] = {}
-        wanted = {identity_of(row.entity, name) for name in names}
-        self._assign(self._state.head, wanted, None, found)
+        identities = {name: identity_of(row.entity, name) for name in names}
+        lost: _Lost = {each: [] for each in identities.values()}
+        self._assign(self._state.head, {*lost}, None, found, lost)
         return {
-            name: replace(found[identity_of(row.entity, name)], value=row.image[name])
-            for name in names
+            name: replace(found[each], value=row.image[name], lost=tuple(lost[each]))
+            for name, each in identities.items()
         }
 
     # History
@@ -183,15 +194,22 @@ class EntityReview:
         wanted: set[int | str],
         through: str | None,
         found: dict[int | str, Blame],
+        lost: _Lost | None = None,
     ) -> None:
-        """Find what wrote the wanted values of the entity as `start` left it."""
+        """Find what wrote the wanted values of the entity as `start` left it.
+
+        And into `lost`, what merges since then gave up for them.
+        """
         left = set(wanted)
+        merges = [] if lost is None else [*list_on_line(self._contested, self._dag, start)][::-1]
         try:
             for step in self._line.walk(start):
+                while merges and time_order(merges[-1].merge) >= time_order(step.commit):
+                    self._add_lost(merges.pop(), left, lost)
                 changed = left
                 if step.before is not None:
                     changed = left & changed_values(step.before, step.after)
-                self._assign_step(step, set(changed), through, found)
+                self._assign_step(step, set(changed), through, found, lost)
                 left -= changed
                 if not left:
                     return
@@ -206,6 +224,7 @@ class EntityReview:
         changed: set[int | str],
         through: str | None,
         found: dict[int | str, Blame],
+        lost: _Lost | None,
     ) -> None:
         commit, source = step.commit, self._find_source(step.commit)
         outer = through
@@ -218,10 +237,57 @@ class EntityReview:
             except NotFoundError:
                 pass
             if theirs:
-                self._assign(source, theirs, through or commit.commit_id, found)
+                self._assign(source, theirs, through or commit.commit_id, found, lost)
             changed -= theirs
         for each in changed:
             found[each] = Blame(None, commit.commit_id, commit.actor, commit.created_at, outer)
+
+    @cached_property
+    def _contested(self) -> dict[str, Contested]:
+        return find_contested(self._state, self._id)
+
+    def _add_lost(self, contested: Contested, wanted: set[int | str], lost: _Lost | None) -> None:
+        """Add what a merge gave up of the values that the entity still has."""
+        merge, source = contested.merge, self._find_source(contested.merge)
+        target = None if merge.parent_id is None else self._dag.get(merge.parent_id)
+        if lost is None or source is None or target is None:
+            return
+        try:
+            after = self._line.read(merge)
+            kept = None if after is None else contested.kept.get(after.entity.table_key)
+            if after is None or kept is None:
+                return
+            loser, winner = (source, target) if kept == "ours" else (target, source)
+            losing = self._line.read(loser)
+        except NotFoundError:
+            return
+        own = {
+            each.commit_id: each
+            for each in compare_histories(self._dag, [loser], [winner]).only_one
+        }
+        for each in wanted & changed_values(losing, after):
+            writer = self._find_writer(loser, losing, each)
+            # A value that both sides had from before was not given up by the merge.
+            if writer in own:
+                commit = own[writer]
+                value = None if losing is None else losing.values.get(each)
+                facts = commit.commit_id, commit.actor, commit.created_at, commit.branch
+                lost[each].append(
+                    LostValue(value, merge.commit_id, kept, *facts, is_deletion=losing is None)
+                )
+
+    def _find_writer(
+        self, head: GraphCommit, row: EntityRow | None, identity: int | str
+    ) -> str | None:
+        """The commit that wrote a value of a losing side, or deleted the entity there."""
+        if row is None:
+            try:
+                return next((each.commit.commit_id for each in self._line.walk(head)), None)
+            except HistoryRemoved:
+                return None
+        found: dict[int | str, Blame] = {}
+        self._assign(head, {identity}, None, found)
+        return found[identity].commit_id
 
     def _explain_absence(self) -> EntityNotFound:
         changes = self.list_changes()

@@ -74,3 +74,13 @@ def _blame_lines(properties: Json) -> Iterator[str]:
         maker = _describe_maker(each["actor"], each["through"]).rstrip()
         facts = [each["commit_id"], describe_time(each["at"]), *([maker] if maker else [])]
         yield f"{name:<{width}}  {value}  {' '.join(facts)}"
+        # A server of an earlier version does not tell.
+        yield from (f"{'':<{width}}  {_describe_lost(lost)}" for lost in each.get("lost", ()))
+
+
+def _describe_lost(lost: Json) -> str:
+    value = "a deletion" if lost["is_deletion"] else cut(lost["value"])
+    maker = _describe_maker(lost["actor"], None).rstrip()
+    facts = [lost["commit_id"], describe_time(lost["at"]), lost["branch"]]
+    made = " ".join([*facts, *([maker] if maker else [])])
+    return f"lost: {value}  {made}; merge {lost['merge_id']} kept {lost['kept']}"

@@ -603,12 +603,24 @@ class HistoryOutput(ResponseModel):
     notes: list[str]
 
 
+class LostValue(ResponseModel):
+    value: Any
+    merge_id: str = Field(description="The merge that gave it up.")
+    kept: Literal["ours", "theirs"]
+    commit_id: str
+    actor: str | None
+    at: int
+    branch: str
+    is_deletion: bool = Field(description="Whether the losing side had deleted the entity.")
+
+
 class BlamedValue(ResponseModel):
     value: Any
     commit_id: str | None
     actor: str | None
     at: int | None
     through: str | None
+    lost: list[LostValue] = Field(description="What merges gave up for it, the latest first.")
 
 
 class BlameOutput(ResponseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from omnigraph.branch.bisect import list_between
-from omnigraph.branch.entity_history import EntityHistory
+from omnigraph.branch.entity_history import Blame, EntityHistory
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
 from omnigraph.graph.graph import get_session
@@ -93,10 +94,24 @@ async def history(call: Call) -> Response:
 
 
 async def blame(call: Call) -> Response:
-    """For each property of a node or edge, its value and the commit that wrote it."""
+    """For each property of a node or edge, its value and the commit that wrote it.
+
+    And the values that merges gave up for it, unless they are of a branch that the caller may not
+    read.
+    """
     type_name, entity_id, branch = await _read_entity(call)
     found = await call.run_read(call.graph.graph.blame, type_name, entity_id, branch=branch)
-    return json_response(blame_to_json(found, type_name, entity_id, branch))
+    shown = {name: _hide_lost(call, branch, type_name, each) for name, each in found.items()}
+    return json_response(blame_to_json(shown, type_name, entity_id, branch))
+
+
+def _hide_lost(call: Call, branch: str, type_name: str, blamed: Blame) -> Blame:
+    lost = [
+        each
+        for each in blamed.lost
+        if each.branch == branch or call.may_read(each.branch, type_name)
+    ]
+    return replace(blamed, lost=tuple(lost))
 
 
 async def _read_entity(call: Call) -> tuple[str, str, str]:
