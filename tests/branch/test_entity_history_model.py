@@ -298,7 +298,7 @@ def plain(image: Any) -> Any:
 
 
 @settings(
-    max_examples=depth(1, 60),
+    max_examples=depth(1, 40),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
