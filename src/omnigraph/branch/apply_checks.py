@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from omnigraph.catalog import Catalog
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import PreconditionFailed, ResourceLimitError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest.checks import Check, list_changes, note_checks
@@ -30,6 +32,10 @@ class ChecksResult(JsonForm):
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def apply_checks(

@@ -30,6 +30,7 @@ from omnigraph.branch.log_walk import time_order
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, format_time, show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import EntityNotFound, NotFoundError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
@@ -88,6 +89,9 @@ class Blame(JsonForm):
 
 
 _Lost: TypeAlias = dict[int | str, list[LostValue]]
+
+    make_sheet = make_field_sheet
+    _repr_html_ = show_html
 
 
 class EntityReview:

@@ -37,6 +37,8 @@ from omnigraph.branch.diff import (
 from omnigraph.branch.feed_tokens import Scope, read_token, write_token
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import (
     BadRequestError,
     ChangeCursorRejected,
@@ -83,6 +85,10 @@ class ChangePage:
         }
         return {"blocks": [each.to_json() for each in self.blocks], **without_empty(paging)}
 
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
+
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
@@ -95,6 +101,10 @@ class CommitPage:
     def to_json(self) -> Record:
         paging = {"next_page_token": self.next_page_token}
         return {"cause": self.cause, "changes": self.changes, **without_empty(paging)}
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,10 @@ class Baseline:
         """The records, and behind them which state they are of."""
         yield from self.records
         yield {"baseline": {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}}
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def list_types(catalog: Catalog, wanted: ChangeFilter) -> list[str]:

@@ -34,6 +34,7 @@ from omnigraph.catalog import Catalog, MigrationStep, list_differences
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
 from omnigraph.display import Grid, Sheet, show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import (
     BadRequestError,
     CommitStateGone,
@@ -105,6 +106,10 @@ class MergeResult:
             "tables": to_json(self.tables),
             **without_empty(deletion),
         }
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)

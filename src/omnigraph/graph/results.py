@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.executor import QueryResult
 
 
@@ -20,6 +22,10 @@ class MutationResult:
     affected_nodes: int
     affected_edges: int
     returned: QueryResult | None = None
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,10 @@ class EmbedResult:
     models: Mapping[str, str]
     notes: tuple[str, ...] = ()
     engine: str = "inline"
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +71,7 @@ class LoadResult:
     engine: str = "inline"
     quarantine: str | None = None
     notes: tuple[str, ...] = ()
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html

@@ -20,6 +20,7 @@ from omnigraph.display import (
     show_text,
     to_datetime,
 )
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.storage.handles import ShownColumns, TableHandle
 
 Pins: TypeAlias = Mapping[str, Sequence[Any]]
@@ -102,6 +103,9 @@ class GraphCommit:
     def time(self) -> datetime:
         """When it was made, in UTC."""
         return to_datetime(self.created_at)
+
+    make_sheet = make_field_sheet
+    _repr_html_ = show_html
 
 
 class CommitLog(list[GraphCommit]):

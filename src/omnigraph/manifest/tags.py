@@ -13,6 +13,8 @@ from dataclasses import asdict
 from urllib.parse import quote, unquote
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import BadRequestError, OmnigraphError, StorageError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest.branch_names import canonical_branch, is_internal
@@ -38,6 +40,9 @@ class Tag(JsonForm):
     created_at: int
     actor: str | None = None
     message: str | None = None
+
+    make_sheet = make_field_sheet
+    _repr_html_ = show_html
 
 
 def check_tag_name(name: str) -> str:

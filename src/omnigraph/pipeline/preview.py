@@ -9,6 +9,8 @@ from typing import Any
 
 from omnigraph.branch.images import images
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.pipeline.columns import CheckPlan
 from omnigraph.pipeline.count_changes import Counts, count_changes, read_part
 from omnigraph.pipeline.staged import StagedLoad
@@ -36,6 +38,10 @@ class LoadPreview:
     @property
     def changes_nothing(self) -> bool:
         return all(counts.changes_nothing for counts in self.tables.values())
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def describe_load(check: CheckPlan, tables: TableStorage, staged: StagedLoad) -> LoadPreview:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.json_form import JsonForm
 
 
@@ -18,3 +20,7 @@ class TransferResult(JsonForm):
         return TransferResult(
             self.files + other.files, self.bytes + other.bytes, self.commits + other.commits
         )
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html

@@ -36,6 +36,8 @@ from omnigraph.catalog import (
 )
 from omnigraph.commit_note import NO_NOTE, CommitNote
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import MAIN, ManifestState, Tombstone, load_accepted_contract
@@ -93,6 +95,10 @@ class SchemaResult:
             "commit_id": self.commit_id,
             "steps": [step.to_json() for step in self.steps],
         }
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def apply_schema(

@@ -28,6 +28,8 @@ from itertools import islice, pairwise
 from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.branch.create import history_turn
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import BadRequestError, ConflictError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.index.derived import remove_unneeded_files
@@ -74,6 +76,10 @@ class CleanupReport(JsonForm):
     forks_removed: tuple[str, ...]
     loads_removed: int
     tables: tuple[TableCleaned, ...]
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)

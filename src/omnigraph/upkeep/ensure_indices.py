@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
@@ -36,6 +38,10 @@ class IndexReport(JsonForm):
     manifest_version: int
     built: Mapping[str, tuple[str, ...]]
     pending: tuple[PendingIndex, ...]
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from typing import Any
 
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.storage.handles import BY_PLACE, NotTrainable, StagedTransaction, TableHandle
@@ -66,6 +68,10 @@ class OptimizeReport(JsonForm):
 
     uri: str
     tables: tuple[TableOptimized, ...]
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.dataclass import dataclass
+from omnigraph.display import show_html, show_text
+from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN, ManifestState, Publish, TableEntry, publish
@@ -82,6 +84,10 @@ class RepairReport(JsonForm):
     @property
     def has_refusals(self) -> bool:
         return any(each.action is Action.REFUSED for each in self.tables)
+
+    make_sheet = make_field_sheet
+    __repr__ = show_text
+    _repr_html_ = show_html
 
 
 def repair(
