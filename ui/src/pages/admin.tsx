@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get, may, post, ROOT, send } from "../api";
 import { Empty, Loading, Panel, Problem, Text, useLoad } from "../parts/basics";
 import { count, plural, visible } from "../text";
@@ -55,6 +55,9 @@ function readMetrics(text: string): Metric[] {
   return [...found.values()].filter((each) => each.name.startsWith("omnigraph") && each.samples.some((sample) => sample.value !== 0));
 }
 
+const LOOK_AGAIN_MS = 1000;
+/** The states in which a job stays. */
+const DONE = ["succeeded", "failed", "cancelled"];
 const KINDS = ["optimize", "verify", "cleanup"] as const;
 
 export default function Admin() {
@@ -123,6 +126,12 @@ function Examined({ doctor }: { doctor: Doctor }) {
 function Jobs() {
   const jobs = useLoad(() => get<{ jobs: Job[] }>("/jobs"), []);
   const [error, setError] = useState<Error | null>(null);
+  const isBusy = jobs.data?.jobs.some((each) => !DONE.includes(each.state)) ?? false;
+  useEffect(() => {
+    if (!isBusy) return;
+    const again = setInterval(jobs.reload, LOOK_AGAIN_MS);
+    return () => clearInterval(again);
+  }, [isBusy, jobs.reload]);
   const start = async (kind: string) => {
     setError(null);
     try {

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, catalog, get, may, post } from "../api";
 import { typeColour } from "../colours";
 import { CommitLink, CopyButton, Empty, Panel, Problem, Tabs, useLoad } from "../parts/basics";
@@ -242,6 +242,11 @@ export default function Query() {
 }
 
 function Details({ row, onClose }: { row: Row; onClose: () => void }) {
+  useLayoutEffect(() => {
+    const close = (event: KeyboardEvent) => event.key === "Escape" && onClose();
+    addEventListener("keydown", close);
+    return () => removeEventListener("keydown", close);
+  }, []);
   return (
     <aside class="details" aria-label="Row">
       <header><strong>Row</strong><button onClick={onClose} aria-label="Close">×</button></header>

@@ -111,7 +111,7 @@ export function Diagram(props: { catalog: Catalog; counts: Record<string, number
           );
         })}
         {boxes.map(({ type, x, y, height: tall }) => (
-          <g key={type.name} class="type" transform={`translate(${x} ${y})`} role="button" tabIndex={0} aria-label={`Explore ${type.name}`}
+          <g key={type.name} class="type" transform={`translate(${x} ${y})`} role="button" tabindex={0} aria-label={`Explore ${type.name}`}
             onClick={() => onChoose(type.name)} onKeyDown={(event) => event.key === "Enter" && onChoose(type.name)}>
             <rect width={WIDTH} height={tall} rx="5" />
             <rect class="bar" width={4} height={tall} rx="2" style={{ fill: colour(type.name) }} />

@@ -32,6 +32,7 @@ function widthOf(column: string, get: Props["get"]): number {
 export function Grid({ columns, total, get, need, onRow, label }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 400 });
+  const [current, setCurrent] = useState<number | null>(null);
   const widths = columns.map((each) => widthOf(each, get));
   const tall = Math.min(total * HEIGHT, TALLEST);
   const scale = tall > 0 ? (total * HEIGHT) / tall : 1;
@@ -55,11 +56,27 @@ export function Grid({ columns, total, get, need, onRow, label }: Props) {
     return () => clearTimeout(rest);
   }, [first, last, total]);
 
+  const press = (event: KeyboardEvent) => {
+    const element = box.current!;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const row = current === null ? undefined : get(current);
+    if (event.key === "Enter" && row && onRow) onRow(row, current!);
+    else if (step !== undefined && total > 0) {
+      const next = Math.min(total - 1, Math.max(0, current === null ? Math.ceil((view.top * scale) / HEIGHT) : current + step));
+      const top = (next * HEIGHT) / scale;
+      // The head covers the first row in view.
+      if (top < element.scrollTop) element.scrollTop = top;
+      else if (top + 2 * HEIGHT > element.scrollTop + element.clientHeight) element.scrollTop = top + 2 * HEIGHT - element.clientHeight;
+      setCurrent(next);
+    } else return;
+    event.preventDefault();
+  };
+
   const template = `48px ${widths.map((each, place) => (place === widths.length - 1 ? `minmax(${each}px, 1fr)` : `${each}px`)).join(" ")}`;
   const rows = [];
   for (let index = first; index < last; index++) rows.push(index);
   return (
-    <div class="grid" ref={box} tabIndex={0} role="grid" aria-label={label} aria-rowcount={total}
+    <div class="grid" ref={box} tabIndex={0} role="grid" aria-label={label} aria-rowcount={total} aria-activedescendant={current === null ? undefined : `${label} ${current}`} onKeyDown={press}
       onScroll={() => setView({ top: box.current!.scrollTop, height: box.current!.clientHeight })}>
       <div class="head row" role="row" style={{ gridTemplateColumns: template }}>
         <span class="number" role="columnheader" />
@@ -70,8 +87,8 @@ export function Grid({ columns, total, get, need, onRow, label }: Props) {
           {rows.map((index) => {
             const row = get(index);
             return (
-              <div key={index} class="row" role="row" aria-rowindex={index + 1} style={{ gridTemplateColumns: template }}
-                onClick={row && onRow ? () => onRow(row, index) : undefined}>
+              <div key={index} id={`${label} ${index}`} class={index === current ? "row current" : "row"} role="row" aria-selected={index === current} aria-rowindex={index + 1} style={{ gridTemplateColumns: template }}
+                onClick={row && onRow ? () => (setCurrent(index), onRow(row, index)) : undefined}>
                 <span class="number">{index + 1}</span>
                 {columns.map((each) => <Cell key={each} value={row?.[each]} isThere={row !== undefined} />)}
               </div>
