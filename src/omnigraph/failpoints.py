@@ -95,6 +95,7 @@ class Failpoint(StrEnum):
     TRANSFER_BEFORE_LINEAGES = "transfer.before_lineages"
     TRANSFER_BEFORE_PUBLISH = "transfer.before_publish"
     TRANSFER_BEFORE_BRANCH = "transfer.before_branch"
+    TRANSFER_BEFORE_TAG = "transfer.before_tag"
     TRANSFER_BEFORE_TEXTS = "transfer.before_texts"
     TRANSFER_BEFORE_CLAIM = "transfer.before_claim"
 

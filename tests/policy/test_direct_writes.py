@@ -213,6 +213,8 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     "embed": lambda graph: graph.embed(actor="eve"),
     "ensure_indices": lambda graph: graph.ensure_indices(actor="eve"),
     "fetch": lambda graph: graph.fetch(ABSENT, actor="eve"),
+    "add_remote": lambda graph: graph.add_remote("far", ABSENT, actor="eve"),
+    "remove_remote": lambda graph: graph.remove_remote("far", actor="eve"),
     "pull": lambda graph: graph.pull(ABSENT, actor="eve"),
     "ingest": lambda graph: graph.ingest(ABSENT, branch="work", actor="eve"),
     "load": lambda graph: graph.load(ABSENT, mode="merge", actor="eve"),

@@ -55,6 +55,7 @@ READS = {
     "recoveries",
     "read_blob",
     "refresh",
+    "remotes",
     "run_checks",
     "run_query_at",
     "scan",
@@ -68,6 +69,8 @@ READS = {
     "uri",
 }
 WRITES = {
+    "add_remote",
+    "remove_remote",
     "approve_merge_request",
     "close_merge_request",
     "comment_on_merge_request",

@@ -29,13 +29,6 @@ from tests.transfer.conftest import OPTIONS, failing_at, find_damage, list_commi
 
 pytestmark = pytest.mark.slow
 
-STEPS = [
-    Failpoint.TRANSFER_BEFORE_LINEAGES,
-    Failpoint.TRANSFER_BEFORE_PUBLISH,
-    Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
-    Failpoint.TRANSFER_BEFORE_BRANCH,
-]
-
 
 @pytest.fixture
 def away(home: Path, tmp_path: Path) -> Path:
@@ -335,31 +328,6 @@ def test_a_push_torn_at_any_file_changes_nothing_and_goes_on(
         assert push(away, again).files == count - number + 1
         assert is_same(again, away)
         assert find_damage(again) == []
-
-
-@pytest.mark.parametrize("branch", ["main", "fresh"])
-@pytest.mark.parametrize("point", STEPS)
-def test_a_push_that_fails_at_any_step_changes_nothing(
-    home: Path, away: Path, point: Failpoint, branch: str
-) -> None:
-    if branch == "main" and point is Failpoint.TRANSFER_BEFORE_BRANCH:
-        pytest.skip("a branch that is there is not made")
-    with og.open(away, **OPTIONS) as graph:
-        if branch != "main":
-            graph.create_branch(branch)
-        add(graph, "person", branch=branch, name="x")
-    before = show(home)
-
-    with failing_at(point):
-        push(away, home, branch)
-
-    assert show(home) == before
-    with og.open(home, **OPTIONS) as graph:
-        graph.cleanup(keep=1, confirm=True)
-    push(away, home, branch)
-    assert head(home, branch) == head(away, branch)
-    write(home, "person", branch=branch, name="next")
-    assert find_damage(home) == []
 
 
 @pytest.mark.parametrize("arm", ["transfer.before_file=kill@2", "transfer.before_branch=kill"])

@@ -18,7 +18,19 @@ def backup(src: str, dst: str, arm: str) -> None:
         graph.backup(dst)
 
 
-def push(src: str, dst: str, branch: str, arm: str) -> None:
+def push(src: str, dst: str, branch: str, arm: str = "") -> None:
     arm_from_environment(arm)
     with og.open(src, **OPTIONS) as graph:
         graph.push(dst, branch)
+
+
+def pull(src: str, dst: str, branch: str, arm: str = "") -> None:
+    arm_from_environment(arm)
+    with og.open(src, **OPTIONS) as graph:
+        graph.pull(dst, branch)
+
+
+def fetch(src: str, dst: str, branch: str, arm: str = "") -> None:
+    arm_from_environment(arm)
+    with og.open(src, **OPTIONS) as graph:
+        graph.fetch(dst, branch=branch)

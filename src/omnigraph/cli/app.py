@@ -36,6 +36,7 @@ from omnigraph.cli import (
     profile,
     queries,
     query,
+    remote,
     request,
     schema,
     servers,
@@ -101,6 +102,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(branch.app, name="branch")
 app.add_typer(tag.app, name="tag")
 app.add_typer(transfer.backup, name="backup")
+app.add_typer(remote.app, name="remote")
 app.add_typer(checks.app, name="checks")
 app.add_typer(request.app, name="request")
 app.add_typer(commit.app, name="commit")

@@ -79,14 +79,31 @@ def restore_backup(
 
 def describe(result: TransferResult) -> str:
     """What a transfer moved, in words."""
-    return f"{result.files} files, {result.bytes} bytes, {result.commits} commits"
+    said = f"{result.files} files, {result.bytes} bytes, {result.commits} commits"
+    return f"{said}, {len(result.tags)} tags" if result.tags else said
+
+
+def list_remarks(result: TransferResult) -> list[str]:
+    """What a transfer found that its caller did not ask for, a line each."""
+    return [
+        *(f"{each} was reset or made again there: received anew" for each in result.renewed),
+        *(f"{each} is gone there: deleted" for each in result.pruned),
+        *(
+            f"tag {each} was not taken: the name is in use, or its state is gone"
+            for each in result.refused_tags
+        ),
+    ]
 
 
 FarArgument = Annotated[
-    str, typer.Argument(metavar="OTHER", help="Another store of the graph: a path or s3:// URI.")
+    str,
+    typer.Argument(
+        metavar="OTHER", help="Another store of the graph: a remote, a path or s3:// URI."
+    ),
 ]
 RemoteOption = Annotated[
-    str, typer.Option("--name", help="What the other store is called here: NAME/BRANCH.")
+    str | None,
+    typer.Option("--name", help="What its branches begin with here; the remote, or origin."),
 ]
 
 
@@ -96,27 +113,36 @@ def push(call: Call, other: FarArgument, branch: BranchOption = None) -> None:
     chosen = call.branch(branch)
     with call.open_store("r", doing="pushing") as graph:
         result = graph.push(other, chosen)
-    call.print_result(result.to_json(), [f"pushed {chosen} to {other}: {describe(result)}"])
+    said = f"pushed {chosen} to {other}: {describe(result)}"
+    call.print_result(result.to_json(), [said, *list_remarks(result)])
 
 
 @command("pull", Capability.DIRECT, writes=True, uri="option")
 def pull(
-    call: Call, other: FarArgument, branch: BranchOption = None, name: RemoteOption = "origin"
+    call: Call, other: FarArgument, branch: BranchOption = None, name: RemoteOption = None
 ) -> None:
     """Bring a branch of another store here, and into the branch of that name."""
     call.announce()
     chosen = call.branch(branch)
     with call.open_store("rw", doing="pulling") as graph:
         result = graph.pull(other, chosen, name=name)
-    call.print_result(result.to_json(), [f"pulled {chosen} from {other}: {describe(result)}"])
+    said = f"pulled {chosen} from {other}: {describe(result)}"
+    call.print_result(result.to_json(), [said, *list_remarks(result)])
 
 
 @command("fetch", Capability.DIRECT, writes=True, uri="option")
 def fetch(
-    call: Call, other: FarArgument, branch: BranchOption = None, name: RemoteOption = "origin"
+    call: Call,
+    other: FarArgument,
+    branch: BranchOption = None,
+    name: RemoteOption = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete fetched branches that are gone there.")
+    ] = False,
 ) -> None:
     """Bring the branches of another store here as NAME/BRANCH; no branch of yours changes."""
     call.announce()
     with call.open_store("rw", doing="fetching") as graph:
-        result = graph.fetch(other, name=name, branch=branch)
-    call.print_result(result.to_json(), [f"fetched {other} as {name}: {describe(result)}"])
+        result = graph.fetch(other, name=name, branch=branch, prune=prune)
+    said = f"fetched {other}: {describe(result)}"
+    call.print_result(result.to_json(), [said, *list_remarks(result)])

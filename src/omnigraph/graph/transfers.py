@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from omnigraph.storage.durability import Durability
 if TYPE_CHECKING:
     from omnigraph.graph.session import Session
     from omnigraph.transfer.contents import Source
+    from omnigraph.transfer.remotes import Remote
     from omnigraph.transfer.result import TransferResult
 
 
@@ -45,14 +46,32 @@ def open_source(
         yield to_source(graph._session)
 
 
+def find_remote(session: Session, given: str | Path, name: str | None) -> Remote:
+    """The store that a call is about: one that has a name here, or one at an address.
+
+    Its branches are fetched under `name`, that of the remote, or as `origin`.
+    """
+    from omnigraph.transfer.remotes import ORIGIN, Remote, Remotes, check_name
+
+    found = Remotes(session.store.texts).find(given) if isinstance(given, str) else None
+    if found is None:
+        found = Remote(ORIGIN, str(given))
+    return found if name is None else Remote(check_name(name), found.uri)
+
+
 def fetch_branches(
-    session: Session, source: Source, name: str, branch: str | None
+    session: Session, source: Source, name: str, branch: str | None, *, prune: bool = False
 ) -> TransferResult:
-    """Receive branches as `{name}/{branch}`; one that was reset at the source is received anew."""
+    """Receive branches as `{name}/{branch}`, and the tags of their commits.
+
+    One that was reset or made again at the source is received anew. With `prune` those that are
+    gone there are deleted.
+    """
     from omnigraph.branch.delete import delete_branch
     from omnigraph.errors import NotFastForward
     from omnigraph.transfer.receive import receive
     from omnigraph.transfer.result import TransferResult
+    from omnigraph.transfer.tags import receive_tags
 
     environment, moved = session.environment(), TransferResult()
     session.recover()
@@ -66,6 +85,14 @@ def fetch_branches(
         except NotFastForward:
             delete_branch(environment, tracking, session.store.history)
             moved += receive(source, each, environment, tracking, is_checked=False)
+            moved += TransferResult(renewed=(tracking,))
+        moved += receive_tags(source, each, environment)
+    if prune:
+        there = {f"{name}/{each}" for each in coordinator.branches()}
+        for each in session.coordinator.branches():
+            if each.startswith(f"{name}/") and each not in there:
+                delete_branch(environment, each, session.store.history)
+                moved += TransferResult(pruned=(each,))
     return moved
 
 
@@ -93,16 +120,18 @@ def advance(
 def send(
     session: Session, uri: str | Path, branch: str, storage_options: Mapping[str, str] | None
 ) -> TransferResult:
-    """Have another store receive a branch."""
+    """Have another store receive a branch, and the tags of its commits."""
     from omnigraph.graph.open_graph import open as open_graph
     from omnigraph.transfer.receive import receive
+    from omnigraph.transfer.tags import receive_tags
 
     tables = session.store.tables
     options = tables.storage_options if storage_options is None else storage_options
     with open_graph(
         uri, storage_options=options, durability=tables.durability, self_care=False
     ) as far:
-        return receive(to_source(session), branch, far._session.environment(), branch)
+        source, target = to_source(session), far._session.environment()
+        return receive(source, branch, target, branch) + receive_tags(source, branch, target)
 
 
 @check_call
@@ -117,7 +146,8 @@ def clone(
     """Copy a graph with all branches, tags and commits to an empty location.
 
     The source may be written to meanwhile: the copy is one state of it. It opens once it is whole;
-    when the call is interrupted, the same call goes on. `storage_options` are those of the source,
+    when the call is interrupted, the same call goes on. The copy knows the source as the remote
+    `origin`. `storage_options` are those of the source,
     and of the target too unless `target_options` are given.
 
     Raises:
@@ -135,6 +165,7 @@ def clone(
             to_source(graph._session), store.texts, store.tables.storage_options, durability
         )
     _settle_in(dst, options, durability)
+    _name_origin(store, src)
     return found
 
 
@@ -175,6 +206,15 @@ def list_backups(
     from omnigraph.transfer.backup import describe_backups
 
     return describe_backups(open_store(src, storage_options, "power").texts)
+
+
+def _name_origin(store: Store, src: str | Path) -> None:
+    """Remember where a clone came from, unless its address has a secret."""
+    from omnigraph.errors import BadRequestError
+    from omnigraph.transfer.remotes import ORIGIN, Remotes
+
+    with suppress(BadRequestError):
+        Remotes(store.texts).add(ORIGIN, str(src))
 
 
 def _settle_in(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.session import Session
     from omnigraph.manifest.checks import Check
     from omnigraph.manifest.tags import Tag
+    from omnigraph.transfer.remotes import Remote, Remotes
     from omnigraph.transfer.result import TransferResult
     from omnigraph.upkeep.apply_schema import SchemaResult
     from omnigraph.upkeep.schema_plan import SchemaPlan
@@ -225,33 +226,40 @@ class TransferCalls:
         self,
         src: str | Path,
         *,
-        name: str = "origin",
+        name: str | None = None,
         branch: str | None = None,
+        prune: bool = False,
         storage_options: Mapping[str, str] | None = None,
         actor: str | None = None,
     ) -> TransferResult:
         """Bring the branches of another store of this graph here, as `{name}/{branch}`.
 
-        With `branch` only that one. Branches of this graph do not change. `storage_options` are
-        those of `src`; without them, those of this graph.
+        `src` is the name of a remote or an address; `name` is that of the remote, or `origin`. With
+        `branch` only that one. Branches of this graph do not change. Tags of the commits come
+        along. With `prune` fetched branches go that are gone there. `storage_options` are those of
+        `src`; without them, those of this graph.
 
         Raises:
             UnrelatedHistories: `src` is another graph.
         """
-        from omnigraph.graph.transfers import fetch_branches, open_source
+        from omnigraph.graph.transfers import fetch_branches, find_remote, open_source
 
         session = self._session
-        session.permit(Action.BRANCH_CREATE, actor=actor, target_branch=f"{name}/{branch or '*'}")
+        remote = find_remote(session, src, name)
+        tracking = f"{remote.name}/{branch or '*'}"
+        who = session.permit(Action.BRANCH_CREATE, actor=actor, target_branch=tracking)
+        if prune:
+            session.permit(Action.BRANCH_DELETE, actor=who, target_branch=tracking)
         session.require_writable()
-        with open_source(session, src, storage_options) as source:
-            return fetch_branches(session, source, name, branch)
+        with open_source(session, remote.uri, storage_options) as source:
+            return fetch_branches(session, source, remote.name, branch, prune=prune)
 
     def pull(
         self,
         src: str | Path,
         branch: str = MAIN,
         *,
-        name: str = "origin",
+        name: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         actor: str | None = None,
         resolve: Resolution | None = None,
@@ -259,25 +267,27 @@ class TransferCalls:
         """Bring a branch of another store here, and what it has into the branch of that name.
 
         The branch moves to the fetched head if that comes from its own; otherwise both are merged,
-        with the choices `resolve`, as by `merge`.
+        with the choices `resolve`, as by `merge`. `src` and `name` are those of `fetch`.
 
         Raises:
             MergeConflicts: Both sides changed something differently. The branch is unchanged, and
                 what was fetched stays as `{name}/{branch}`.
             ChecksFailed: A check of the branch would not hold; the same.
+            ApprovalsMissing: Merges into the branch need approvals. Fetch, and open a request.
             UnrelatedHistories: `src` is another graph.
         """
         from omnigraph.graph.merges import permit_merge
-        from omnigraph.graph.transfers import advance, open_source
+        from omnigraph.graph.transfers import advance, find_remote, open_source
 
         session = self._session
-        target = canonical_branch(branch)
-        who = permit_merge(session, f"{name}/{target}", target, actor)
+        remote, target = find_remote(session, src, name), canonical_branch(branch)
+        fetched = f"{remote.name}/{target}"
+        who = permit_merge(session, fetched, target, actor)
         session.require_writable()
-        with open_source(session, src, storage_options) as source:
-            moved, is_merge = advance(session, source, name, target, who)
+        with open_source(session, remote.uri, storage_options) as source:
+            moved, is_merge = advance(session, source, remote.name, target, who)
         if is_merge:
-            self.merge(f"{name}/{target}", into=target, actor=who, resolve=resolve)
+            self.merge(fetched, into=target, actor=who, resolve=resolve)
         return moved
 
     def push(
@@ -289,12 +299,52 @@ class TransferCalls:
     ) -> TransferResult:
         """Bring a branch to another store of this graph. It moves there, or is made.
 
+        `dst` is the name of a remote or an address. Tags of the commits come along.
+
         Raises:
             NotFastForward: The branch has commits there that are not here: pull first.
             ChecksFailed: A check of the branch would not hold there. Nothing changed.
             UnrelatedHistories: `dst` is another graph.
         """
-        from omnigraph.graph.transfers import send
+        from omnigraph.graph.transfers import find_remote, send
 
-        self._session.read_contract()
-        return send(self._session, dst, canonical_branch(branch), storage_options)
+        session = self._session
+        session.read_contract()
+        remote = find_remote(session, dst, None)
+        return send(session, remote.uri, canonical_branch(branch), storage_options)
+
+    # Names for other stores
+
+    def add_remote(self, name: str, uri: str | Path, *, actor: str | None = None) -> Remote:
+        """Name another store of this graph: `push(name)`, and branches `{name}/{branch}`.
+
+        The address is kept beside the graph, and nothing that it takes to open it.
+
+        Raises:
+            ConflictError: The name stands for another store.
+            BadRequestError: The name cannot begin a branch's, or the address has a secret in it.
+        """
+        return self._remotes(actor, name).add(name, str(uri))
+
+    def remove_remote(self, name: str, *, actor: str | None = None) -> Remote:
+        """Forget another store. Branches that were fetched from it stay.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        return self._remotes(actor, name).remove(name)
+
+    def remotes(self) -> list[Remote]:
+        """The other stores that have a name here."""
+        from omnigraph.transfer.remotes import Remotes
+
+        return Remotes(self._session.store.texts).list()
+
+    def _remotes(self, actor: str | None, name: str) -> Remotes:
+        """Those of the store, for a caller who may fetch under that name."""
+        from omnigraph.transfer.remotes import Remotes
+
+        session = self._session
+        session.permit(Action.BRANCH_CREATE, actor=actor, target_branch=f"{name}/*")
+        session.require_writable()
+        return Remotes(session.store.texts)

@@ -9,5 +9,7 @@ receive.py    a branch comes from another store: commits, states, one publish
   table_import.py  versions of tables that were made there
   schemas.py       the schemas that they are in
   line.py          what the branch shows then, as one request
+tags.py       names of commits come along
+remotes.py    names for other stores
 result.py     what a transfer returns
 """

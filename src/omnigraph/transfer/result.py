@@ -10,17 +10,39 @@ from omnigraph.json_form import JsonForm
 
 @dataclass(frozen=True, slots=True)
 class TransferResult(JsonForm):
-    """What a transfer moved: files and bytes that the receiver did not have, and commits."""
+    """What a transfer moved: files and bytes that the receiver did not have, and commits.
+
+    `tags` came along; `refused_tags` did not, since the name stands for another commit at the
+    receiver, or the state of theirs is gone there. `renewed` are fetched branches that were made
+    again or reset at the source, and `pruned` those that are gone there.
+    """
 
     files: int = 0
     bytes: int = 0
     commits: int = 0
+    tags: tuple[str, ...] = ()
+    refused_tags: tuple[str, ...] = ()
+    renewed: tuple[str, ...] = ()
+    pruned: tuple[str, ...] = ()
 
     def __add__(self, other: TransferResult) -> TransferResult:
         return TransferResult(
-            self.files + other.files, self.bytes + other.bytes, self.commits + other.commits
+            self.files + other.files,
+            self.bytes + other.bytes,
+            self.commits + other.commits,
+            _join(self.tags, other.tags),
+            _join(self.refused_tags, other.refused_tags),
+            _join(self.renewed, other.renewed),
+            _join(self.pruned, other.pruned),
         )
 
+<<<<<<< HEAD
     make_sheet = make_field_sheet
     __repr__ = show_text
     _repr_html_ = show_html
+=======
+
+def _join(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of both, each once."""
+    return tuple(dict.fromkeys((*one, *other)))
+>>>>>>> 9abff45 (Take tags along, name other stores, and prune: what two stores of a graph need to stay in step)
