@@ -36,13 +36,11 @@ class TransferResult(JsonForm):
             _join(self.pruned, other.pruned),
         )
 
-<<<<<<< HEAD
     make_sheet = make_field_sheet
     __repr__ = show_text
     _repr_html_ = show_html
-=======
+
 
 def _join(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """The names of both, each once."""
     return tuple(dict.fromkeys((*one, *other)))
->>>>>>> 9abff45 (Take tags along, name other stores, and prune: what two stores of a graph need to stay in step)
