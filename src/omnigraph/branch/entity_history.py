@@ -87,11 +87,11 @@ class Blame(JsonForm):
     through: str | None = None
     lost: tuple[LostValue, ...] = ()
 
-
-_Lost: TypeAlias = dict[int | str, list[LostValue]]
-
     make_sheet = make_field_sheet
     _repr_html_ = show_html
+
+
+_Lost: TypeAlias = dict[int | str, list[LostValue]]
 
 
 class EntityReview:
