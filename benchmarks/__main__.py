@@ -36,6 +36,7 @@ SCENARIOS = (
     "merge",
     "paths",
     "queries",
+    "reopen",
     "search",
     "server",
     "spark",
@@ -43,7 +44,7 @@ SCENARIOS = (
     "workbench",
     "writes",
 )
-QUICK = ("compare", "compile", "growth", "search", "start")
+QUICK = ("compare", "compile", "growth", "reopen", "search", "start")
 """The scenarios that have a small form."""
 
 

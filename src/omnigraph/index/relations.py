@@ -173,6 +173,7 @@ class EdgeIndex:
         note(f"built the adjacency of {self.edges.table_key}", built.forward.count)
         store = self._cache.derived
         if store is not None and self.edges.size > thresholds.SMALL_TABLE_ROWS:
+            may_give_up()  # of a graph that was closed, the files may be gone
             store.save(self._name(both), built)
         return built
 
