@@ -13,6 +13,8 @@ from omnigraph.index.addressed import make_addresses
 from omnigraph.index.vector_index import build_vector_index
 from omnigraph.storage import vectors
 from omnigraph.storage.counters import counting
+from omnigraph.storage.handles import IndexInfo, TableHandle
+from omnigraph.storage.indexes import Indexes, IndexInfo
 
 WIDTH = 8
 ROWS = 600
@@ -133,6 +135,28 @@ def test_candidates_that_an_index_does_not_come_to_are_found_by_a_scan(
     rows = graph.query(text, params={"v": query.tolist()}).rows()
 
     assert [row["s"] for row in rows] == exact(query, ROWS)[-200:][:5]
+
+
+def test_the_indexes_of_a_version_are_listed_once_however_often_it_is_searched(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listing them looks at every fragment: a search of many small ones took twice as long."""
+    graph.ensure_indices()
+    listed: list[int] = []
+    describe = Indexes.describe
+
+    def count(indexes: Indexes, handle: TableHandle) -> list[IndexInfo]:
+        listed.append(handle.version)
+        return describe(indexes, handle)
+
+    monkeypatch.setattr(Indexes, "describe", count)
+    params = {"v": points()[3].tolist()}
+
+    found = [graph.query(NEAREST, params=params).rows() for _ in range(3)]
+
+    assert found[0][0]["s"] == "d3"
+    assert found[0] == found[1] == found[2]
+    assert len(listed) == 1
 
 
 @pytest.mark.parametrize("offset", [0.0, 1.0, 4_096.0, 1e18])

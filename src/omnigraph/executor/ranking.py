@@ -41,6 +41,9 @@ def rank_rows(
     view = run.entities(variable, pattern)
     assert isinstance(view, TableView), "the checker ranks no interface"
     positions = rows.nodes[variable]
+    if _is_every_node(positions, view.size):
+        best, scores = _best_positions(run, pattern, view, ranking, positions, limit)
+        return rows.take(best[:limit]), scores[:limit]
     found = sort_distinct(positions)
     # Null is the position after the last one, and has no rank.
     candidates = found[found < view.size]
@@ -52,6 +55,13 @@ def rank_rows(
     columns += tie_columns(run, pattern, rows, edges_first=True)
     rows = rows.take(sort_indices(columns, rows.count, limit))
     return rows, scores[rank_of[rows.nodes[variable]]]
+
+
+def _is_every_node(positions: IntArray, size: int) -> bool:
+    """Whether row n is node n, for all nodes: then the best nodes are the rows, and none ties."""
+    if len(positions) != size or size == 0 or int(positions[-1]) != size - 1:
+        return False
+    return bool(np.all(positions[:-1] < positions[1:]))
 
 
 def tie_columns(

@@ -10,7 +10,8 @@ of many, the index is asked for so many rows that enough of them are candidates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
+from omnigraph.lru import Lru
 from omnigraph.storage import vectors
 from omnigraph.storage.counters import record
 from omnigraph.storage.handles import Fragment, TableHandle
@@ -29,6 +31,7 @@ from omnigraph.storage.projection import ROW_ID, column_type
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.vectors import NearestRows
 
+_VERSIONS_KNOWN = 64
 _FLAT = {"metric": "l2", "minimum_nprobes": 20}
 # Quantised vectors are close to the true ones: the nearest of some more are compared exactly.
 _QUANTISED = _FLAT | {"refine_factor": 10}
@@ -40,6 +43,7 @@ class Search:
 
     reads: Reads
     indexes: Indexes
+    _kinds: Lru[Hashable, dict[str, str]] = field(default_factory=lambda: Lru(_VERSIONS_KNOWN))
 
     def read_vectors(
         self, handle: TableHandle, column: str, fragments: Sequence[Fragment]
@@ -67,8 +71,14 @@ class Search:
         """The kind of vector index that `nearest` asks; None when it asks every row."""
         if handle.row_count * self.dimension(handle, column) <= vectors.EXACT_COMPONENTS_MAX:
             return None
+        return self._kinds.get_or_make(handle.identity, lambda: self._list_kinds(handle)).get(
+            column
+        )
+
+    def _list_kinds(self, handle: TableHandle) -> dict[str, str]:
+        """Column → the kind of its index. A version never gets another one."""
         found = self.indexes.describe(handle)
-        return next((index.kind for index in found if index.column == column), None)
+        return {index.column: index.kind for index in reversed(found)}
 
     def nearest(
         self,
