@@ -14,7 +14,7 @@ from omnigraph.index.vector_index import build_vector_index
 from omnigraph.storage import vectors
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexInfo, TableHandle
-from omnigraph.storage.indexes import Indexes, IndexInfo
+from omnigraph.storage.indexes import Indexes
 
 WIDTH = 8
 ROWS = 600
@@ -135,6 +135,24 @@ def test_candidates_that_an_index_does_not_come_to_are_found_by_a_scan(
     rows = graph.query(text, params={"v": query.tolist()}).rows()
 
     assert [row["s"] for row in rows] == exact(query, ROWS)[-200:][:5]
+
+
+def test_as_many_rows_as_nodes_are_not_all_nodes(tmp_path: Path) -> None:
+    """Three rows of two of three nodes, the last node among them: the third is not ranked."""
+    with og.init(tmp_path / "graph", schema=SCHEMA, durability="process") as graph:
+        docs = [{"slug": f"d{place}", "vec": [float(place)] * WIDTH} for place in range(3)]
+        records = [{"type": "Doc", "data": data} for data in docs]
+        for far, near in (("f0", "d0"), ("f1", "d0"), ("f2", "d2")):
+            records.append({"type": "Far", "data": {"slug": far}})
+            records.append({"edge": "Is", "from": far, "to": near})
+        graph.load(records, mode="append")
+        text = NEAREST.replace("$d: Doc }", "$f: Far $f is $d }").replace(
+            "$d.slug as s", "$d.slug as s, $f.slug as f"
+        )
+
+        rows = graph.query(text, params={"v": [2.0] * WIDTH}).rows()
+
+    assert [(row["s"], row["f"]) for row in rows] == [("d2", "f2"), ("d0", "f0"), ("d0", "f1")]
 
 
 def test_the_indexes_of_a_version_are_listed_once_however_often_it_is_searched(

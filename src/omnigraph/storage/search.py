@@ -71,9 +71,8 @@ class Search:
         """The kind of vector index that `nearest` asks; None when it asks every row."""
         if handle.row_count * self.dimension(handle, column) <= vectors.EXACT_COMPONENTS_MAX:
             return None
-        return self._kinds.get_or_make(handle.identity, lambda: self._list_kinds(handle)).get(
-            column
-        )
+        kinds = self._kinds.get_or_make(handle.identity, lambda: self._list_kinds(handle))
+        return kinds.get(column)
 
     def _list_kinds(self, handle: TableHandle) -> dict[str, str]:
         """Column → the kind of its index. A version never gets another one."""
