@@ -19,7 +19,7 @@ from omnigraph.display import LINES_MAX, show_text
 from omnigraph.display_fields import make_field_sheet
 from omnigraph.graph.graph import Graph
 
-ONE_LINE = {"Check", "CheckFailure", "CommitChanges", "CommitPatch", "RecoveryRecord"}
+ONE_LINE = {"Check", "CheckFailure", "CommitChanges", "CommitPatch", "RecoveryRecord", "Remote"}
 """Calls return lists of these: each item is one line of the list."""
 PACKAGES = ("branch", "catalog", "executor", "graph", "manifest", "transfer", "upkeep", "write")
 STARTS = ("omnigraph.errors", "omnigraph.pipeline", *(f"omnigraph.{each}." for each in PACKAGES))
