@@ -107,6 +107,19 @@ def test_the_catalog_lists_what_is_exposed_and_the_kinds_of_parameters(stored: S
     assert kinds["h"]["item_kind"] == "string"
 
 
+def test_the_catalog_lists_only_what_the_caller_may_invoke(stored: Served) -> None:
+    """And the answers agree: what is listed runs, what is not is refused."""
+    for token, expected in {"ada-token": True, "bob-token": False, "eve-token": None}.items():
+        with stored.client(token) as client:
+            listed = {each["name"] for each in client.get("/queries").json()["queries"]}
+            grown = client.post("/queries/grow", {"params": {"slug": "ada", "age": 37}})
+            found = client.post("/queries/find", {"params": {"slug": "ada"}})
+            document = client.http.get("/openapi.json").json()["paths"]
+        assert ("grow" in listed, grown.status_code == 200) == (expected is True,) * 2
+        assert ("find" in listed, found.status_code == 200) == (expected is not None,) * 2
+        assert ("/queries/grow" in document) == (expected is True)
+
+
 def test_the_catalog_shows_defaults_and_the_fields_of_objects(stored: Served) -> None:
     """As the OpenAPI document says: every answer is checked against it."""
     with stored.client("ada-token") as ada:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 
 from omnigraph.catalog import Catalog
-from omnigraph.config.registry import Registry, load_registry
+from omnigraph.config.registry import Registry, StoredQuery, load_registry
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
 from omnigraph.graph import Graph
@@ -21,8 +21,9 @@ from omnigraph.graph import open as open_graph
 from omnigraph.graph.commit_observers import ReaderObserver
 from omnigraph.graph.graph import get_session
 from omnigraph.graph.settings import ReadAhead
-from omnigraph.manifest import TableEntry
-from omnigraph.policy import Policy, load_policy
+from omnigraph.manifest import MAIN, TableEntry
+from omnigraph.policy import Action, Policy, load_policy
+from omnigraph.server.branch_bound import BranchBound
 from omnigraph.server.gate import Gate
 from omnigraph.server.settings import ServedGraph, ServerSettings, check_graph_id
 from omnigraph.storage.location import graph_root
@@ -59,6 +60,14 @@ class OpenGraph:
     @property
     def uri(self) -> str:
         return self.graph.uri
+
+    def may_invoke(self, query: StoredQuery, actor: str | None, bound: BranchBound | None) -> bool:
+        """Whether the actor may run a stored query on some branch, and read all that it shows."""
+        types = query.types_read if self.gate.limits_types else ()
+        actions = (Action.INVOKE_QUERY, Action.CHANGE) if query.mutation else (Action.INVOKE_QUERY,)
+        return all(self.gate.may(actor, each, bound) for each in actions) and all(
+            self.gate.may_read(actor, MAIN, name) for name in (None, *types)
+        )
 
     @property
     def readers(self) -> ReaderObserver:

@@ -12,10 +12,8 @@ from typing import Any
 
 from omnigraph.compiler.describe import ResultField
 from omnigraph.config.registry import StoredParam, StoredQuery
-from omnigraph.manifest import MAIN
-from omnigraph.policy import Action
 from omnigraph.server.branch_bound import BranchBound
-from omnigraph.server.graphs import Graphs, OpenGraph
+from omnigraph.server.graphs import Graphs
 from omnigraph.server.openapi import GRAPHS, describe_operation, model_schema, reference
 from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.request_models import InvokeRequest
@@ -48,21 +46,10 @@ def stored_paths(
         base = "" if is_single else f"{GRAPHS}{graph.graph_id}"
         prefix = "stored" if is_single else f"stored_{graph.graph_id}"
         for query in graph.registry.queries.values():
-            if query.expose and _may_invoke(query, graph, actor, bound):
+            if query.expose and graph.may_invoke(query, actor, bound):
                 described = _describe(query, f"{prefix}_{query.name}", is_open=is_open)
                 paths[f"{base}/queries/{query.name}"] = {"post": described}
     return paths
-
-
-def _may_invoke(
-    query: StoredQuery, graph: OpenGraph, actor: str | None, bound: BranchBound | None
-) -> bool:
-    """Whether it is listed for the caller, who may also read every type that its columns show."""
-    gate = graph.gate
-    types = query.types_read if gate.limits_types else ()
-    return gate.may(actor, Action.INVOKE_QUERY, bound) and all(
-        gate.may_read(actor, MAIN, name) for name in (None, *types)
-    )
 
 
 def _describe(query: StoredQuery, operation_id: str, *, is_open: bool) -> Json:

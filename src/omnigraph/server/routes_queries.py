@@ -14,7 +14,6 @@ from omnigraph.commit_note import NO_NOTE
 from omnigraph.config.registry import StoredQuery
 from omnigraph.errors import BadRequestError, NotFoundError, PolicyError
 from omnigraph.manifest import MAIN
-from omnigraph.policy import Action
 from omnigraph.server import routes_reads, routes_writes
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
@@ -22,10 +21,14 @@ from omnigraph.server.request_models import InvokeRequest, resolve_branch
 
 
 async def list_queries(call: Call) -> Response:
-    """The stored queries that are shown to callers who may invoke them."""
+    """The stored queries that are exposed, of which the caller may invoke each."""
     call.permit(branch=MAIN)
-    stored = call.graph.registry.queries.values() if call.may(Action.INVOKE_QUERY) else ()
-    return json_response({"queries": [_item(query) for query in stored if query.expose]})
+    shown = (
+        each
+        for each in call.graph.registry.queries.values()
+        if each.expose and call.graph.may_invoke(each, call.actor, call.bound)
+    )
+    return json_response({"queries": [_item(query) for query in shown]})
 
 
 async def invoke_query(call: Call) -> Response:
