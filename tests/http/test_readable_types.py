@@ -41,6 +41,7 @@ QUERIES = {
     "Keeps": "query q() { match { $p: Person  $p keeps $s } return { $s.amount } }",
     "not": "query q() { match { $p: Person  not { $p keeps $_ } } return { $p.slug } }",
 }
+FOUR = "query q() { match { $s: Salary  $s.amount = 4 } return { $s.slug } }"
 SHOWN = "query q() { match { $s: Salary } update $s set { amount: 5 } }"
 RETURNED = 'query q() { upsert Salary { slug: "s1", amount: 4 } as $s return { $s.amount } }'
 
@@ -76,6 +77,14 @@ ASKS: dict[str, list[tuple[Send, frozenset[str]]]] = {
     ],
     "read": [(_post("/read", query_source=QUERIES["Salary"]), frozenset({"Salary"}))],
     "explain": [(_post("/explain", query=QUERIES["Salary"]), frozenset({"Salary"}))],
+    "bisect": [
+        (
+            lambda client, old, head: client.post(
+                "/bisect", {"query": FOUR, "good": old, "bad": head}
+            ),
+            frozenset({"Salary"}),
+        ),
+    ],
     "invoke_query": [(_post("/queries/q", params={}), frozenset({"Salary"}))],
     "export": [
         (_post("/export"), EVERY),
