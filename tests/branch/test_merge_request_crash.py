@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import omnigraph as og
+from omnigraph.branch.merge_request import EventKind, MergeRequest
 from omnigraph.errors import MergeRequestNotOpen
 from omnigraph.failpoints import Failpoint as Point
+from omnigraph.graph import merge_requests as verbs
+from omnigraph.graph.merge_requests import Permit
 from omnigraph.manifest.request_events import RequestEvent
 from omnigraph.testing.crash import CrashRunner
 from omnigraph.testing.inside import inside
@@ -114,6 +117,35 @@ def test_a_request_that_was_closed_while_it_was_merged_is_merged(
 
     assert graph.merge_request(1).state == "merged"
     assert [len(graph.merge_requests(each)) for each in ("open", "closed", "merged")] == [0, 0, 1]
+
+
+def test_a_writer_that_lost_the_race_decides_again_on_what_the_other_has_said(
+    template: Path, tmp_path: Path
+) -> None:
+    """The other one writes after the events were read, and before the next one is written."""
+    path = tmp_path / "graph"
+    shutil.copytree(template, path)
+    graph, other = (og.open(path, durability="process") for _ in range(2))
+    calls: list[str] = []
+
+    def interrupt(say: Callable[[], object]) -> Permit:
+        calls.clear()
+
+        def permit(request: MergeRequest) -> str | None:
+            calls.append(request.state)
+            if len(calls) == 2:  # the first question is before the events are read
+                say()
+            return "ada"
+
+        return permit
+
+    permit = interrupt(lambda: other.comment_on_merge_request(1, "theirs"))
+    said = verbs.comment_on_request(inside(graph), 1, permit, "mine", (None, None, None))
+    assert [each.text for each in said.comments] == ["theirs", "mine"]
+    permit = interrupt(lambda: other.close_merge_request(1))
+    with pytest.raises(MergeRequestNotOpen):
+        verbs.give_verdict(inside(graph), 1, permit, EventKind.APPROVED)
+    assert (calls, list_events(graph, 1)[-1]) == (["open", "open", "closed"], "closed")
 
 
 def check_order(kinds: Sequence[str]) -> str:

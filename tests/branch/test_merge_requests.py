@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -382,6 +383,41 @@ def test_merges_need_the_approvals_that_the_policy_asks_for(people: og.Graph) ->
     graph.approve_merge_request(1, actor="bob")
     assert graph.merge_request(1).review.is_approved  # type: ignore[union-attr]
     assert graph.complete_merge_request(1, actor="bot").commit_id is not None
+
+
+@pytest.mark.parametrize(
+    ("change_mind", "error"),
+    [
+        (lambda graph: graph.withdraw_approval(1, actor="bob"), ApprovalsMissing),
+        (lambda graph: graph.request_changes(1, actor="ada"), ApprovalsMissing),
+        (lambda graph: graph.close_merge_request(1, actor="bot"), MergeRequestNotOpen),
+        (
+            lambda graph: graph.edit_merge_request(1, target="release/1", actor="bot"),
+            ConflictError,
+        ),
+    ],
+    ids=["withdrawn", "objected", "closed", "another target"],
+)
+def test_a_word_that_comes_before_the_merge_is_said_holds_it(
+    people: og.Graph, change_mind: Callable[[og.Graph], object], error: type[Exception]
+) -> None:
+    """The merge has been allowed and planned, and is about to be written."""
+    people.create_branch("release/1")
+    graph, other = guarded(people), guarded(people)
+    graph.open_merge_request("fix", title="t", actor="bot")
+    for actor in ("ada", "bob"):
+        graph.approve_merge_request(1, actor=actor)
+    before = state_of(graph)
+
+    def interrupt() -> None:
+        change_mind(other)
+
+    points: dict[Failpoint, Any] = {Failpoint.MERGE_REQUEST_BEFORE_MERGING: interrupt}
+    with arm_failpoints(points), pytest.raises(error):
+        graph.complete_merge_request(1, actor="bot")
+
+    assert state_of(graph) == before
+    assert "merging" not in kinds(graph.merge_request(1))
 
 
 def test_a_direct_merge_or_pull_into_a_branch_that_needs_approvals_is_refused(
