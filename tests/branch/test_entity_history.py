@@ -215,6 +215,7 @@ def test_blame_tells_what_lost_in_a_conflict_and_how_it_was_resolved(tmp_path: P
     set_age = 'query q($age: I32) { update Person set { age: $age } where name = "alice" }'
     on_main = graph.mutate(set_age, params={"age": 31}, actor="ada").commit_id
     on_review = graph.mutate(set_age, params={"age": 32}, branch="review", actor="bo").commit_id
+    change(graph, "email", "review", name="alice", email="a@b.c")
     graph.merge("review", resolve="theirs")
     merge = graph.commits(limit=1)[0].commit_id
 
@@ -223,7 +224,10 @@ def test_blame_tells_what_lost_in_a_conflict_and_how_it_was_resolved(tmp_path: P
     [lost] = age.lost
     assert (lost.value, lost.commit_id, lost.actor, lost.branch) == (31, on_main, "ada", "main")
     assert (lost.merge_id, lost.kept, lost.is_deletion) == (merge, "theirs", False)
-    assert graph.blame("Person", "alice")["name"].lost == (), "both sides had it from before"
+    blamed = graph.blame("Person", "alice")
+    assert blamed["name"].lost == ()
+    assert blamed["email"].value == "a@b.c"
+    assert blamed["email"].lost == (), "main had left it as it was before"
 
     # The other way round: the merge left the row as it was, and still says what it refused.
     change(graph, "age", "review", name="bob", age=1)

@@ -282,6 +282,23 @@ def test_a_review_is_as_readable_as_the_branches_it_compares(graph_path: Path) -
         assert eve.get("/diff?from=nope&to=open").status_code == 403
 
 
+def test_a_bisect_needs_to_read_every_branch_on_the_way(graph_path: Path) -> None:
+    """Both ends are of branches that bob may read; a commit between them is not."""
+    with og.open(graph_path) as graph:
+        for name, source in (("open", "main"), ("secret", "open"), ("later", "secret")):
+            graph.create_branch(name, source)
+            graph.mutate(INSERT, params={"slug": name}, branch=name)
+    asked = {"query": PEOPLE, "good": "open", "bad": "later"}
+    hides = READ_OFF_MAIN.replace("[main]", "[secret]")
+    opens = READ_OFF_MAIN.replace("[main]", "[other]")
+
+    for policy, status in ((hides, 403), (opens, 400)):
+        served_by = single(graph_path, tokens=TOKENS, policy_text=policy)
+        with served(served_by) as server, server.client("bob-token") as bob:
+            assert bob.get("/snapshot?branch=later").status_code == 200
+            assert bob.post("/bisect", asked).status_code == status
+
+
 def test_an_undo_needs_to_change_the_branch_and_to_read_where_commits_were_made(
     graph_path: Path,
 ) -> None:
