@@ -32,6 +32,8 @@ def test_the_overview_shows_types_counts_branches_and_commits(
     expect(page.locator(".figures")).to_contain_text("106nodes")
     expect(page.get_by_text("review/titles").last).to_be_visible()
     expect(page.locator(".panel", has_text="Last commits").locator("li")).to_have_count(4)
+    expect(page.locator(".panel", has_text="Indexes")).to_contain_text("Paper.abstract")
+    expect(page.locator(".figures")).to_contain_text("upserver")
     picture("overview")
 
 
@@ -45,6 +47,15 @@ def test_a_query_is_completed_checked_run_and_drawn(
     page.wait_for_timeout(100)  # the editor takes no choice that comes too soon to be meant
     page.keyboard.press("Enter")
     expect(page.locator(".cm-content")).to_contain_text("$p: Person")
+
+    for start, wanted in (
+        ("query q($year: I32) { match { $d: Paper $d.ti", "title"),
+        ("query q($year: I32) { match { $d: Paper $d.year > $y", "$year"),
+    ):
+        type_query(page, start)
+        page.keyboard.press("Control+Space")
+        expect(page.locator(".cm-tooltip-autocomplete")).to_contain_text(wanted)
+        page.keyboard.press("Escape")
 
     type_query(page, WRITERS.replace("$d.title", "$d.titel"))
     expect(page.locator(".cm-lintRange-error")).to_have_text("titel")
@@ -129,3 +140,48 @@ def test_a_lost_connection_and_an_expired_token_lose_nothing(
         type_query(page, 'query w() { insert Company { slug: "x", name: "X" } }')
         expect(page.locator(".status")).to_contain_text("You may read here, not change.")
         expect(page.get_by_role("button", name="Run as one commit")).to_be_disabled()
+
+
+def test_a_token_that_expires_is_asked_for_in_place_and_the_query_goes_on(
+    browser: Browser, library: Served
+) -> None:
+    graph = Path(library.serving.settings.graphs[0].uri)
+    with (
+        served(single(graph, tokens={"ada": "secret"})) as server,
+        opened(browser, f"{server.url}/#token=secret") as page,
+    ):
+        page.get_by_role("link", name="Query").click()
+        type_query(page, WRITERS)
+        page.locator("input[name=year]").fill("2015")
+        refused = {"status": 401, "body": "{}", "content_type": "application/json"}
+        page.route("**/query", lambda route: route.fulfill(**refused), times=1)
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator("dialog")).to_contain_text("does not accept this token any more")
+        expect(page.locator(".cm-content")).to_contain_text("query writers")
+        page.get_by_label("Bearer token").fill("secret")
+        page.keyboard.press("Enter")
+
+        expect(page.locator(".grid .rows .row").first).to_contain_text("2024")
+        expect(page.locator("input[name=year]")).to_have_value("2015")
+
+
+def test_a_shared_address_brings_query_parameters_branch_and_time(
+    browser: Browser, library: Served
+) -> None:
+    with opened(browser, f"{library.url}/#/query?at=tag%3Av1") as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        type_query(page, WRITERS)
+        page.locator("input[name=year]").fill("2015")
+        page.get_by_role("button", name="Share").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        shared = page.evaluate("navigator.clipboard.readText()")
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Save as .gq").click()
+
+        assert saved.value.suggested_filename == "writers.gq"
+        assert saved.value.path().read_text() == WRITERS
+    assert "token" not in shared
+    with opened(browser, shared) as other:
+        expect(other.locator(".cm-content")).to_contain_text("query writers")
+        expect(other.locator("input[name=year]")).to_have_value("2015")
+        expect(other.locator(".banner.past")).to_contain_text("tag:v1")

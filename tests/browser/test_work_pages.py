@@ -193,6 +193,8 @@ def test_everything_is_reached_by_keyboard_and_fits_at_200_percent(
             page.keyboard.press("Enter")
             expect(page.locator("nav a[aria-current]")).to_have_text(name)
             page.locator(".panel").first.wait_for()
+            expect(page.get_by_label("Branch", exact=True)).to_be_visible()
+            expect(page.get_by_role("button", name="◷ now")).to_be_visible()
             wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{name} scrolls sideways by {wide} pixels"
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
