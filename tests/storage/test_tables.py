@@ -635,3 +635,21 @@ def test_parts_of_a_group_are_versions_of_their_own(
         any_table.commit(tables.rebase(each, any_table.head()))
         rows = tables.reads.scan(any_table.head(), ["id", "age"]).to_pylist()
         assert rows == pa.concat_tables(parts[: number + 1]).select(["id", "age"]).to_pylist()
+
+
+@pytest.mark.parametrize("kind", STAGES)
+def test_the_handle_that_a_commit_leaves_is_the_one_that_an_open_makes(
+    table: People, kind: str
+) -> None:
+    """A commit of rows keeps the columns that it was staged with, and asks Lance for none."""
+    table.append(0, 5)
+    table.append(5, 10)
+    committed = table.commit(STAGES[kind](table))
+    made_by = committed.transaction_uuid
+
+    left = table.storage.open_at(table.location, committed.version, incarnation=made_by)
+    fresh = TableStorage(table.storage.root).open_at(table.location, committed.version)
+
+    assert left.schema.equals(fresh.schema, check_metadata=True)
+    assert left == fresh
+    assert left.row_count == fresh.row_count == committed.row_count

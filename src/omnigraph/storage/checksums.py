@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from omnigraph.dataclass import dataclass
@@ -89,8 +90,12 @@ def checksum_file(dataset: str, relative: str) -> Checksum:
 
 def checksum_files(paths: Iterable[str], dataset: str) -> dict[str, Checksum]:
     """The checksums of local files below a dataset; directories among the paths are left out."""
-    relatives = [path[len(dataset) + 1 :] for path in dict.fromkeys(paths) if os.path.isfile(path)]
-    return {relative: checksum_file(dataset, relative) for relative in relatives}
+    found: dict[str, Checksum] = {}
+    for path in dict.fromkeys(paths):
+        relative = path[len(dataset) + 1 :]
+        with suppress(IsADirectoryError, FileNotFoundError):
+            found[relative] = checksum_file(dataset, relative)
+    return found
 
 
 def checksum_chunks(chunks: Iterable[Chunk], dataset: str, relative: str) -> Checksum:

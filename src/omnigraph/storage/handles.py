@@ -121,6 +121,8 @@ class StagedTransaction:
     checksums: Checksums = field(default_factory=dict, repr=False, compare=False)
     _operation: LanceOperation.BaseOperation = field(repr=False, compare=False, kw_only=True)
     _dataset: LanceDataset = field(repr=False, compare=False, kw_only=True)
+    _schema: pa.Schema | None = field(default=None, repr=False, compare=False, kw_only=True)
+    """The columns that the commit leaves as they were; None when it may change them."""
     _once: Lock = field(default_factory=Lock, repr=False, compare=False, init=False, kw_only=True)
 
     def __reduce__(self) -> NoReturn:

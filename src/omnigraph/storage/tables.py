@@ -232,7 +232,13 @@ class TableStorage:
         properties = {} if operation_id is None else {OPERATION_ID: operation_id}
         committed, dataset = self._committer.commit(staged, properties, is_synced=is_synced)
         key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid, None)
-        self._handles.put(key, _to_handle(staged.location, dataset))
+        if staged._schema is None:
+            made = _to_handle(staged.location, dataset)
+        else:
+            made = TableHandle(
+                staged.location, committed.version, staged._schema, committed.row_count, dataset
+            )
+        self._handles.put(key, made)
         return committed
 
     def sync_commits(self, versions: Iterable[CommittedVersion]) -> None:

@@ -42,6 +42,10 @@ from omnigraph.storage.operation_files import committed_files, count_staged_byte
 from omnigraph.storage.recorder import Recorder
 
 OPERATION_ID = "omnigraph.operation_id"
+_ROWS_ONLY = frozenset(
+    {StageKind.APPEND, StageKind.MERGE_INSERT, StageKind.UPDATE, StageKind.DELETE}
+)
+"""What is done to rows, and to no column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class Stager:
             self.recorder.measure(operation, handle.location, checksums or {}),
             _operation=operation,
             _dataset=handle._dataset,
+            _schema=handle.schema if kind in _ROWS_ONLY and handle.shown is None else None,
         )
         record(stages=Counter([kind.value]), bytes_staged=size)
         return staged
