@@ -45,7 +45,6 @@ SERVED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "history": (("history",), ("history",)),
     "bisect": (("bisect",), ("bisect",)),
     "blame": (("blame",), ("blame",)),
-    "bisect": (("bisect",), ("bisect",)),
     "revert": (("revert", "previewRevert"), ("revert",)),
     "revert_session": (("revert", "previewRevert"), ("revert",)),
     "cherry_pick": (("cherryPick", "previewCherryPick"), ("cherry-pick",)),
