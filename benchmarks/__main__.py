@@ -41,10 +41,11 @@ SCENARIOS = (
     "server",
     "spark",
     "start",
+    "transfer",
     "workbench",
     "writes",
 )
-QUICK = ("compare", "compile", "growth", "reopen", "search", "start")
+QUICK = ("compare", "compile", "growth", "reopen", "search", "start", "transfer")
 """The scenarios that have a small form."""
 
 

@@ -68,7 +68,7 @@ def _three_way() -> Iterator[Figure]:
         with tempfile.TemporaryDirectory() as path:
             schema = "node Doc { slug: String @key  x: I64? }"
             graph = og.init(Path(path) / "graph", schema=schema)
-            write_bulk(graph, "node:Doc", appending(_plain(np.arange(rows), 0)))
+            write_bulk(graph, "node:Doc", appending(plain_rows(np.arange(rows), 0)))
             walls, cpus = zip(*(_one_merge(graph, rows, each) for each in range(5)), strict=True)
             name = f"three-way, 1,000 of {rows:,} rows"
             yield Figure(name, statistics.median(walls), "wall ms")
@@ -82,20 +82,20 @@ def _one_merge(graph: og.Graph, rows: int, number: int) -> tuple[float, float]:
     chosen = np.random.default_rng(number).choice(rows, 1_100, replace=False)
     branch = f"change{number}"
     graph.create_branch(branch)
-    write_bulk(graph, "node:Doc", upserting(_one(_plain(chosen[:1_000], number))), branch)
-    write_bulk(graph, "node:Doc", upserting(_one(_plain(chosen[1_000:], -number))))
+    write_bulk(graph, "node:Doc", upserting(to_table(plain_rows(chosen[:1_000], number))), branch)
+    write_bulk(graph, "node:Doc", upserting(to_table(plain_rows(chosen[1_000:], -number))))
     wall, cpu = time.perf_counter(), time.process_time()
     graph.merge(branch)
     return 1_000 * (time.perf_counter() - wall), 1_000 * (time.process_time() - cpu)
 
 
-def _plain(numbers: np.ndarray, x: int) -> Iterator[pa.RecordBatch]:
+def plain_rows(numbers: np.ndarray, x: int) -> Iterator[pa.RecordBatch]:
     for piece in np.array_split(numbers, max(1, len(numbers) // 8_192)):
         ids = [f"d{number:07d}" for number in piece.tolist()]
         yield pa.record_batch({"id": ids, "slug": ids, "x": piece.astype(np.int64) + x})
 
 
-def _one(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+def to_table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
