@@ -98,5 +98,7 @@ def test_readers_that_take_no_events_leave_the_memory_of_a_server_flat(tmp_path:
             for each in readers:
                 each.close()
 
-    assert max(seen) - first < count * 2 * PAGE_KILOBYTES, (first, seen)
-    assert max(seen[5:]) <= min(seen[5:]) * 1.05, seen
+    # What readers hold, and what the threads that read for them decode at once when all begin.
+    decoded = Limits().read_threads * 8_192 * ROW_BYTES // 1024
+    assert max(seen) - first < count * 2 * PAGE_KILOBYTES + decoded, (first, seen)
+    assert max(seen[5:]) <= min(seen[5:]) * 1.05, "it goes on growing for readers that wait"
