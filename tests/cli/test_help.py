@@ -50,10 +50,9 @@ def list_leaves(group: Any, context: Any) -> Iterator[tuple[str, Any]]:
             yield name, each
 
 
-def parse(line: str) -> None:
+def parse(line: str, command: Any) -> None:
     """Take a command line apart as the program does, and run nothing."""
     words = list(takewhile(lambda each: each not in ("<", ">"), shlex.split(line)))
-    command: Any = typer.main.get_command(app)
     context = command.make_context(words[0], words[1:])
     while hasattr(command, "commands"):
         name, command, rest = command.resolve_command(
@@ -73,7 +72,7 @@ def test_every_command_has_an_example_that_it_understands() -> None:
         assert "Example" in command.epilog
         for line in examples.EXAMPLES[path].splitlines():
             assert line.startswith(f"omnigraph {path}")
-            parse(line)
+            parse(line, root)
 
 
 def test_help_of_a_command_ends_with_its_examples_line_by_line() -> None:
