@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,3 +164,35 @@ def test_a_long_condition_is_not_a_deep_one(graph: og.Graph) -> None:
         rows(graph, "1 = " + "+".join(["1"] * 3_000), "$p.key")
     with pytest.raises(og.errors.ParseError, match="nested too deeply"):
         rows(graph, "1 = " + "- " * 5_000 + "1", "$p.key")
+
+
+@pytest.mark.parametrize(
+    ("condition", "found", "looked_up"),
+    [
+        ("$p.k = 3 or $p.k = 5", [3, 5], 2),
+        ("$p.k in [7, 3, 7, 99]", [3, 7], 4),
+        ('$p.k = 1 or $p.name = "n2" or $p.name in ["n4"]', [1, 2, 4], 3),
+        ("$p.k = 3 or $p.k > 17", [3, 18, 19], None),
+        ("not ($p.k = 3 or $p.k = 5)", [n for n in range(20) if n not in (3, 5)], None),
+        (f"$p.k in [{', '.join(map(str, range(100)))}]", list(range(20)), None),
+    ],
+)
+def test_a_few_values_are_looked_up_and_not_searched_for(
+    tmp_path: Path, condition: str, found: list[int], looked_up: int | None
+) -> None:
+    """What they cost does not depend on how many rows there are."""
+    schema = "node N { k: I64 @key  name: String }"
+    with og.init(tmp_path / "g.omni", schema=schema, durability="process") as graph:
+        rows = [{"type": "N", "data": {"k": n, "name": f"n{n}"}} for n in range(20)]
+        graph.load(rows, mode="append")
+        text = (
+            f"query q() {{ match {{ $p: N  {condition} }} return {{ $p.k as k }} order {{ k }} }}"
+        )
+
+        first, again = (graph.query(text).rows() for _ in range(2))
+        shown = str(graph.explain(text, analyze=True))
+
+    assert [row["k"] for row in first] == [row["k"] for row in again] == found
+    assert ("looked up" in shown) is (looked_up is not None)
+    if looked_up is not None:
+        assert f"looked up {looked_up} values in node:N" in shown

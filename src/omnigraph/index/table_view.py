@@ -35,7 +35,7 @@ from omnigraph.manifest.model import TableEntry
 from omnigraph.nonblocking import may_block
 from omnigraph.storage.handles import BY_PLACE, TableHandle
 from omnigraph.storage.masks import to_mask
-from omnigraph.storage.predicates import And, Compare, CompareOp, IsIn, Predicate, columns_of
+from omnigraph.storage.predicates import And, IsIn, Predicate, columns_of, list_equalities
 from omnigraph.storage.projection import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
@@ -343,7 +343,7 @@ class TableView:
         selection = Selection(self.size)
         pushed: list[Predicate] = []
         for predicate in predicates:
-            equal = self.lookup.select_equal(predicate)
+            equal = self._select_equal(predicate)
             if equal is not None:
                 selection = selection.intersect(equal)
                 continue
@@ -357,6 +357,20 @@ class TableView:
         if not pushed:
             return selection
         return selection.intersect(self._scan_selection(And(tuple(pushed))))
+
+    def _select_equal(self, predicate: Predicate) -> Selection | None:
+        """The positions of one value or of a few, each looked up; None when one cannot be."""
+        wanted = list_equalities(predicate)
+        if len(wanted) < 2:
+            return self.lookup.select_equal(predicate)
+        positions: list[np.ndarray] = []
+        for each in wanted:
+            found = self.lookup.select_equal(each)
+            if found is None:
+                return None
+            positions.append(found.positions())
+        note(f"looked up {len(wanted)} values in {self.table_key}")
+        return Selection(self.size, positions=np.unique(np.concatenate(positions)))
 
     def has_index(self, name: str) -> bool:
         """Whether a scalar index covers a column, but for a few rows at most."""
@@ -380,10 +394,9 @@ class TableView:
         held: a large table that is written to is better looked up many times than decoded often.
         """
         least = thresholds.USES_BEFORE_DECODING
-        is_lookup = isinstance(predicate, Compare) and predicate.op is CompareOp.EQ
-        if not is_lookup or self.size <= thresholds.SMALL_TABLE_ROWS:
+        if not list_equalities(predicate) or self.size <= thresholds.SMALL_TABLE_ROWS:
             return least
-        if not self.has_index(columns_of(predicate)[0]):
+        if not all(self.has_index(name) for name in columns_of(predicate)):
             return least
         return least + self.size // thresholds.ROWS_DECODED_PER_LOOKUP
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+LOOKED_UP_MAX = 64
+"""How many values are looked up one by one."""
+
+
 class CompareOp(StrEnum):
     """How a column relates to a value."""
 
@@ -109,6 +113,26 @@ class Not:
 
 Leaf: TypeAlias = Compare | IsIn | IsNull | ListContains | TextContains | TextStartsWith | Known
 Predicate: TypeAlias = Leaf | And | Or | Not
+
+
+def list_equalities(predicate: Predicate) -> list[Compare]:
+    """The equalities of which one has to hold, when that is all a predicate says.
+
+    None when it says anything else, or names so many values that they are better met in one pass.
+    """
+    found: list[Compare] = []
+    pending: list[Predicate] = [predicate]
+    while pending:
+        match pending.pop():
+            case Compare(_, CompareOp.EQ) as equal:
+                found.append(equal)
+            case IsIn(column, values) if len(values) <= LOOKED_UP_MAX:
+                found += [Compare(column, CompareOp.EQ, each) for each in values if each.is_valid]
+            case Or(parts) if len(parts) <= LOOKED_UP_MAX:
+                pending.extend(parts)
+            case _:
+                return []
+    return found if len(found) <= LOOKED_UP_MAX else []
 
 
 def columns_of(predicate: Predicate) -> list[str]:
