@@ -314,7 +314,9 @@ class _Transfer:
             if commit.commit_id not in missing:
                 with suppress(ConflictError):
                     origin = coordinator.find_origin(coordinator.commit(commit.commit_id))
-                    return coordinator.prepare_branch(origin)
+                    # A cleanup may have left the manifest alone.
+                    if coordinator.has_tables(origin.snapshot()):
+                        return coordinator.prepare_branch(origin)
             commit = found.commits.get(commit.parent_id or "")
         self._starts_over = True
         return coordinator.prepare_branch(coordinator.fresh(MAIN), found.commits.keys())
