@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import needs_browser, opened
 from tests.browser.library import RETITLE, make_library
+from tests.depth import IS_TORTURE
 from tests.http.serving import Served, served, single
 
 pytestmark = needs_browser
@@ -48,6 +49,7 @@ def turn_to(page: Page, name: str) -> None:
     expect(page.locator("nav a[aria-current]")).to_have_text(name)
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_types_are_explored_and_neighbours_expanded_by_keys(browser: Browser, own: Served) -> None:
     with opened(browser, own.url) as page:
         page.locator(".diagram .type").first.wait_for()
@@ -103,6 +105,7 @@ def test_a_query_is_written_run_and_its_rows_opened_by_keys(browser: Browser, ow
         assert page.locator(".commits li.chosen").count() == 1, before
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_a_branch_is_merged_and_a_file_loaded_by_keys(
     browser: Browser, own: Served, tmp_path: Path
 ) -> None:

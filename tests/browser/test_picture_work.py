@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser
 
 import omnigraph as og
 from tests.browser.conftest import needs_browser
+from tests.depth import IS_TORTURE
 from tests.http.serving import Served
 
 pytestmark = needs_browser
@@ -84,6 +86,7 @@ def count_work(browser: Browser, folder: Path, page: str, nodes: int) -> dict[st
     return work
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_a_lost_graphics_context_comes_back_with_the_picture(
     browser: Browser, library: Served, tmp_path: Path
 ) -> None:

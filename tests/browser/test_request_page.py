@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PICTURES, WRITES_PICTURES, needs_browser, opened
 from tests.browser.library import HOSTILE, RETITLE, make_library
+from tests.depth import IS_TORTURE
 from tests.http.serving import Served, served, single
 
 pytestmark = needs_browser
@@ -110,6 +111,7 @@ def test_a_request_is_opened_talked_about_approved_by_another_person_and_merged(
     assert row == {"p.name": "Samuel Hill", "p.title": "Editor"}
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_who_may_not_merge_or_comment_reads_the_request_and_is_told_why(
     visit: Callable[[str, str], opened], ruled: Served
 ) -> None:
