@@ -264,7 +264,7 @@ def _sort_newest_first(state: ManifestState) -> Iterator[GraphCommit] | None:
 
 
 def _parse_on_demand(rows: pa.Table, places: pa.Array) -> Iterator[GraphCommit]:
-    start, size = 0, FEW_COMMITS
+    start, size = 0, max(1, FEW_COMMITS)
     while start < len(places):
         yield from map(row_to_commit, rows.take(places[start : start + size]).to_pylist())
         start, size = start + size, 2 * size
