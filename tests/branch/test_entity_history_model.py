@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, event, example, given, settings
 import omnigraph as og
 from omnigraph.errors import EntityNotFound, OmnigraphError
 from tests.branch.people import State, change, new_people, state_of
-from tests.depth import depth
+from tests.depth import IS_TORTURE
 
 pytestmark = pytest.mark.slow
 
@@ -298,9 +298,9 @@ def plain(image: Any) -> Any:
 
 
 @settings(
-    max_examples=depth(1, 40),
+    max_examples=40,
     deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    phases=[Phase.explicit, *((Phase.reuse, Phase.generate) if IS_TORTURE else ())],
     suppress_health_check=[HealthCheck.too_slow],
 )
 @example(ALL_AT_ONCE)
