@@ -31,7 +31,7 @@ from tests.executor.return_strategies import draw_whole_query
 pytestmark = pytest.mark.slow
 
 PARTS = 2
-GRAPHS_PER_PART = depth(4, 200)
+GRAPHS_PER_PART = depth(2, 200)
 QUERIES_PER_GRAPH = 25
 
 
