@@ -96,6 +96,28 @@ CALLS: dict[str, dict[str, Any]] = {
     "diff_html": {
         "from_": "main", "to": "main", "title": None, "kinds": None, "types": None, "ops": None
     },
+    "open_merge_request": {
+        "source": "side", "into": "main", "title": "A title", "description": None,
+        "reviewers": [], "actor": None,
+    },
+    "merge_request": {"number": 1},
+    "merge_requests": {"state": "open", "limit": 1, "before": None},
+    "preview_merge_request": {"number": 1},
+    "edit_merge_request": {
+        "number": 1, "title": "Other", "description": None, "reviewers": None, "target": None,
+        "actor": None,
+    },
+    "comment_on_merge_request": {
+        "number": 1, "text": "Why?", "type": None, "id": None, "property": None, "actor": None,
+    },
+    "request_changes": {"number": 1, "text": None, "actor": None},
+    "approve_merge_request": {"number": 1, "head": None, "text": None, "actor": None},
+    "withdraw_approval": {"number": 1, "actor": None},
+    "close_merge_request": {"number": 1, "text": None, "actor": None},
+    "reopen_merge_request": {"number": 1, "text": None, "actor": None},
+    "complete_merge_request": {
+        "number": 1, "head": None, "resolve": None, "delete_branch": False, "actor": None,
+    },
     "doctor": {},
     "edges": {"type": "Knows"},
     "embed": {

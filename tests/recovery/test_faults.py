@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -84,8 +85,8 @@ def test_a_sidecar_whose_write_failed_late_is_taken_back(
     store = type(inside(graph).store.texts.store)
     real = store.write_text
 
-    def write_and_fail(self: object, uri: str, text: str) -> None:
-        real(self, uri, text)  # type: ignore[arg-type]
+    def write_and_fail(self: Any, uri: str, text: str, **given: Any) -> None:
+        real(self, uri, text, **given)
         if "__recovery" in uri:
             fails()
 

@@ -6,6 +6,7 @@ a request that gets another target meanwhile is not approved for that one by mis
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from omnigraph.graph.session import Session
 
 ALL = "all"
-LIMIT_MAX = 1_000
 
 Permit = Callable[[MergeRequest], str | None]
 """Says who acts on a request, or raises PolicyError."""
@@ -92,7 +92,9 @@ def list_requests(
     session.read_contract()
     wanted = None if state == ALL else RequestState(state)
     found = _requests(session).list_all(wanted, before=before)
-    return RequestList(islice(filter(is_shown, found), limit))
+    return RequestList(
+        islice(filter(is_shown, found), None if limit is None else min(limit, sys.maxsize))
+    )
 
 
 def find_request(session: Session, number: int) -> MergeRequest:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.branch.merge import MergeResult, delete_merged
 from omnigraph.branch.merge import merge as merge_branches
+from omnigraph.branch.request_review import APPROVERS_SHOWN_MAX
 from omnigraph.commit_note import CommitNote
 from omnigraph.errors import ApprovalsMissing
 from omnigraph.policy import Action
@@ -18,8 +19,6 @@ from omnigraph.write.recovery import retry_after_recovery
 if TYPE_CHECKING:
     from omnigraph.branch.choices import Resolution
     from omnigraph.graph.session import Session
-
-APPROVERS_SHOWN_MAX = 20
 
 
 def permit_merge(session: Session, source: str, target: str, actor: str | None) -> str | None:
