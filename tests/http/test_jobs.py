@@ -19,6 +19,7 @@ import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint
 from omnigraph.server import upkeep_runner
 from tests.cli.running import run
+from tests.depth import depth
 from tests.http.serving import INSERT, Client, make_graph, served, single
 from tests.http.test_process import started
 from tests.http.test_write_process import workers_of
@@ -176,7 +177,7 @@ def test_too_many_jobs_that_wait_are_refused(
         assert client.get("/jobs").json() == {"jobs": []}
 
 
-@pytest.mark.parametrize("dies", ["server", "both", "process"])
+@pytest.mark.parametrize("dies", ["server", "both", "process"][:: depth(2, 1)])
 def test_a_job_says_what_happened_after_a_kill(tmp_path: Path, dies: str) -> None:
     """kill -9 in the middle of a cleanup: the job ends with its process, or says that it did not.
 

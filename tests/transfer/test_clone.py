@@ -106,7 +106,7 @@ def test_a_clone_that_fails_at_any_file_does_not_open_and_goes_on(
     whole = list_files(tmp_path / "counted")
     moved = 0
 
-    for number in sample(range(1, count + 1), every=7):
+    for number in sample(range(1, count + 1), every=14):
         target = tmp_path / f"copy{number}"
         with failing_at(Failpoint.TRANSFER_BEFORE_FILE, number):
             clone(home, target)
@@ -118,7 +118,7 @@ def test_a_clone_that_fails_at_any_file_does_not_open_and_goes_on(
         assert list_files(target).keys() == whole.keys()
         assert find_damage(target) == []
         shutil.rmtree(target)
-    assert moved < count * len(sample(range(1, count + 1), every=7))
+    assert moved < count * len(sample(range(1, count + 1), every=14))
 
 
 @pytest.mark.parametrize("point", STEPS)

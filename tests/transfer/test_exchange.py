@@ -316,7 +316,7 @@ def test_a_push_torn_at_any_file_changes_nothing_and_goes_on(
     before, count = show(home), count_files(home, away, tmp_path)
     assert count > 4
 
-    for number in sample(range(1, count + 1), every=3):
+    for number in sample(range(1, count + 1), every=8):
         with failing_at(Failpoint.TRANSFER_BEFORE_FILE, number):
             push(away, home)
         assert show(home) == before
