@@ -65,7 +65,7 @@ class Remotes:
         """
         found = self.find(name)
         if found is None and name not in self.names():
-            message = f"there is no remote '{name}'"
+            message = f"there is no remote '{name}' — `omnigraph remote list` shows those there are"
             raise NotFoundError(with_suggestion(message, name, self.names()))
         self._texts.delete(_file(name))
         return found or Remote(name, "")
