@@ -92,7 +92,31 @@ def test_a_file_in_the_place_of_the_graph_is_recognised(team: Path, tmp_path: Pa
     outcome = run("load", str(file), "--type", "Person", "--mode", "append")
 
     assert outcome.code != 0
-    assert f"'{file}' stands where the graph is named — write `--data {file}`" in outcome.err
+    assert f"'{file}' stands where the graph is named — write `omnigraph load GRAPH" in outcome.err
+
+
+@pytest.mark.parametrize("store", [(), ("--store",)])
+def test_files_of_several_types_are_arguments_behind_the_graph_or_its_flag(
+    store: tuple[str, ...], team: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text("slug,name\nkim,Kim\nmax,Max\n")
+    (tmp_path / "pairs.csv").write_text("from,to\nkim,max\n")
+    types = ("--type", "Person", tmp_path / "people.csv", "--type", "Knows", tmp_path / "pairs.csv")
+
+    outcome = run("load", *store, team, *types, "--mode", "append")
+
+    assert outcome.code == 0, outcome.err
+    assert "3 entities across 1 node types and 1 edge types" in outcome.out
+
+
+def test_files_as_arguments_and_with_data_are_refused(team: Path, tmp_path: Path) -> None:
+    before = commits(team)
+
+    outcome = run("load", team, "a.csv", "--data", "b.csv", "--mode", "append")
+
+    assert outcome.code != 0
+    assert "files stand as arguments (a.csv) and with --data" in outcome.err
+    assert commits(team) == before
 
 
 def test_load_as_json_has_table_and_entity_words(team: Path, tmp_path: Path) -> None:

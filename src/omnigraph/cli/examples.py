@@ -15,7 +15,7 @@ EXAMPLES: Final = {
     "push": "omnigraph push origin --store team.omni",
     "pull": "omnigraph pull central.omni --store team.omni",
     "fetch": "omnigraph fetch origin --prune --store team.omni",
-    "load": """omnigraph load team.omni --data people.csv --type Person --mode merge
+    "load": """omnigraph load team.omni --type Person people.csv --mode merge
 omnigraph load team.omni --data records.jsonl --mode append --dry-run""",
     "export": "omnigraph export team.omni > team.jsonl",
     "query": _QUERY,

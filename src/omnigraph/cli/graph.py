@@ -81,13 +81,17 @@ LoadDataOption = Annotated[
     list[str] | None,
     typer.Option("--data", help="A file, a directory, a glob, or - for stdin; may be repeated."),
 ]
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FILES]...", help="Files to load, in place of --data."),
+]
 MappingOption = Annotated[
     str | None,
     typer.Option("--mapping", help="A YAML file that maps files to types, columns to properties."),
 ]
 TypeOption = Annotated[
     list[str] | None,
-    typer.Option("--type", help="The type of the rows of --data: once, or once for each."),
+    typer.Option("--type", help="The type of the rows: once for all files, or once for each."),
 ]
 ModeOption = typer.Option("--mode", help="overwrite, append or merge.")
 OnErrorOption = Annotated[
@@ -105,6 +109,7 @@ EmbedFlag = Annotated[
 def load(
     call: Call,
     mode: Annotated[str, ModeOption],
+    paths: FilesArgument = None,
     data: LoadDataOption = None,
     mapping: MappingOption = None,
     types: TypeOption = None,
@@ -122,9 +127,10 @@ def load(
     """Load records as one commit, or load nothing."""
     call.refuse_served(engine=engine != "auto", on_error=on_error != "reject")
     options = StoreOptions(engine=engine, on_error=on_error)
+    call, data = _list_files(call, paths or [], data or [])
     if not data and mapping is None:
         raise BadRequestError(_describe_nothing(call.flags.address.uri))
-    with _spool_stdin(data or []) as files:
+    with _spool_stdin(data) as files:
         note = parse_note(message, meta)
         given = _LoadInput(_pair_types(files, types), mapping, dry_run, note)
         _load(call, given, mode, branch, base, options, embed=embed)
@@ -162,11 +168,28 @@ def _spool_stdin(data: list[str]) -> Iterator[list[str]]:
         spooled.remove()
 
 
+def _list_files(call: Call, paths: list[str], data: list[str]) -> tuple[Call, list[str]]:
+    """The files of a load, and the call without those: a flag can name the graph instead."""
+    first = call.flags.uri
+    elsewhere = replace(call.flags, uri=None)
+    if first is not None and elsewhere.is_addressed:
+        call, paths = replace(call, flags=elsewhere), [first, *paths]
+    if paths and data:
+        raise BadRequestError(
+            f"files stand as arguments ({', '.join(paths)}) and with --data — give all of them "
+            "one way; nothing was written"
+        )
+    return call, paths or data
+
+
 def _describe_nothing(uri: str | None) -> str:
     """What is missing; a file in the place of the graph was most likely to be loaded."""
     if uri is None or not Path(uri).is_file():
-        return "nothing to load — give --data, or --mapping"
-    return f"nothing to load: '{uri}' stands where the graph is named — write `--data {uri}`"
+        return "nothing to load — name files, or give --mapping"
+    return (
+        f"nothing to load: '{uri}' stands where the graph is named — write "
+        f"`omnigraph load GRAPH {uri}`"
+    )
 
 
 def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:
@@ -175,8 +198,8 @@ def _pair_types(data: list[str], types: list[str] | None) -> LoadFiles:
         return data
     if len(types) not in (1, len(data)):
         raise BadRequestError(
-            f"{len(types)} times --type for {len(data)} times --data — give one type for all "
-            "files, or one for each"
+            f"{len(types)} times --type for {len(data)} files — give one type for all files, or "
+            "one for each"
         )
     by_type: dict[str, list[str]] = {}
     for index, path in enumerate(data):

@@ -27,7 +27,7 @@ OTHERS = "More"
 EXAMPLES = """\
 Examples:
   omnigraph init --schema team.pg team.omni
-  omnigraph load team.omni --data people.csv --type Person --mode merge
+  omnigraph load team.omni --type Person people.csv --mode merge
   omnigraph query --store team.omni -e 'query q() { match { $p: Person } return { $p.name } }'
   omnigraph branch create --uri team.omni review
   omnigraph shell team.omni
