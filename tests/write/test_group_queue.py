@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import linecache
 import sys
 import threading
@@ -118,6 +119,34 @@ def test_an_interrupt_at_any_step_blocks_no_other_caller(
         if steps < step:
             break
     assert step > 15
+
+
+def test_an_interrupt_that_comes_just_before_a_caller_waits_ends_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such a one wakes no thread: Python only notes it, as `interrupt_main` does."""
+    monkeypatch.setattr(group_queue, "LOOK_SECONDS", 0.02)
+    queue, is_held = Queue(double_all, 8), Event()
+
+    def hold() -> None:
+        with queue.hold("key"):
+            is_held.set()
+            wait_until(lambda: queue.count_waiting("key") == 1)
+            _thread.interrupt_main()
+            limit = time.monotonic() + WAIT_SECONDS
+            wait_until(lambda: queue.count_waiting("key") == 0 or time.monotonic() > limit)
+            found.append(queue.count_waiting("key"))
+
+    found = list[int]()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    is_held.wait()
+    with pytest.raises(KeyboardInterrupt):
+        queue.run("key", 1)
+    holder.join()
+
+    assert found == [0]
+    assert queue.run("key", 2) == 4
 
 
 def wait_until(is_done: Callable[[], bool], is_over: Event | None = None) -> None:

@@ -9,7 +9,9 @@
 A leader that comes alone goes on at once. One that follows a group waits for as many as were in it,
 for a fraction of the time that it took: its members have their results, and most callers come again
 at once. Without it every other group would have one member.
-An interrupt (Ctrl-C) can come between any two steps, so each step of leaving can be repeated.
+An interrupt (Ctrl-C) can come between any two steps, so each step of leaving can be repeated. A
+caller waits for a bare lock: an interrupt in an event or a condition of `threading` can have them
+release a lock that another thread holds.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
 GATHER_SHARE = 0.25
 """How long a leader waits for others: this share of what the last group took."""
+LOOK_SECONDS = 0.5
+"""How often a caller that waits looks for interrupts: one that came just before wakes nobody."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,7 +45,8 @@ class Member(Generic[T, R]):
         """Who leads next."""
         self._result: R | None = None
         self._error: BaseException | None = None
-        self._turn = threading.Event()
+        self._turn = threading.Lock()
+        self._turn.acquire()
 
     def complete(self, result: R) -> None:
         """Give the caller its result."""
@@ -60,11 +65,17 @@ class Member(Generic[T, R]):
 
     def wake(self) -> None:
         """Let the caller see what it was given."""
-        self._turn.set()
+        with suppress(RuntimeError):  # it was woken already
+            self._turn.release()
 
     def wait(self) -> None:
         """Wait for the outcome, or for the turn to lead."""
-        self._turn.wait()
+        while not self._turn.acquire(timeout=LOOK_SECONDS):
+            pass
+
+    def wait_for_others(self, seconds: float) -> None:
+        """Wait, as the leader, until it is woken or for so long."""
+        self._turn.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
 
     def get_result(self) -> R:
         if self._error is not None:
@@ -85,8 +96,9 @@ class GroupQueue(Generic[T, R]):
         """Those who wait, of every key that has a leader."""
         self._last: dict[str, tuple[int, float]] = {}
         """How many are likely to come again, and the seconds that the last group took."""
+        self._gathering: dict[str, Member[T, R]] = {}
+        """The leader of each key that waits for others."""
         self._lock = threading.Lock()
-        self._has_come = threading.Condition(self._lock)
 
     def run(self, key: str, work: T) -> R:
         """Have `work` done in a group; returns, or raises, what its leader completes it with."""
@@ -95,7 +107,7 @@ class GroupQueue(Generic[T, R]):
             self._enter(key, member)
             member.wait()
             if member.leads:
-                self._gather(key)
+                self._gather(key, member)
                 self._take(key, member)
                 start = time.perf_counter()
                 self._lead([member, *member.followers])
@@ -131,18 +143,20 @@ class GroupQueue(Generic[T, R]):
         with self._lock:
             if key in self._waiting:
                 self._waiting[key].append(member)
-                if self._are_all_here(key):
-                    self._has_come.notify_all()
+                if key in self._gathering and self._are_all_here(key):
+                    self._gathering[key].wake()
             else:
                 member.let_lead()
                 self._waiting[key] = []
 
-    def _gather(self, key: str) -> None:
+    def _gather(self, key: str, leader: Member[T, R]) -> None:
         """Wait a moment for as many members as are likely to come."""
         with self._lock:
-            if key in self._last:
-                seconds = GATHER_SHARE * self._last[key][1]
-                self._has_come.wait_for(lambda: self._are_all_here(key), seconds)
+            if self._are_all_here(key):
+                return
+            seconds = GATHER_SHARE * self._last[key][1]
+            self._gathering[key] = leader
+        leader.wait_for_others(seconds)
 
     def _are_all_here(self, key: str) -> bool:
         return 1 + len(self._waiting[key]) >= self._last.get(key, (1, 0.0))[0]
@@ -158,6 +172,7 @@ class GroupQueue(Generic[T, R]):
 
     def _take(self, key: str, leader: Member[T, R]) -> None:
         with self._lock:
+            self._gathering.pop(key, None)
             waiting = self._waiting[key]
             leader.followers = waiting[: self._members_max - 1]
             del waiting[: self._members_max - 1]
