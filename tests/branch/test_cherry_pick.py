@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.branch.choices import Resolution
 from omnigraph.branch.merge import MergeOutcome, MergePreview
 from omnigraph.errors import CommitNotReplayable, MergeConflicts
 from tests.branch.people import change, new_people, state_of
@@ -59,6 +60,36 @@ def test_several_are_one_commit_in_the_order_they_are_named(graph: og.Graph) -> 
     assert people["eve"]["age"] == 3
     assert "fay" not in people
     assert len(graph.commits()) == before + 1
+
+
+def test_a_row_that_has_to_give_way_to_several_is_what_it_is_there(graph: og.Graph) -> None:
+    """The rows that are made are of several versions; the one that gives way is of the last."""
+    one = commit(graph, "email", "dev", name="bob", email="x@x")
+    change(graph, "age", "dev", name="alice", age=9)
+    three = commit(graph, "age", "dev", name="dan", age=51)
+    change(graph, "email", name="carol", email="x@x")
+
+    graph.cherry_pick(one, three, into="main", resolve="theirs")
+
+    rows = state_of(graph)["node:Person"]
+    found = {name: (each["age"], each["email"]) for name, each in rows.items()}
+    assert found == {
+        "alice": (30, None), "bob": (25, "x@x"), "carol": (40, None), "dan": (51, None)
+    }  # fmt: skip
+
+
+def test_several_with_a_conflict_are_chosen_property_by_property(graph: og.Graph) -> None:
+    one = commit(graph, "age", "dev", name="bob", age=26)
+    change(graph, "age", "dev", name="alice", age=9)
+    three = commit(graph, "email", "dev", name="bob", email="x@x")
+    four = commit(graph, "age", "dev", name="dan", age=51)
+    change(graph, "age", name="bob", age=27)
+
+    picks: Resolution = {"node:Person": {"bob": {"age": "ours", "email": "theirs"}}}
+    graph.cherry_pick(one, three, four, into="main", resolve=picks)
+
+    rows = state_of(graph)["node:Person"]
+    assert (rows["bob"]["age"], rows["bob"]["email"], rows["dan"]["age"]) == (27, "x@x", 51)
 
 
 def test_another_order_is_a_conflict(graph: og.Graph) -> None:

@@ -491,7 +491,9 @@ def test_a_merge_is_previewed_then_resolved_choice_by_choice(surface: Surface) -
     surface.merge_resolved("dev", [{"table_key": "node:Person"}]).refused(
         400, "cannot resolve with"
     )
-    choice = {"table_key": "node:Person", "row_id": "ada", "take": "theirs"}
+    choice = {"table_key": "node:Person", "row_id": "ada", "take": {"age": "mine"}}
+    surface.merge_resolved("dev", [choice]).refused(400, "cannot resolve with 'mine'")
+    choice["take"] = {"age": "theirs"}
     merged = surface.merge_resolved("dev", [choice]).json
     assert merged["outcome"] == "merged"
     assert ages(surface) == {"ada": 1, "grace": 45, "lin": 3}

@@ -15,6 +15,7 @@ merge.py         two heads → outcome → one commit with two parents
   conflicts.py     rows both sides changed, and not alike
   rules.py         what the merged graph would break
   choices.py       the caller's choices        resolve.py  choices and rules, round by round
+    mixed_rows.py    rows of which each property was chosen
   apply.py         sidecar, commits, confirmation, publish
   schema_join.py   which schema a merge of two schemas leads to, and its states in that schema
     schema_images.py   a state shown in another schema

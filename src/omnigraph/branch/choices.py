@@ -4,41 +4,54 @@
 
     {"node:Person": "theirs", "edge:Knows": {"01J…": "ours"}}
     [{"table_key": "node:Person", "row_id": "lin", "take": "theirs"}]
+
+Of a row that both sides have, properties can be chosen one by one, or given:
+
+    {"node:Person": {"lin": {"title": "theirs", "team": "ours", "room": {"value": "3.14"}}}}
+
+What only one side changed is then that side's unless it is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from omnigraph.branch.conflicts import Edit
-from omnigraph.branch.differences import SCHEMA, Differences
-from omnigraph.branch.plan import TablePlan
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, MergeConflict
 
 Side: TypeAlias = Literal["ours", "theirs"]
-Resolution: TypeAlias = Side | Mapping[str, Side | Mapping[str, Side]] | Sequence[Mapping[str, Any]]
+Take: TypeAlias = Side | Mapping[str, Side | Mapping[str, Any]]
+Resolution: TypeAlias = Side | Mapping[str, Side | Mapping[str, Take]] | Sequence[Mapping[str, Any]]
 
 SIDES = ("ours", "theirs")
+VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that neither side need have."""
+
+    value: Any
+
+
+Picks: TypeAlias = Mapping[str, Side | Given]
+Choice: TypeAlias = Side | Picks
+_Scope: TypeAlias = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Which side to keep, by table and row; None is the word for all rows or all tables."""
+    """What to keep, by table and row; None is the word for all rows or all tables."""
 
-    by_row: Mapping[tuple[str | None, str | None], Side]
+    by_row: Mapping[_Scope, Choice]
 
     @classmethod
     def read(cls, resolution: Resolution | None) -> Choices:
         """Read what the caller gave.
 
         Raises:
-            BadRequestError: It is in none of the three forms.
+            BadRequestError: It is in none of the known forms.
         """
         match resolution:
             case None:
@@ -52,7 +65,8 @@ class Choices:
             case _:
                 raise _unreadable(resolution)
 
-    def side_of(self, conflict: MergeConflict) -> Side | None:
+    def find(self, conflict: MergeConflict) -> Choice | None:
+        """What the caller said about a conflict, the closest word first."""
         key, row = conflict.table_key, conflict.row_id
         for scope in ((key, row), (key, None), (None, None)):
             if scope in self.by_row:
@@ -60,34 +74,69 @@ class Choices:
         return None
 
     def check_used(self, conflicts: Iterable[MergeConflict]) -> None:
-        """Refuse a choice about a row that is not in conflict: it would silently do nothing."""
-        known = {(each.table_key, each.row_id) for each in conflicts}
-        for key, row in self.by_row:
-            if row is not None and (key, row) not in known:
+        """Refuse a choice that would silently do nothing.
+
+        It is about a row that is not in conflict, or about a property in which the sides agree.
+        """
+        differing: dict[_Scope, set[str]] = {}
+        for each in conflicts:
+            names = differing.setdefault((each.table_key, each.row_id), set())
+            if each.ours is not None and each.theirs is not None:
+                names.update(each.ours)
+        for (key, row), choice in self.by_row.items():
+            if row is not None and (key, row) not in differing:
                 raise BadRequestError(
                     f"there is no conflict on {key} '{row}' to resolve — preview the merge to see "
                     "the conflicts there are"
                 )
+            if not isinstance(choice, str):
+                _check_names(f"{key} '{row}'", choice, differing[key, row])
 
 
-def _pairs_of_mapping(
-    resolution: Mapping[str, Any],
-) -> Iterable[tuple[tuple[str | None, str | None], Side]]:
+def _check_names(subject: str, picks: Picks, differing: set[str]) -> None:
+    if not differing:
+        raise BadRequestError(
+            f"the two sides of {subject} do not both have the row with values that differ, so its "
+            "properties cannot be chosen one by one — nothing was merged; choose 'ours' or 'theirs'"
+        )
+    for name in picks:
+        if name not in differing:
+            raise BadRequestError(
+                f"there is no conflict on '{name}' of {subject} to resolve: the sides differ in "
+                f"{', '.join(sorted(differing))} — nothing was merged"
+            )
+
+
+def _pairs_of_mapping(resolution: Mapping[str, Any]) -> Iterator[tuple[_Scope, Choice]]:
     for key, choice in resolution.items():
         if isinstance(choice, Mapping):
-            for row, side in choice.items():
-                yield (key, row), _side(side)
+            for row, take in choice.items():
+                yield (key, row), _choice(take)
         else:
             yield (key, None), _side(choice)
 
 
-def _pair_of_item(item: Any) -> tuple[tuple[str | None, str | None], Side]:
+def _pair_of_item(item: Any) -> tuple[_Scope, Choice]:
     if not isinstance(item, Mapping) or "table_key" not in item or "take" not in item:
         raise _unreadable(item)
-    row = item.get("row_id")
-    if row is not None and not isinstance(row, str):
+    key, row, take = str(item["table_key"]), item.get("row_id"), item["take"]
+    if row is None:
+        return (key, None), _side(take)
+    if not isinstance(row, str):
         raise _unreadable(item)
-    return (str(item["table_key"]), row), _side(item["take"])
+    return (key, row), _choice(take)
+
+
+def _choice(take: Any) -> Choice:
+    if isinstance(take, Mapping):
+        return {name: _pick(each) for name, each in take.items()}
+    return _side(take)
+
+
+def _pick(pick: Any) -> Side | Given:
+    if isinstance(pick, Mapping) and pick.keys() == {VALUE}:
+        return Given(pick[VALUE])
+    return _side(pick)
 
 
 def _side(side: Any) -> Side:
@@ -99,32 +148,6 @@ def _side(side: Any) -> Side:
 def _unreadable(value: Any) -> BadRequestError:
     return BadRequestError(
         f"cannot resolve with {value!r} — give 'ours' or 'theirs', a mapping of table keys to "
-        "these or to row ids, or a list of objects with table_key, row_id and take"
+        "these or to row ids, or a list of objects with table_key, row_id and take; of a row, also "
+        "a mapping of properties to 'ours', 'theirs' or {'value': …}"
     )
-
-
-def apply_edits(
-    plans: Mapping[str, TablePlan],
-    edits: Iterable[Edit],
-    unchanged: Callable[[str], TablePlan],
-) -> dict[str, TablePlan]:
-    """The plans with rows of their deltas put in place or dropped.
-
-    `unchanged` makes the plan of a table that has none.
-    """
-    by_table: dict[str, dict[str, Edit]] = {}
-    for edit in edits:
-        by_table.setdefault(edit.table_key, {})[edit.row_id] = edit
-    result = dict(plans)
-    for key, changes in by_table.items():
-        plan = result.get(key) or unchanged(key)
-        rows = plan.delta.rows
-        kept = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=pa.array(changes, pa.utf8()))))
-        put = [(edit.row_id, *edit.row) for edit in changes.values() if edit.row is not None]
-        added = pa.Table.from_pylist(
-            [dict(zip(SCHEMA.names, row, strict=True)) for row in put], schema=SCHEMA
-        )
-        delta = Differences(pa.concat_tables([kept, added]).sort_by("id").combine_chunks())
-        # The source's version does not hold the result any more, so it cannot be pointed at.
-        result[key] = replace(plan, delta=delta, is_rewrite=True)
-    return result

@@ -10,6 +10,7 @@ changed          changed          divergent insert, divergent update, or delete 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -48,11 +49,22 @@ class ConflictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A row of a table's delta put in place of what is there for the id; None drops it."""
+    """A row of a table's delta put in place of what is there for the id; None drops it.
+
+    With `ours` and `values` the source's row is taken with these columns as the target has them,
+    and these given.
+    """
 
     table_key: str
     row_id: str
     row: tuple[int | None, int | None] | None
+    ours: frozenset[str] = frozenset()
+    values: Mapping[str, pa.Scalar] = field(default_factory=dict)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether neither side has the row."""
+        return bool(self.ours or self.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Contested merges: those that resolved a conflict about one entity, as they noted it themselves.
 
-A merge notes which conflicts it resolved and which side it kept. What the other side had is read
-from the states that were merged, so nothing else has to be noted.
+A merge notes which conflicts it resolved and which side it kept, of a row or of its properties.
+What the other side had is read from the states that were merged, so nothing else has to be noted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ NOTE = "resolved"
 
 @dataclass(frozen=True, slots=True)
 class LostValue(JsonForm):
-    """A value that a merge gave up: it kept `kept`, the side of the target (ours) or the source.
+    """A value that a merge gave up: it kept `kept`, the side of the target (ours) or the source,
+    or a `value` that it was given.
 
     `commit_id` wrote it, on `branch`. With `is_deletion` the losing side had deleted the entity.
     """
@@ -41,10 +42,13 @@ class LostValue(JsonForm):
 
 @dataclass(frozen=True, slots=True)
 class Contested:
-    """A merge, and the side that it kept of the entity under each key that the type had."""
+    """A merge, and what it kept of the entity under each key that the type had.
+
+    That is a side, or what it kept of each property that was chosen: a side, or `value`.
+    """
 
     merge: GraphCommit
-    kept: dict[str, str]
+    kept: dict[str, str | dict[str, str]]
 
 
 def find_contested(state: ManifestState, entity_id: str) -> dict[str, Contested]:

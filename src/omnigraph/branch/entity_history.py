@@ -258,27 +258,39 @@ class EntityReview:
             return
         try:
             after = self._line.read(merge)
-            kept = None if after is None else contested.kept.get(after.entity.table_key)
-            if after is None or kept is None:
+            take = None if after is None else contested.kept.get(after.entity.table_key)
+            if after is None or take is None:
                 return
-            loser, winner = (source, target) if kept == "ours" else (target, source)
-            losing = self._line.read(loser)
+            for kept, chosen in _list_kept(after.entity, take, wanted):
+                sides = [(source, target)] if kept != "theirs" else []
+                sides += [(target, source)] if kept != "ours" else []
+                for loser, winner in sides:
+                    found = self._list_lost(loser, winner, after, chosen)
+                    for identity, value, commit, is_deletion in found:
+                        facts = commit.commit_id, commit.actor, commit.created_at, commit.branch
+                        lost[identity].append(
+                            LostValue(value, merge.commit_id, kept, *facts, is_deletion)
+                        )
         except NotFoundError:
             return
+
+    def _list_lost(
+        self, loser: GraphCommit, winner: GraphCommit, after: EntityRow, wanted: set[int | str]
+    ) -> list[tuple[int | str, Any, GraphCommit, bool]]:
+        """The values of a side that the row does not have, and the commits that wrote them."""
+        losing = self._line.read(loser)
         own = {
             each.commit_id: each
             for each in compare_histories(self._dag, [loser], [winner]).only_one
         }
+        found = []
         for each in wanted & changed_values(losing, after):
             writer = self._find_writer(loser, losing, each)
             # A value that both sides had from before was not given up by the merge.
             if writer in own:
-                commit = own[writer]
                 value = None if losing is None else losing.values.get(each)
-                facts = commit.commit_id, commit.actor, commit.created_at, commit.branch
-                lost[each].append(
-                    LostValue(value, merge.commit_id, kept, *facts, is_deletion=losing is None)
-                )
+                found.append((each, value, own[writer], losing is None))
+        return found
 
     def _find_writer(
         self, head: GraphCommit, row: EntityRow | None, identity: int | str
@@ -299,6 +311,18 @@ class EntityReview:
         deleted_by = None if commit is None else commit.commit_id
         place = self._entity.table_key, self._id, self._state.branch
         return EntityNotFound(*place, deleted_by=deleted_by)
+
+
+def _list_kept(
+    entity: EntityType, take: str | dict[str, str], wanted: set[int | str]
+) -> Iterator[tuple[str, set[int | str]]]:
+    """What a merge kept, each with the wanted properties that it kept it of."""
+    if isinstance(take, str):
+        yield take, wanted
+        return
+    for kept in dict.fromkeys(take.values()):
+        names = {identity_of(entity, name) for name, each in take.items() if each == kept}
+        yield kept, wanted & names
 
 
 def _explain_lost(source: GraphCommit, merge: GraphCommit) -> str:

@@ -3,7 +3,7 @@
 Each change leads from a `before` to an `after`. A row of it is made if the row is what the change
 starts from by then, as the target and the changes before it leave it; left alone if it is already
 what the change ends with; and a conflict otherwise. The rows that are made are of several versions
-of the table, so they are put into one that the merge can read as its source.
+of the table, so they are put beside the last one, which the merge reads as its source.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fold_changes(
     fold = _Fold(table, ids, start)
     for (before, after), change in zip(opened, changes, strict=True):
         fold.make(before, after, change)
-    source, rows, contested = fold.finish(target)
+    source, rows, contested = fold.finish(opened[-1][1], target.schema)
     plan = TablePlan(
         entity=entity,
         source_entry=steps[-1][1],
@@ -94,22 +94,23 @@ class _Fold:
         _put(self.bases, at[is_new_dispute], old.take(np.flatnonzero(is_new_dispute)))
         self.is_disputed[at[is_new_dispute]] = True
 
-    def finish(self, target: TableHandle) -> tuple[TableHandle, pa.Table, pa.Table]:
-        """The rows that steps made as a table, which rows of the target change, and disputes."""
+    def finish(
+        self, last: TableHandle, schema: pa.Schema
+    ) -> tuple[TableHandle, pa.Table, pa.Table]:
+        """The last version with the rows that were made, rows of the target to change, disputes."""
         is_changed = ~self.table.are_equal(self.now, self.start) & ~self.is_disputed
         made = self.now.take(np.arange(len(self.ids)))
         disputed = np.flatnonzero(self.is_disputed)
         _put(made, disputed, self.last.take(disputed))
-        held = self.table.tables.hold_in_memory(
-            target.schema, self._take(made, is_changed | self.is_disputed, target.schema)
+        source, known = self.table.tables.put_beside(
+            last, self._take(made, is_changed | self.is_disputed, schema)
         )
-        known = self.table.tables.reads.scan(held, ["id"], with_row_id=True)
-        after = known["_rowid"].take(pc.index_in(self.ids, value_set=known["id"].combine_chunks()))
+        after = pa.array([known.get(each) for each in self.ids.to_pylist()], pa.uint64())
         before = pa.array(self.start.row_ids, mask=self.start.numbers < 0)
         rows = pa.table([self.ids, before, after], schema=SCHEMA)
         changed = rows.filter(pa.array(is_changed)).sort_by("id").combine_chunks()
         contested = rows.filter(pa.array(self.is_disputed))
-        return held, changed, contested.rename_columns(["id", "target", "after"])
+        return source, changed, contested.rename_columns(["id", "target", "after"])
 
     def _take(self, made: Rows, wanted: Flags, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for handle, row_ids in self.table.columns(made):

@@ -19,7 +19,7 @@ from typing import Any
 from omnigraph.branch.apply import LayoutMoved, PlannedMerge, apply_merge
 from omnigraph.branch.apply_schema_merge import PlannedSchemaMerge, apply_schema_merge, find_adopted
 from omnigraph.branch.changes import ChangeSet, TableChanges
-from omnigraph.branch.choices import Choices, Resolution
+from omnigraph.branch.choices import VALUE, Choice, Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.descent import open_entry
@@ -415,8 +415,15 @@ def note_resolved(result: ResolvedMerge) -> dict[str, Any]:
                 "table_key": conflict.table_key,
                 "row_id": conflict.row_id,
                 "kind": conflict.kind,
-                "take": side,
+                "take": _note_choice(choice),
             }
-            for conflict, side in result.resolved
+            for conflict, choice in result.resolved
         ]
     }
+
+
+def _note_choice(choice: Choice) -> Any:
+    """A choice without the values that were given: those are in the rows, where a purge looks."""
+    if isinstance(choice, str):
+        return choice
+    return {name: each if isinstance(each, str) else VALUE for name, each in choice.items()}

@@ -8,10 +8,11 @@ rule that is still broken although it was resolved counts as a conflict.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
-from omnigraph.branch.choices import Choices, Side, apply_edits
+from omnigraph.branch.choices import Choice, Choices, Picks
 from omnigraph.branch.conflicts import Contest, Edit
+from omnigraph.branch.mixed_rows import apply_edits, mix_sides
 from omnigraph.branch.plan import Plan, Snapshots, TablePlan, plan_unchanged
 from omnigraph.branch.rules import MergedGraph
 from omnigraph.catalog import Catalog
@@ -29,7 +30,7 @@ class ResolvedMerge:
 
     plans: Mapping[str, TablePlan] = field(default_factory=dict)
     read_versions: Mapping[str, int] = field(default_factory=dict)
-    resolved: Sequence[tuple[MergeConflict, Side]] = ()
+    resolved: Sequence[tuple[MergeConflict, Choice]] = ()
     conflicts: Sequence[MergeConflict] = ()
 
 
@@ -47,7 +48,7 @@ def resolve_conflicts(
     `is_checked` says that the result is a state which was checked when it was written, as it is
     for a fast forward.
     """
-    round_ = _Round(choices)
+    round_ = _Round(catalog, choices)
     plans = dict(plan.tables)
     reads = {key: each.target_entry.version for key, each in plans.items()}
     contests: Iterable[Contest] = plan.contests
@@ -55,6 +56,7 @@ def resolve_conflicts(
         edits = round_.take(contests)
         if edits:
             plans = apply_edits(
+                tables,
                 plans,
                 edits,
                 lambda key: plan_unchanged(tables, catalog, three.source, three.target, key),
@@ -96,22 +98,39 @@ def _rests_on(catalog: Catalog, target: Snapshot, plans: Mapping[str, TablePlan]
 class _Round:
     """The conflicts met so far: resolved by a choice, or open."""
 
+    catalog: Catalog
     choices: Choices
-    resolved: dict[_Key, tuple[MergeConflict, Side]] = field(default_factory=dict)
+    resolved: dict[_Key, tuple[MergeConflict, Choice]] = field(default_factory=dict)
     open: dict[_Key, MergeConflict] = field(default_factory=dict)
 
     def take(self, contests: Iterable[Contest]) -> list[Edit]:
         """Resolve what can be; returns the edits."""
         edits: list[Edit] = []
         for each in contests:
-            side = self.choices.side_of(each.conflict)
-            found = each.ours if side == "ours" else each.theirs
-            if side is None or found is None:
-                self.open[_key(each.conflict)] = each.conflict
+            choice = self.choices.find(each.conflict)
+            if choice is None or isinstance(choice, str):
+                found = each.ours if choice == "ours" else each.theirs
             else:
-                self.resolved[_key(each.conflict)] = (each.conflict, side)
+                found = self._mix(each, choice)
+            if choice is None or found is None:
+                self.open.setdefault(_key(each.conflict), each.conflict)
+            else:
+                self.resolved[_key(each.conflict)] = (each.conflict, choice)
                 edits += found
         return edits
+
+    def _mix(self, contest: Contest, picks: Picks) -> Sequence[Edit] | None:
+        """The row as it was chosen property by property; None while one is left to choose."""
+        conflict = contest.conflict
+        mixed = mix_sides(self.catalog.entity(conflict.table_key), contest, picks)
+        if mixed is None:
+            return None
+        if mixed.missing:
+            names = ", ".join(mixed.missing)
+            told = replace(conflict, message=f"{conflict.message}; still to choose: {names}")
+            self.open[_key(conflict)] = told
+            return None
+        return mixed.edits
 
     def unseen(self, contests: Iterable[Contest]) -> list[Contest]:
         """The new ones. A conflict that was resolved and is still there becomes an open one."""

@@ -767,8 +767,8 @@ class Graph(
 
         With `preview` nothing is written and the result says what would be. `resolve` decides
         conflicts: `"ours"` keeps what the target has, `"theirs"` what the source has, and a
-        mapping or a list says so row by row. A merge that changes the schema of the target needs
-        the permission to do so.
+        mapping or a list says so row by row, or property by property. A merge that changes the
+        schema of the target needs the permission to do so.
 
         Raises:
             MergeConflicts: The branches cannot be joined as they are. The target is unchanged.

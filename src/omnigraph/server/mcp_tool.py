@@ -146,7 +146,7 @@ _ALIASES = {
 }
 RESOLVE = {
     "description": "How conflicts are decided: ours (the target), theirs, or a list of "
-    "{table_key, row_id, take}."
+    "{table_key, row_id, take}; take is a side, or {property: ours, theirs or {value: …}}."
 }
 
 

@@ -225,7 +225,8 @@ class MergePreviewRequest(StrictModel):
     target: str | None = Field(None, description="The branch that takes them; `main` by default.")
     resolve: Literal["ours", "theirs"] | dict[str, Any] | list[dict[str, Any]] | None = Field(
         None,
-        description="How conflicts are decided: `ours` (the target), `theirs`, or one by one.",
+        description="How conflicts are decided: `ours` (the target), `theirs`, or one by one; "
+        "of a row, `take` may name properties.",
     )
     changes_max: int | None = Field(
         None, ge=0, description="How many changes a preview lists; its counts are of all of them."

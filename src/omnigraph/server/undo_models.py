@@ -11,7 +11,10 @@ from omnigraph.undo_calls import PickCall, RestoreCall, RevertCall
 
 Resolve = Annotated[
     Literal["ours", "theirs"] | dict[str, Any] | list[dict[str, Any]] | None,
-    Field(description="How conflicts are decided: `ours` (the branch), `theirs`, or one by one."),
+    Field(
+        description="How conflicts are decided: `ours` (the branch), `theirs`, or one by one; of a "
+        "row, `take` may name properties."
+    ),
 ]
 
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from omnigraph.storage.checksums import Checksums
 
 
+BESIDE = 1 << 63
+"""The first row id of rows beside a version: Lance counts its own from zero."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShownColumns:
     """How a version is shown in another schema than the one it was written in.
@@ -42,7 +46,8 @@ class TableHandle:
 
     `schema` is the logical one, in which a Blob is LargeBinary. `absent` are columns of it that
     the version does not have: they read as null. `recast` are numbers that it has in another type.
-    `shown` says in which columns the version is shown, None for its own.
+    `shown` says in which columns the version is shown, None for its own. `beside` are rows that
+    no version has, which are taken by row ids from `BESIDE` on; a scan does not show them.
     """
 
     location: TableLocation
@@ -53,6 +58,7 @@ class TableHandle:
     absent: frozenset[str] = frozenset()
     recast: frozenset[str] = frozenset()
     shown: ShownColumns | None = None
+    beside: TableHandle | None = field(default=None, repr=False, compare=False)
 
     @property
     def transaction_uuid(self) -> str | None:

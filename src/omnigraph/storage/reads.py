@@ -7,6 +7,7 @@ cannot; either way the same rows come back. Blob columns are left out unless ask
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from omnigraph.storage.blobs import StoredBlob, blob_columns, open_blob, read_bl
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.fragments import FragmentFacts, read_deletion_file
-from omnigraph.storage.handles import Fragment, TableHandle
+from omnigraph.storage.handles import BESIDE, Fragment, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.masks import keep, to_mask
 from omnigraph.storage.pending import Pending, hide_pending, to_pending_table
@@ -266,6 +267,8 @@ class Reads:
     def _take_batch(
         self, handle: TableHandle, row_ids: RowIds, wanted: list[str]
     ) -> pa.RecordBatch:
+        if handle.beside is not None:
+            return self._take_both(handle, handle.beside, row_ids, wanted)
         blobs = set(blob_columns(handle.schema)).intersection(wanted) - handle.absent
         plain = [name for name in wanted if name not in blobs | handle.absent] or ["id"]
         with lance_errors("fetching rows", handle.location, handle.version):
@@ -287,6 +290,23 @@ class Reads:
         columns = [column(name) for name in wanted]
         record(rows_taken=len(row_ids))
         (batch,) = pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
+        return batch
+
+    def _take_both(
+        self, handle: TableHandle, beside: TableHandle, row_ids: RowIds, wanted: list[str]
+    ) -> pa.RecordBatch:
+        """Rows of a version and rows beside it, in the order of their row ids."""
+        is_beside = row_ids >= np.uint64(BESIDE)
+        parts = [
+            (replace(handle, beside=None), row_ids[~is_beside]),
+            (beside, row_ids[is_beside] - np.uint64(BESIDE)),
+        ]
+        batches = [self._take_batch(*part, wanted) for part in parts if len(part[1])]
+        if len(batches) == 1:
+            return batches[0]
+        rows = pa.Table.from_batches([each.cast(batches[0].schema) for each in batches])
+        places = np.argsort(np.argsort(is_beside, kind="stable"), kind="stable")
+        (batch,) = rows.take(pa.array(places)).combine_chunks().to_batches()
         return batch
 
     def open_blob(self, handle: TableHandle, column: str, *, entity_id: str) -> StoredBlob | None:

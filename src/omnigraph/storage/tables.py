@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 
 import lance
 import pyarrow as pa
@@ -36,6 +37,7 @@ from omnigraph.storage.durability import Durability, sync_paths, sync_tree
 from omnigraph.storage.fold_records import quarantine_torn
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import (
+    BESIDE,
     CommittedVersion,
     ShownColumns,
     StagedTransaction,
@@ -50,7 +52,7 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_uuid
 from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.operation_files import version_files
-from omnigraph.storage.projection import is_number_type
+from omnigraph.storage.projection import ROW_ID, is_number_type
 from omnigraph.storage.reads import Reads
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.schema_staging import ColumnStaging
@@ -211,6 +213,26 @@ class TableStorage:
         with lance_errors("holding rows in memory", location):
             dataset = Opener({}).create(location.uri, to_stored(rows, stored))
         return _to_handle(location, dataset)
+
+    def put_beside(
+        self, handle: TableHandle, batches: Iterable[pa.RecordBatch]
+    ) -> tuple[TableHandle, dict[str, int]]:
+        """The version with rows beside it that no file has, and their row ids by id.
+
+        Rows that are beside it already stay, under their row ids.
+        """
+        schema, before = handle.schema, handle.beside
+        known = () if before is None else self.reads.scan_stream(before, include_blobs=True)
+        fitted = (each.select(schema.names).cast(schema) for each in chain(known, batches))
+        held = self.hold_in_memory(schema, fitted)
+        rows = self.reads.scan(held, ["id"], with_row_id=True)
+        row_ids = rows[ROW_ID].to_pylist()
+        assert row_ids == list(range(len(row_ids))), "rows in memory are not numbered in order"
+        added = 0 if before is None else before.row_count
+        ids = rows["id"].to_pylist()[added:]
+        return replace(handle, beside=held), {
+            each: BESIDE + added + at for at, each in enumerate(ids)
+        }
 
     # Committing: HEAD moves by exactly one
 
