@@ -16,6 +16,7 @@ pytestmark = needs_browser
 
 TITLE = 'query t() { match { $p: Person { slug: "p0" } } return { $p.title } }'
 ROW = 'query r() { match { $p: Person { slug: "p2" } } return { $p.name, $p.title } }'
+BOTH = ("main", "review/titles")
 BAD = """Slug,Full Name,Title,Joined
 n1,New One,Engineer,2026-01-02
 n2,New Two,Writer,not a date
@@ -110,14 +111,18 @@ def test_a_conflict_is_decided_property_by_property_and_merged(
         expect(page.locator(".note.warn")).to_contain_text("main changed after this preview")
         expect(page.locator(".checks")).to_contain_text("1 conflict, 1 decided")
         merge.click()
-        expect(page.locator(".note.good")).to_contain_text("Merged (fast forward)")
+        expect(page.locator(".note.good")).to_contain_text("Merged")
         expect(page.locator(".checks")).to_contain_text("no conflicts")
 
     with own.client() as client:
+        heads = [client.get("/log", branch=each, limit=2).json()["commits"] for each in BOTH]
         (row,) = client.rows(ROW)
         (titled,) = client.rows(ROW.replace("p2", "p5"))
         (added,) = client.rows(ROW.replace("p2", "nova"))
     assert row == {"p.name": "Samuel Hill", "p.title": "Chief"}
+    (merge, meanwhile), (head, _) = heads
+    assert head["graph_commit_id"] == merge["merged_parent_commit_id"], "the branch got a commit"
+    assert meanwhile["graph_commit_id"] == merge["parent_commit_id"], "it was more than one commit"
     assert titled["p.title"] == "Meanwhile"
     assert added["p.name"] == "Nova Star"
 

@@ -19,7 +19,7 @@ export function Decision(props: { conflict: Conflict; choice: Choice | undefined
   const sideOf = (name: string): Side | undefined => (typeof choice === "string" ? choice : choice?.[name]);
   const pick = (name: string, side: Side) => {
     if (!isMixable) return onChoose(side);
-    const before = typeof choice === "string" ? Object.fromEntries(names.map((each) => [each, choice])) : (choice ?? {});
+    const before = typeof choice === "string" ? Object.fromEntries(names.map((each) => [each, choice])) : (choice ?? suggestion);
     onChoose({ ...before, [name]: side });
   };
   const group = conflictKey(conflict);
@@ -50,8 +50,7 @@ export function Decision(props: { conflict: Conflict; choice: Choice | undefined
           </tbody>
         </table>
       )}
-      {!isMixable && names.length > 1 && <p class="quiet">The values of this row can only be kept or taken together.</p>}
-      {isMixable && choice !== undefined && whole === null && isDecided(choice, conflict) && <p class="quiet">Mixed: the branch takes {props.target} in and gets these values first, as commits of its own.</p>}
+      {choice !== undefined && whole === null && isDecided(choice, conflict) && <p class="quiet">Mixed: the merge writes a row with these values.</p>}
     </fieldset>
   );
 }

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, may } from "../api";
-import { type Choice, conflictKey, type Decided, type Heads, isDecided, merge, type Merged, readHeads } from "../merging";
+import { type Choice, conflictKey, decide, type Decided, type Heads, isDecided, type Merged, readHeads } from "../merging";
 import { address, at, go, writes, wrote } from "../state";
 import { count, plural, visible } from "../text";
 import type { Check, Conflict, MergePreview } from "../types";
@@ -19,7 +19,7 @@ interface Props {
   title: ComponentChildren;
   tools?: ComponentChildren;
   readPreview: () => Promise<MergePreview>;
-  /** The last step: `head` is where the source was when it was looked at. */
+  /** The merge: `head` is where the source was when it was looked at. */
   send: (decided: Decided & { head?: string }) => Promise<Merged>;
   /** What else is in the way. */
   refusal?: string | null;
@@ -64,8 +64,8 @@ export function Reviewing(props: Props) {
         reviewed.reload();
         return;
       }
-      const send = (decided: Decided, isMixed: boolean) => props.send(isMixed ? decided : { ...decided, head: seen.source });
-      const merged = await merge({ source, target, send, tell: setStep }, conflicts, choices, deletes);
+      setStep(`Merging ${source} into ${target}…`);
+      const merged = await props.send({ delete_branch: deletes, ...decide(conflicts, choices), head: seen.source });
       setDone({ outcome: merged.outcome, commit: merged.commit_id });
       await wrote();
       props.onMerged?.();
