@@ -22,7 +22,7 @@ from omnigraph.cli.query import FormatOption, SnapshotOption, choose_format, pri
 from omnigraph.commit_note import NO_NOTE
 
 
-@command("algorithm", Capability.DIRECT, uri="option")
+@command("algorithm", Capability.DIRECT, uri="option", pages=True)
 def algorithm(
     call: Call,
     name: Annotated[

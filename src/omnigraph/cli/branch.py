@@ -150,7 +150,7 @@ def count_changes(changes: Json) -> str:
 
 
 @app.command()
-@command("branch diff", Capability.ANY, uri="option")
+@command("branch diff", Capability.ANY, uri="option", pages=True)
 def diff(
     call: Call,
     before: Annotated[

@@ -26,7 +26,7 @@ NAMES = ("list", "poll", "baseline")
 
 
 @app.command("list")
-@command("changes list", Capability.DIRECT, uri="argument")
+@command("changes list", Capability.DIRECT, uri="argument", pages=True)
 def list_(
     call: Call,
     since: Annotated[str, typer.Option("--since", help="The commit to start after.")],

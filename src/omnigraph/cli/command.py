@@ -14,6 +14,7 @@ from omnigraph.cli.call import Call
 from omnigraph.cli.flags import Capability, Flags, is_shown, option, refuse_useless
 from omnigraph.cli.help_groups import ExampleGroup
 from omnigraph.cli.output import JsonFlag, warn_deprecated
+from omnigraph.cli.pager import paged
 from omnigraph.errors import AddressError
 
 Function = Callable[..., None]
@@ -38,11 +39,13 @@ def command(
     removes: bool = False,
     uri: Literal["argument", "option"] | None = None,
     has_json: bool = True,
+    pages: bool = False,
 ) -> Callable[[Function], Function]:
     """Add the shared flags to a command and pass it a `Call` as its first argument.
 
     `uri` says how the graph's location is given: as the first argument, or with `--uri`;
-    `has_json` whether the command takes `--json`, which is `Call.as_json`.
+    `has_json` whether the command takes `--json`, which is `Call.as_json`; `pages` whether what it
+    prints may be too long for a screen.
     """
 
     def decorate(run: Function) -> Function:
@@ -58,13 +61,15 @@ def command(
             if isinstance(global_flags, Flags):
                 flags = flags.or_else(global_flags)
             refuse_useless(flags, verb, capability, writes=writes)
-            run(Call(verb, capability, writes, flags, given.pop("as_json", False)), **given)
+            call = Call(verb, capability, writes, flags, given.pop("as_json", False))
+            with paged(is_wanted=pages and not call.as_json and not flags.no_pager):
+                run(call, **given)
 
         own = dict(inspect.signature(run, eval_str=True).parameters)
         del own["call"]
         last = [_parameter("as_json", JsonFlag, False)] if has_json else []
         shared = _build_shared(
-            lambda name: not is_shown(name, capability, writes=writes, removes=removes)
+            lambda name: not is_shown(name, capability, writes=writes, removes=removes, pages=pages)
         )
         _set_signature(invoke, [*_location_parameters(uri), *own.values(), *shared, *last])
         return invoke

@@ -37,7 +37,7 @@ app = make_group("List and show commits.")
 
 
 @app.command("list")
-@command("commit list", Capability.ANY, uri="argument")
+@command("commit list", Capability.ANY, uri="argument", pages=True)
 def list_(
     call: Call,
     branch: BranchOption = None,
@@ -77,7 +77,7 @@ def _describe(commit: Json) -> str:
 
 
 @app.command()
-@command("commit show", Capability.ANY, uri="option")
+@command("commit show", Capability.ANY, uri="option", pages=True)
 def show(
     call: Call,
     commit_id: Annotated[str, typer.Argument(metavar="COMMIT_ID", help="The commit.")],
@@ -102,7 +102,7 @@ def _show(value: Any) -> str:
 
 
 @app.command("changes")
-@command("commit changes", Capability.ANY, uri="option")
+@command("commit changes", Capability.ANY, uri="option", pages=True)
 def changes(
     call: Call,
     commit_id: Annotated[str, typer.Argument(metavar="COMMIT_ID", help="The commit.")],

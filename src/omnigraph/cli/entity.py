@@ -19,7 +19,7 @@ TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The type.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of the node or edge.")]
 
 
-@command("history", Capability.ANY, uri="option")
+@command("history", Capability.ANY, uri="option", pages=True)
 def history(call: Call, type_: TypeArgument, id_: IdArgument, branch: BranchOption = None) -> None:
     """Show what every commit did to a node or edge, newest first."""
     with call.open_graph("r") as graph:
@@ -27,7 +27,7 @@ def history(call: Call, type_: TypeArgument, id_: IdArgument, branch: BranchOpti
     call.print_result(found, [*map(_describe_change, found["changes"]), *found["notes"]])
 
 
-@command("blame", Capability.ANY, uri="option")
+@command("blame", Capability.ANY, uri="option", pages=True)
 def blame(call: Call, type_: TypeArgument, id_: IdArgument, branch: BranchOption = None) -> None:
     """Show which commit wrote each value of a node or edge, who made it, and when."""
     with call.open_graph("r") as graph:

@@ -42,6 +42,7 @@ class Flags:
     actor: str | None = None
     yes: bool = False
     quiet: bool = False
+    no_pager: bool = False
 
     @property
     def address(self) -> Address:
@@ -71,6 +72,7 @@ OPTIONS: dict[str, tuple[Any, str, str]] = {
     "actor": (str | None, "--as", "The actor of the change."),
     "yes": (bool, "--yes", "Do not ask before removing data on another machine."),
     "quiet": (bool, "--quiet", "Do not print the target of a write, or progress."),
+    "no_pager": (bool, "--no-pager", "Print a long result without a pager."),
 }
 
 _SHOWN = {
@@ -96,10 +98,14 @@ def option(name: str, *, hidden: bool) -> Any:
     return Annotated[kind, typer.Option(spelling, help=text, hidden=hidden)]
 
 
-def is_shown(name: str, capability: Capability, *, writes: bool, removes: bool) -> bool:
+def is_shown(
+    name: str, capability: Capability, *, writes: bool, removes: bool, pages: bool
+) -> bool:
     """Whether the help of a command lists a flag; others are accepted only to be refused."""
     if name == "yes":
         return removes
+    if name == "no_pager":
+        return pages
     return writes if name in ("actor", "quiet") else name in _SHOWN[capability]
 
 

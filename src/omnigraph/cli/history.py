@@ -32,7 +32,7 @@ from omnigraph.wire import LogPart
 MESSAGE_CHARACTERS = 72
 
 
-@command("log", Capability.ANY, uri="argument")
+@command("log", Capability.ANY, uri="argument", pages=True)
 def log(
     call: Call,
     branch: BranchOption = None,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from omnigraph.compiler.language import Language
 
 
-@command("language", Capability.LOCAL)
+@command("language", Capability.LOCAL, pages=True)
 def language(call: Call) -> None:
     """List the keywords, functions, types, annotations and codes of the language."""
     from omnigraph.compiler.language import describe_language

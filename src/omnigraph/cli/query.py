@@ -44,7 +44,7 @@ FormatOption = Annotated[
 ]
 
 
-@command("query", Capability.ANY, uri="option")
+@command("query", Capability.ANY, uri="option", pages=True)
 def query(
     call: Call,
     positionals: Positionals = None,
@@ -79,7 +79,7 @@ def query(
     _print_rows(result, invocation, chosen_format)
 
 
-@command("alias", Capability.LOCAL)
+@command("alias", Capability.LOCAL, pages=True)
 def alias(
     call: Call,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The alias.")],
@@ -98,7 +98,7 @@ def alias(
     _print_rows(_run(invocation), invocation, chosen_format)
 
 
-@command("explain", Capability.ANY, uri="option")
+@command("explain", Capability.ANY, uri="option", pages=True)
 def explain(
     call: Call,
     positionals: Positionals = None,

@@ -63,7 +63,7 @@ def open_(
 
 
 @app.command("list")
-@command("request list", Capability.ANY, uri="option")
+@command("request list", Capability.ANY, uri="option", pages=True)
 def list_(
     call: Call,
     state: Annotated[str, typer.Option("--state", help="open, merged, closed or all.")] = "open",
@@ -79,7 +79,7 @@ def list_(
 
 
 @app.command()
-@command("request show", Capability.ANY, uri="option")
+@command("request show", Capability.ANY, uri="option", pages=True)
 def show(
     call: Call,
     number: NumberArgument,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pydoc
-import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from omnigraph.cli.output import print_error
+from omnigraph.cli.pager import paged
 from omnigraph.cli.render import Format
 from omnigraph.cli.shell_session import PREFIX, Quit, ShellSession, declare, is_complete
 from omnigraph.errors import OmnigraphError
@@ -129,10 +127,9 @@ def answer(session: ShellSession, text: str, page: Any) -> bool:
 
 def _page(lines: list[str]) -> None:
     """Print an answer; one that is longer than the screen through the user's pager."""
-    if len(lines) < shutil.get_terminal_size().lines or not sys.stdout.isatty():
-        print("\n".join(lines)) if lines else None
-    else:
-        pydoc.pager("\n".join(lines))
+    with paged():
+        for line in lines:
+            print(line)
 
 
 def _bind_keys() -> KeyBindings:
